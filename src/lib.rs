@@ -1,0 +1,4 @@
+//! Berth admits GPU-sharing pods to a Kubernetes cluster and gives each one its place: which node, which card, how much of it.
+
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
