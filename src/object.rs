@@ -1,0 +1,42 @@
+//! What Berth reads of Kubernetes objects: small structs with the fields that rules look at, and their JSON.
+//!
+//! Holds no rule, no client and no clock. Unknown fields are skipped; `null` reads as absent, as the API server has it.
+
+pub mod affinity;
+pub mod container;
+pub mod metadata;
+pub mod namespace;
+pub mod node;
+pub mod pod;
+pub mod quantity;
+pub mod toleration;
+
+pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
+pub use container::{Container, EnvVar, Port, ResourceMap, Resources};
+pub use metadata::Metadata;
+pub use namespace::Namespace;
+pub use node::{Node, Taint};
+pub use pod::{Pod, PodSpec, PodStatus};
+pub use quantity::{Amount, Quantity, UnreadableQuantity};
+pub use toleration::Toleration;
+
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+
+/// Reads `null` as the type's default: the API server drops nulls, files that people write have them.
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Something of which only the presence matters.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Present;
+
+impl<'de> Deserialize<'de> for Present {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}

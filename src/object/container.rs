@@ -1,0 +1,105 @@
+//! One container of a pod, as far as rules read it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{nullable, quantity::Quantity};
+
+/// Resource name to quantity, as written.
+pub type ResourceMap = BTreeMap<String, Quantity>;
+
+/// `resources` of a container or of a pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct Resources {
+    /// `limits`; `None` where the key is absent.
+    pub limits: Option<ResourceMap>,
+    /// `requests`; `None` where the key is absent.
+    pub requests: Option<ResourceMap>,
+}
+
+impl Resources {
+    /// The limit of a resource, or its request where there is no limit.
+    pub fn limit_or_request(&self, name: &str) -> Option<&Quantity> {
+        self.limit(name).or_else(|| self.request(name))
+    }
+
+    /// The limit of a resource.
+    pub fn limit(&self, name: &str) -> Option<&Quantity> {
+        self.limits.as_ref()?.get(name)
+    }
+
+    /// The request of a resource.
+    pub fn request(&self, name: &str) -> Option<&Quantity> {
+        self.requests.as_ref()?.get(name)
+    }
+
+    /// Every resource name in limits or requests, in name order, once.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let both = self
+            .limits
+            .iter()
+            .chain(self.requests.iter())
+            .flat_map(BTreeMap::keys);
+        both.map(String::as_str)
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+    }
+}
+
+/// A port of a container; only host ports matter to placement.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Port {
+    /// The port on the host; 0 or absent: none.
+    #[serde(deserialize_with = "nullable")]
+    pub host_port: u16,
+}
+
+/// An environment variable; its value is absent where it comes from elsewhere.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct EnvVar {
+    /// The variable's name.
+    pub name: String,
+    /// The literal value.
+    pub value: Option<String>,
+}
+
+/// The security settings of a container that rules read.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct SecurityContext {
+    /// Whether the container runs privileged.
+    pub privileged: Option<bool>,
+}
+
+/// One container, init container or sidecar.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Container {
+    /// The container's name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// Limits and requests.
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Resources,
+    /// `Always` on an init container makes it a sidecar.
+    pub restart_policy: Option<String>,
+    /// Ports.
+    #[serde(deserialize_with = "nullable")]
+    pub ports: Vec<Port>,
+    /// Environment; `None` where the key is absent.
+    pub env: Option<Vec<EnvVar>>,
+    /// Security settings.
+    #[serde(deserialize_with = "nullable")]
+    pub security_context: SecurityContext,
+}
+
+impl Container {
+    /// Whether an init container keeps running beside the app containers.
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
+}

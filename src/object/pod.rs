@@ -1,0 +1,192 @@
+//! A pod, as far as admission and scheduling read it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{
+    Present,
+    affinity::Affinity,
+    container::{Container, ResourceMap, Resources},
+    metadata::Metadata,
+    nullable,
+    toleration::Toleration,
+};
+
+/// A pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct Pod {
+    /// Identity, labels and annotations.
+    pub metadata: Metadata,
+    /// What was asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: PodSpec,
+    /// What has come of it.
+    #[serde(deserialize_with = "nullable")]
+    pub status: PodStatus,
+}
+
+/// `spec` of a pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodSpec {
+    /// The node, once bound.
+    pub node_name: Option<String>,
+    /// Which scheduler is to place the pod.
+    pub scheduler_name: Option<String>,
+    /// Priority, as the API server resolved it.
+    pub priority: Option<i32>,
+    /// The name of the priority class.
+    pub priority_class_name: Option<String>,
+    /// Names of gates that hold the pod back.
+    #[serde(deserialize_with = "nullable")]
+    pub scheduling_gates: Vec<Present>,
+    /// Labels that a node must have.
+    pub node_selector: Option<BTreeMap<String, String>>,
+    /// Affinities.
+    #[serde(deserialize_with = "nullable")]
+    pub affinity: Affinity,
+    /// Taints that the pod bears.
+    #[serde(deserialize_with = "nullable")]
+    pub tolerations: Vec<Toleration>,
+    /// Spread constraints: how each is to be met.
+    #[serde(deserialize_with = "nullable")]
+    pub topology_spread_constraints: Vec<TopologySpread>,
+    /// App containers.
+    #[serde(deserialize_with = "nullable")]
+    pub containers: Vec<Container>,
+    /// Init containers and sidecars, in starting order.
+    #[serde(deserialize_with = "nullable")]
+    pub init_containers: Vec<Container>,
+    /// What the runtime class adds to the pod's requests.
+    pub overhead: Option<ResourceMap>,
+    /// Requests and limits of the pod as a whole.
+    #[serde(deserialize_with = "nullable")]
+    pub resources: Resources,
+    /// Volumes, as far as they can bind a pod to nodes.
+    #[serde(deserialize_with = "nullable")]
+    pub volumes: Vec<Volume>,
+    /// DRA claims, unread.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_claims: Vec<Present>,
+    /// The runtime class.
+    pub runtime_class_name: Option<String>,
+    /// The group that is to be placed together.
+    pub scheduling_group: Option<Present>,
+}
+
+/// How a spread constraint is to be met.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TopologySpread {
+    /// `DoNotSchedule` or `ScheduleAnyway`.
+    #[serde(deserialize_with = "nullable")]
+    pub when_unsatisfiable: String,
+}
+
+/// A volume: only the kinds that can bind a pod to nodes.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Volume {
+    /// The volume's name in the pod.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// A claim in the pod's namespace.
+    pub persistent_volume_claim: Option<Present>,
+    /// A claim that lives as long as the pod.
+    pub ephemeral: Option<Present>,
+}
+
+/// `status` of a pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodStatus {
+    /// `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    #[serde(deserialize_with = "nullable")]
+    pub phase: String,
+    /// Conditions.
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<Condition>,
+    /// How the init containers fare.
+    #[serde(deserialize_with = "nullable")]
+    pub init_container_statuses: Vec<ContainerStatus>,
+}
+
+/// A condition of a pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct Condition {
+    /// `PodScheduled` and the like.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    #[serde(deserialize_with = "nullable")]
+    pub reason: String,
+    /// Why, in words.
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
+}
+
+/// How one container fares.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ContainerStatus {
+    /// The container's name.
+    pub name: String,
+    /// Its present state.
+    #[serde(deserialize_with = "nullable")]
+    pub state: ContainerState,
+}
+
+/// The present state of a container.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ContainerState {
+    /// Set once the container has ended.
+    pub terminated: Option<Terminated>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Terminated {
+    /// 0: it did its work.
+    pub exit_code: i32,
+}
+
+impl Pod {
+    /// Whether the pod has ended and holds nothing any more.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Every container that asks for resources, in kubelet's starting order, with its path below the pod.
+    pub fn containers(&self) -> impl Iterator<Item = (String, &Container)> {
+        let init = self.spec.init_containers.iter().enumerate();
+        let apps = self.spec.containers.iter().enumerate();
+        init.map(|(at, container)| (format!("spec.initContainers[{at}]"), container))
+            .chain(apps.map(|(at, container)| (format!("spec.containers[{at}]"), container)))
+    }
+
+    /// Whether every init container that must end has ended well: their shares are free again.
+    pub fn init_is_done(&self) -> bool {
+        let mut must_end = self
+            .spec
+            .init_containers
+            .iter()
+            .filter(|container| !container.is_sidecar());
+        must_end.all(|container| {
+            let status = self
+                .status
+                .init_container_statuses
+                .iter()
+                .find(|status| status.name == container.name);
+            status
+                .and_then(|status| status.state.terminated.as_ref())
+                .is_some_and(|end| end.exit_code == 0)
+        })
+    }
+}

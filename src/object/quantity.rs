@@ -1,0 +1,259 @@
+//! A Kubernetes quantity, read exactly: every spelling that the API server accepts, no rounding, no wrapping.
+//!
+//! Grammar: `k8s.io/apimachinery/pkg/api/resource/quantity.go`. The API server itself respells (`8000` becomes `8k`),
+//! so each spelling of a number must read as the same number.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, de};
+
+/// A quantity as somebody wrote it.
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Quantity(String);
+
+/// An exact amount, in billionths of a unit (the finest that Kubernetes knows).
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Amount(i128);
+
+/// Why a quantity can't be read.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum UnreadableQuantity {
+    /// It is not written as a quantity.
+    #[error("`{0}` is not a quantity")]
+    Malformed(String),
+    /// It is finer than a billionth or larger than any resource.
+    #[error("`{0}` is out of range")]
+    OutOfRange(String),
+}
+
+const NANO: i128 = 1_000_000_000;
+
+impl Quantity {
+    /// The quantity as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The exact amount.
+    pub fn amount(&self) -> Result<Amount, UnreadableQuantity> {
+        let malformed = || UnreadableQuantity::Malformed(self.0.clone());
+        let out_of_range = || UnreadableQuantity::OutOfRange(self.0.clone());
+        let (digits, suffix) = split(&self.0).ok_or_else(malformed)?;
+        let scale = Scale::of(suffix).ok_or_else(malformed)?;
+        let (mantissa, fraction_digits) = decimal(digits).ok_or_else(out_of_range)?;
+        scale
+            .nanos(mantissa, fraction_digits)
+            .map(Amount)
+            .ok_or_else(out_of_range)
+    }
+}
+
+impl<T: Into<String>> From<T> for Quantity {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Amount {
+    /// An amount of whole units.
+    pub const fn units(units: i64) -> Self {
+        Self(units as i128 * NANO)
+    }
+
+    /// The number of units, if it is a whole one.
+    pub const fn whole(self) -> Option<i128> {
+        if self.0 % NANO == 0 {
+            Some(self.0 / NANO)
+        } else {
+            None
+        }
+    }
+
+    /// Units, rounded up: how Kubernetes counts memory and extended resources.
+    pub fn units_rounded_up(self) -> i64 {
+        clamp(ceil_div(self.0, NANO))
+    }
+
+    /// Thousandths of a unit, rounded up: how Kubernetes counts cpu.
+    pub fn millis_rounded_up(self) -> i64 {
+        clamp(ceil_div(self.0, NANO / 1000))
+    }
+}
+
+fn ceil_div(amount: i128, by: i128) -> i128 {
+    amount.div_euclid(by) + i128::from(amount.rem_euclid(by) != 0)
+}
+
+fn clamp(amount: i128) -> i64 {
+    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Splits into a signed decimal number and its suffix; `None` where there is no number.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = unsigned.len()
+        - unsigned
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+            .len();
+    let body = &unsigned[..number];
+    let readable = body.chars().any(|c| c.is_ascii_digit()) && body.matches('.').count() <= 1;
+    readable.then(|| text.split_at(text.len() - unsigned.len() + number))
+}
+
+/// The digits as an integer, and how many of them stand behind the point.
+fn decimal(digits: &str) -> Option<(i128, u32)> {
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let mantissa = format!("{whole}{fraction}");
+    let mantissa = if matches!(mantissa.as_str(), "" | "+" | "-") {
+        "0"
+    } else {
+        &mantissa
+    };
+    Some((mantissa.parse().ok()?, u32::try_from(fraction.len()).ok()?))
+}
+
+enum Scale {
+    Binary(u32),
+    Decimal(i32),
+}
+
+impl Scale {
+    fn of(suffix: &str) -> Option<Self> {
+        Some(match suffix {
+            "" => Self::Decimal(0),
+            "n" => Self::Decimal(-9),
+            "u" => Self::Decimal(-6),
+            "m" => Self::Decimal(-3),
+            "k" => Self::Decimal(3),
+            "M" => Self::Decimal(6),
+            "G" => Self::Decimal(9),
+            "T" => Self::Decimal(12),
+            "P" => Self::Decimal(15),
+            "E" => Self::Decimal(18),
+            "Ki" => Self::Binary(10),
+            "Mi" => Self::Binary(20),
+            "Gi" => Self::Binary(30),
+            "Ti" => Self::Binary(40),
+            "Pi" => Self::Binary(50),
+            "Ei" => Self::Binary(60),
+            _ => Self::Decimal(suffix.strip_prefix(['e', 'E'])?.parse().ok()?),
+        })
+    }
+
+    /// `mantissa` × 10^-`fraction_digits` × this scale in billionths, if that is a whole number in range.
+    fn nanos(&self, mantissa: i128, fraction_digits: u32) -> Option<i128> {
+        let fraction_digits = i32::try_from(fraction_digits).ok()?;
+        let (mantissa, power) = match *self {
+            Self::Binary(bits) => (mantissa.checked_mul(1_i128 << bits)?, 9 - fraction_digits),
+            Self::Decimal(power) => (mantissa, power.checked_add(9)?.checked_sub(fraction_digits)?),
+        };
+        if mantissa == 0 {
+            return Some(0);
+        }
+        let factor = 10_i128.checked_pow(power.unsigned_abs())?;
+        let nanos = if power >= 0 {
+            mantissa.checked_mul(factor)?
+        } else {
+            (mantissa % factor == 0).then(|| mantissa / factor)?
+        };
+        (nanos.unsigned_abs() <= (1_u128 << 63) * NANO.unsigned_abs()).then_some(nanos)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Quantity;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a quantity: a string such as \"500m\" or \"8Gi\", or a number")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
+                Ok(Quantity(text.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Quantity, E> {
+                Ok(Quantity(number.to_string()))
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Quantity, E> {
+                Ok(Quantity(number.to_string()))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
+                Ok(Quantity(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Option<i128> {
+        Quantity::from(text).amount().ok().and_then(Amount::whole)
+    }
+
+    #[test]
+    fn every_spelling_of_a_number_reads_as_the_same_number() {
+        for text in [
+            "8000", "8k", "8e3", "8E3", "+8000", "8000.0", "8000000m", "0.008M", "008k", "80e2", "8000.",
+        ] {
+            assert_eq!(whole(text), Some(8000), "{text}");
+        }
+        assert_eq!(whole("16Gi"), Some(16 << 30));
+        assert_eq!(whole("1E"), Some(1_000_000_000_000_000_000));
+        assert_eq!(whole("1.5Ki"), Some(1536));
+        assert_eq!(whole("-5"), Some(-5));
+        assert_eq!(whole("-0.5Ki"), Some(-512));
+        assert_eq!(whole(".5k"), Some(500));
+    }
+
+    #[test]
+    fn a_fraction_is_read_but_is_not_whole() {
+        let half = Quantity::from("500m").amount().unwrap();
+        assert_eq!(half.whole(), None);
+        assert_eq!(half.units_rounded_up(), 1);
+        assert_eq!(half.millis_rounded_up(), 500);
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in [
+            "", "k", "1.2.3", "0x10", "1 Gi", "1gi", "e3", "1e", "--1", "1Kib", "NaN", ".",
+        ] {
+            assert!(
+                matches!(
+                    Quantity::from(text).amount(),
+                    Err(UnreadableQuantity::Malformed(_))
+                ),
+                "{text}"
+            );
+        }
+        for text in [
+            "1e40",
+            "99999999999999999999999999999999999999999",
+            "1e2147483647",
+            "1e-12",
+        ] {
+            assert!(
+                matches!(
+                    Quantity::from(text).amount(),
+                    Err(UnreadableQuantity::OutOfRange(_))
+                ),
+                "{text}"
+            );
+        }
+    }
+}
