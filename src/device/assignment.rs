@@ -1,0 +1,62 @@
+//! What a pod was given: for each container, shares of cards.
+
+use super::{
+    amount::{MiB, Percent},
+    card::CardId,
+};
+
+/// When a container runs, which decides whose shares add up.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Role {
+    /// Before the app containers, one after the other.
+    Init,
+    /// From its turn among the init containers to the end.
+    Sidecar,
+    /// Together with all other app containers.
+    App,
+}
+
+/// A share of one card.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Share {
+    /// The card.
+    pub card: CardId,
+    /// Memory of it.
+    pub memory: MiB,
+    /// Compute of it; 0: whatever is free.
+    pub cores: Percent,
+}
+
+/// One container's shares; none where it asked nothing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ContainerShares {
+    /// When the container runs.
+    pub role: Role,
+    /// Its shares, each of a different card.
+    pub shares: Vec<Share>,
+}
+
+/// What a pod was given, its containers in kubelet's starting order.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Assignment {
+    /// Init containers and sidecars in order, then app containers.
+    pub containers: Vec<ContainerShares>,
+}
+
+impl Assignment {
+    /// Every share, whichever container's.
+    pub fn shares(&self) -> impl Iterator<Item = &Share> {
+        self.containers.iter().flat_map(|container| &container.shares)
+    }
+}
+
+/// What the node's agent has made of a bound pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// Nothing yet.
+    Awaited,
+    /// Every container has its cards.
+    Succeeded,
+    /// The agent could not do what the assignment says.
+    Failed,
+}

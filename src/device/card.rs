@@ -1,0 +1,104 @@
+//! A physical card and the cards of a node.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use super::amount::{MiB, Percent};
+
+/// A card's identity: its uuid. Cards of one uuid are one card, whichever plugin names them.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CardId(Arc<str>);
+
+impl CardId {
+    /// The uuid.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: AsRef<str>> From<T> for CardId {
+    fn from(uuid: T) -> Self {
+        Self(Arc::from(uuid.as_ref()))
+    }
+}
+
+impl Borrow<str> for CardId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CardId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Whether new pods may be given a card.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Health {
+    /// It works.
+    Healthy,
+    /// Its plugin says that it does not.
+    Unhealthy,
+    /// An operator keeps new pods off it; running ones stay.
+    Cordoned,
+}
+
+/// How the node's plugin slices a card.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Mode {
+    /// Any amount of memory and compute, enforced in software.
+    Soft,
+    /// Fixed hardware slices.
+    Mig,
+    /// NVIDIA's multi-process service.
+    Mps,
+}
+
+/// One card and what there is of it to share.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Card {
+    /// Its uuid.
+    pub id: CardId,
+    /// Its number on the node, from 0.
+    pub index: u32,
+    /// How many containers may share it.
+    pub slots: u32,
+    /// Memory to share.
+    pub memory: MiB,
+    /// Compute to share: 100 for one card, more where the plugin scales it.
+    pub cores: Percent,
+    /// The product name, as the plugin spells it.
+    pub model: Arc<str>,
+    /// The NUMA node that it hangs on.
+    pub numa: u32,
+    /// How it is sliced.
+    pub mode: Mode,
+    /// Whether new pods may be given it.
+    pub health: Health,
+}
+
+/// The cards that one plugin offers on a node, by their number.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Inventory {
+    cards: Vec<Card>,
+}
+
+impl Inventory {
+    /// The cards in order of number, then uuid: plugins list them in any order.
+    pub fn new(mut cards: Vec<Card>) -> Self {
+        cards.sort_by(|a, b| (a.index, &a.id).cmp(&(b.index, &b.id)));
+        Self { cards }
+    }
+
+    /// The cards, by number.
+    pub fn cards(&self) -> &[Card] {
+        &self.cards
+    }
+    /// A card that is there twice, if any.
+    pub fn duplicate(&self) -> Option<&CardId> {
+        let mut ids: Vec<_> = self.cards.iter().map(|card| &card.id).collect();
+        ids.sort();
+        ids.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+}

@@ -1,0 +1,212 @@
+//! How much of each card is in use: a fold over assignments, computed anew and never adjusted.
+//!
+//! A pod's use of a card is the most that it holds at any moment of its life: init containers run one after the other, each
+//! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
+//! `k8s.io/component-helpers/resource`, applied to each card).
+
+use std::collections::BTreeMap;
+
+use super::{
+    amount::{MiB, Percent},
+    assignment::{Assignment, Role, Share},
+    card::CardId,
+};
+
+/// What is in use of one card.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CardUsage {
+    /// Containers that share it.
+    pub slots: u32,
+    /// Memory given away.
+    pub memory: MiB,
+    /// Compute given away.
+    pub cores: Percent,
+}
+
+impl CardUsage {
+    /// With one more container's share.
+    pub fn with(self, share: &Share) -> Self {
+        let share = Self {
+            slots: 1,
+            memory: share.memory,
+            cores: share.cores,
+        };
+        self.and(share)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            slots: self.slots.saturating_add(other.slots),
+            memory: self.memory + other.memory,
+            cores: self.cores + other.cores,
+        }
+    }
+
+    /// The larger of each.
+    #[must_use]
+    pub fn peak(self, other: Self) -> Self {
+        Self {
+            slots: self.slots.max(other.slots),
+            memory: self.memory.max(other.memory),
+            cores: self.cores.max(other.cores),
+        }
+    }
+}
+
+/// Whether a pod's init containers still hold their shares.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum InitPhase {
+    /// They have not all ended yet.
+    Ahead,
+    /// All have ended well.
+    Done,
+}
+
+/// What is in use of each card; a card that nobody uses is absent.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Usage {
+    cards: BTreeMap<CardId, CardUsage>,
+}
+
+impl Usage {
+    /// The use of all these pods together.
+    pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
+        let mut usage = Self::default();
+        for (assignment, init) in pods {
+            for (id, card) in peaks(assignment, init) {
+                let total = usage.cards.entry(id.clone()).or_default();
+                *total = total.and(card);
+            }
+        }
+        usage
+    }
+
+    /// What is in use of this card.
+    pub fn card(&self, id: &CardId) -> CardUsage {
+        self.cards.get(id).copied().unwrap_or_default()
+    }
+
+    /// Every card in use, by uuid.
+    pub fn cards(&self) -> impl Iterator<Item = (&CardId, CardUsage)> {
+        self.cards.iter().map(|(id, usage)| (id, *usage))
+    }
+}
+
+/// What one pod holds of a card over its life so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    /// The most of any moment of the init phase.
+    peak: CardUsage,
+    /// Sidecars and app containers, which stay.
+    staying: CardUsage,
+}
+
+impl Held {
+    /// What a further container of this role comes on top of.
+    pub fn beside(self) -> CardUsage {
+        self.staying
+    }
+
+    /// With a further container's share.
+    #[must_use]
+    pub fn with(mut self, role: Role, share: &Share) -> Self {
+        let running = self.staying.with(share);
+        match role {
+            Role::Init => self.peak = self.peak.peak(running),
+            Role::Sidecar | Role::App => self.staying = running,
+        }
+        self
+    }
+
+    /// The most that is held at any moment.
+    pub fn most(self) -> CardUsage {
+        self.peak.peak(self.staying)
+    }
+}
+
+/// What one pod holds of each card.
+fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsage> {
+    let mut held: BTreeMap<&CardId, Held> = BTreeMap::new();
+    for container in &assignment.containers {
+        if container.role == Role::Init && init == InitPhase::Done {
+            continue;
+        }
+        for share in &container.shares {
+            let card = held.entry(&share.card).or_default();
+            *card = card.with(container.role, share);
+        }
+    }
+    held.into_iter().map(|(id, held)| (id, held.most())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::assignment::ContainerShares;
+
+    fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
+        let share = Share {
+            card: "GPU-1".into(),
+            memory: MiB::new(memory),
+            cores: Percent::new(cores),
+        };
+        ContainerShares {
+            role,
+            shares: vec![share],
+        }
+    }
+
+    fn use_of(containers: Vec<ContainerShares>, init: InitPhase) -> (u32, u64, u32) {
+        let assignment = Assignment { containers };
+        let usage = Usage::of([(&assignment, init)]).card(&"GPU-1".into());
+        (usage.slots, usage.memory.get(), usage.cores.get())
+    }
+
+    #[test]
+    fn init_containers_count_by_the_largest_and_apps_by_their_sum() {
+        use Role::{App, Init};
+        let containers = || {
+            vec![
+                container(Init, 5000, 10),
+                container(Init, 2000, 60),
+                container(App, 3000, 20),
+                container(App, 1000, 20),
+            ]
+        };
+        assert_eq!(use_of(containers(), InitPhase::Ahead), (2, 5000, 60));
+        assert_eq!(use_of(containers(), InitPhase::Done), (2, 4000, 40));
+    }
+
+    #[test]
+    fn a_sidecar_counts_beside_later_init_containers_and_beside_apps() {
+        use Role::{App, Init, Sidecar};
+        let containers = vec![
+            container(Init, 4000, 0),
+            container(Sidecar, 4000, 0),
+            container(Init, 3000, 0),
+            container(App, 2000, 0),
+        ];
+        assert_eq!(use_of(containers, InitPhase::Ahead), (2, 7000, 0));
+        assert_eq!(
+            use_of(
+                vec![container(Sidecar, 4000, 0), container(App, 4000, 0)],
+                InitPhase::Done
+            ),
+            (2, 8000, 0)
+        );
+    }
+
+    #[test]
+    fn pods_on_one_card_are_summed() {
+        let pod = Assignment {
+            containers: vec![container(Role::App, 1000, 30)],
+        };
+        let usage = Usage::of([(&pod, InitPhase::Done), (&pod, InitPhase::Done)]).card(&"GPU-1".into());
+        assert_eq!(
+            (usage.slots, usage.memory, usage.cores),
+            (2, MiB::new(2000), Percent::new(60))
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! What other projects write on nodes and pods: names, codecs, request reading, lock values; and a `Profile` for each.
+//!
+//! The only place where wire names stand. No allocation, no client, no clock: the time comes in as a parameter.
+
+pub mod amounts;
+pub mod hami;
+pub mod hints;
+pub mod lock;
+pub mod segments;
+pub mod unreadable;
+pub mod volcano;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use jiff::Timestamp;
+
+pub use hints::HintKeys;
+pub use lock::{LockForm, LockSpec};
+pub use unreadable::{Problem, Unreadable};
+
+use crate::{
+    device::{Answer, Assignment, Inventory, PodRequest, Profile, ProfileName},
+    object::{Node, Pod},
+};
+
+/// How a pod asks for its share. A pod speaks one mode only.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum SharingMode {
+    /// `nvidia.com/gpu*`: HAMi's device plugin.
+    Hami,
+    /// `volcano.sh/vgpu-*`: Volcano's vGPU device plugin.
+    Vgpu,
+    /// `volcano.sh/gpu-memory`: Volcano's gpushare.
+    GpuShare,
+    /// `volcano.sh/gpu-number`: Volcano's whole cards.
+    GpuNumber,
+}
+
+impl fmt::Display for SharingMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Hami => "hami",
+            Self::Vgpu => "vgpu",
+            Self::GpuShare => "gpushare",
+            Self::GpuNumber => "gpunumber",
+        })
+    }
+}
+
+/// An assignment that a pod carries, and the node that it was made for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Carried {
+    /// The shares.
+    pub assignment: Assignment,
+    /// The node that the annotations name; it holds also before the pod is bound.
+    pub node: Option<String>,
+}
+
+/// What a Binding carries beside the node's name.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Record {
+    /// Annotations that the API server merges into the pod.
+    pub annotations: BTreeMap<String, String>,
+    /// Labels, likewise.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// One protocol between a scheduler and a node's device plugin.
+pub trait Dialect: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> ProfileName {
+        self.profile().name
+    }
+
+    /// How its cards are shared.
+    fn profile(&self) -> &Profile;
+
+    /// The mode that it serves.
+    fn mode(&self) -> SharingMode;
+
+    /// The extended resources that it reads; a node need not advertise each.
+    fn resources(&self) -> Vec<&str>;
+
+    /// The annotations by which users choose cards.
+    fn hint_keys(&self) -> &HintKeys;
+
+    /// The count that a container needs for the node's agent to be asked, where it states another of the resources but no count.
+    fn default_count(&self) -> Option<(&str, u32)>;
+
+    /// The cards that the node's plugin has registered; `None`: this plugin does not run there.
+    fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable>;
+
+    /// What the pod asks; `None`: nothing of this dialect.
+    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>>;
+
+    /// The assignment that the pod carries, whoever wrote it.
+    fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable>;
+
+    /// How the assignment is written for the node's agent.
+    fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record;
+
+    /// What the agent has made of the pod.
+    fn answer(&self, pod: &Pod) -> Answer;
+
+    /// The lock that the node's agent needs; `None`: it does without.
+    fn lock(&self) -> Option<&LockSpec>;
+}
+
+/// The dialects that are spoken, in the order in which a pod is read.
+#[derive(Clone, Debug, Default)]
+pub struct Dialects(Vec<Arc<dyn Dialect>>);
+
+impl Dialects {
+    /// These dialects.
+    pub fn new(dialects: Vec<Arc<dyn Dialect>>) -> Self {
+        Self(dialects)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Dialect>> {
+        self.0.iter()
+    }
+
+    /// The dialect of that name.
+    pub fn named(&self, name: ProfileName) -> Option<&Arc<dyn Dialect>> {
+        self.iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// The mode that a resource of this name speaks, whether or not it is enabled here.
+    pub fn mode_of(&self, resource: &str) -> Option<SharingMode> {
+        let enabled = self
+            .iter()
+            .find(|dialect| dialect.resources().contains(&resource));
+        enabled
+            .map(|dialect| dialect.mode())
+            .or_else(|| well_known_mode(resource))
+    }
+
+    /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.
+    pub fn request(&self, pod: &Pod) -> Result<Option<(ProfileName, PodRequest)>, Vec<Unreadable>> {
+        for dialect in self.iter() {
+            if let Some(request) = dialect.request(pod)? {
+                return Ok(Some((dialect.name(), request)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The modes by upstream's default names.
+fn well_known_mode(resource: &str) -> Option<SharingMode> {
+    match resource {
+        volcano::names::GPU_MEMORY => Some(SharingMode::GpuShare),
+        volcano::names::GPU_NUMBER => Some(SharingMode::GpuNumber),
+        _ if resource.starts_with(volcano::names::VGPU_PREFIX) => Some(SharingMode::Vgpu),
+        _ if hami::names::RESOURCES.contains(&resource) => Some(SharingMode::Hami),
+        _ => None,
+    }
+}
+
+/// A boolean as Go's `strconv.ParseBool` reads it; HAMi and Volcano read their annotations so.
+pub(crate) fn go_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}

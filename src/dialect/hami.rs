@@ -1,0 +1,137 @@
+//! HAMi's dialect for NVIDIA cards: `nvidia.com/gpu*` on pods, `hami.io/*` on pods and nodes.
+//!
+//! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
+
+pub mod names;
+mod record;
+mod register;
+mod request;
+
+use jiff::Timestamp;
+
+use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
+use crate::{
+    device::{
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, MiB, NodePolicy, Percent, PodRequest,
+        Profile, ProfileName, Tie,
+    },
+    object::{Node, Pod},
+};
+
+/// HAMi's settings, as its `nvidia:` section and its scheduler's flags have them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settings {
+    /// The resource that counts shares.
+    pub count: String,
+    /// MiB of each share, times `memory_factor`.
+    pub memory: String,
+    /// Percent of a card's memory.
+    pub memory_percentage: String,
+    /// Percent of a card's compute.
+    pub cores: String,
+    /// The priority that the container's limiter is told.
+    pub priority: String,
+    /// Memory where none is asked for; 0: a whole card's.
+    pub default_memory: MiB,
+    /// Compute where none is asked for.
+    pub default_cores: Percent,
+    /// The count of a container that asks for memory or compute without one; 0: it is denied.
+    pub default_count: u32,
+    /// MiB for each unit of the memory resource.
+    pub memory_factor: u32,
+    /// Which node first, where the pod does not say.
+    pub node_policy: NodePolicy,
+    /// Which card first, where the pod does not say.
+    pub card_policy: CardPolicy,
+    /// The node lock.
+    pub lock: LockSpec,
+}
+
+/// HAMi's dialect.
+#[derive(Clone, Debug)]
+pub struct Hami {
+    settings: Settings,
+}
+
+impl Hami {
+    /// The name of this dialect.
+    pub const NAME: ProfileName = ProfileName("hami-nvidia");
+
+    const PROFILE: Profile = Profile {
+        name: Self::NAME,
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+    };
+
+    const HINTS: HintKeys = HintKeys {
+        use_model: names::USE_MODEL,
+        no_use_model: names::NO_USE_MODEL,
+        use_id: names::USE_ID,
+        no_use_id: names::NO_USE_ID,
+    };
+
+    /// HAMi's dialect with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Dialect for Hami {
+    fn profile(&self) -> &Profile {
+        &Self::PROFILE
+    }
+
+    fn mode(&self) -> SharingMode {
+        SharingMode::Hami
+    }
+
+    fn resources(&self) -> Vec<&str> {
+        let Settings {
+            count,
+            memory,
+            memory_percentage,
+            cores,
+            priority,
+            ..
+        } = &self.settings;
+        vec![count, memory, memory_percentage, cores, priority]
+    }
+
+    fn hint_keys(&self) -> &HintKeys {
+        &Self::HINTS
+    }
+
+    fn default_count(&self) -> Option<(&str, u32)> {
+        (self.settings.default_count > 0)
+            .then_some((self.settings.count.as_str(), self.settings.default_count))
+    }
+
+    fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+        register::read(node)
+    }
+
+    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        request::read(&self.settings, pod)
+    }
+
+    fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+        record::read(pod, &request::asks(&self.settings, pod))
+    }
+
+    fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
+        record::write(assignment, node, now, segments::NVIDIA)
+    }
+
+    fn answer(&self, pod: &Pod) -> Answer {
+        match pod.metadata.annotation(names::BIND_PHASE) {
+            Some("success") => Answer::Succeeded,
+            Some("failed") => Answer::Failed,
+            _ => Answer::Awaited,
+        }
+    }
+
+    fn lock(&self) -> Option<&LockSpec> {
+        Some(&self.settings.lock)
+    }
+}

@@ -1,0 +1,54 @@
+//! A pod's assignment, as HAMi's device plugin reads it.
+//!
+//! Source: HAMi v2.10 `pkg/device/devices.go`, `pkg/scheduler/scheduler.go` (`Filter`, `Bind`). We write a padded segment for
+//! each container, init containers first, which every plugin since v2.4 reads; v2.10.0's own scheduler loses that padding.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::names;
+use crate::{
+    device::{Assignment, ContainerShares},
+    dialect::{Carried, Problem, Record, Unreadable, segments},
+    object::Pod,
+};
+
+/// The largest label value; a longer node name is left out, since the API server would take the Binding and then refuse every
+/// later status update of the pod.
+const LONGEST_LABEL: usize = 63;
+
+/// The assignment that a pod carries.
+pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadable> {
+    let Some(text) = pod.metadata.annotation(names::ALLOCATED) else {
+        return Ok(None);
+    };
+    let assignment = segments::decode(text, pod, asks)
+        .map_err(|message| Unreadable::annotation(Problem::Assignment, names::ALLOCATED, message))?;
+    let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
+    Ok(Some(Carried { assignment, node }))
+}
+
+/// The annotations and the label of an assignment.
+pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, word: &str) -> Record {
+    let terminated = |container: &ContainerShares| segments::encode_container(container, word) + ";";
+    let devices: String = assignment.containers.iter().map(terminated).collect();
+    let seconds = now.as_second().to_string();
+    let annotations = [
+        (names::NODE, node.to_owned()),
+        (names::TIME, seconds.clone()),
+        (names::TO_ALLOCATE, devices.clone()),
+        (names::ALLOCATED, devices),
+        (names::BIND_PHASE, "allocating".to_owned()),
+        (names::BIND_TIME, seconds),
+    ];
+    let fits = node.len() <= LONGEST_LABEL;
+    let labels = fits.then(|| (names::NODE.to_owned(), node.to_owned()));
+    Record {
+        annotations: annotations
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        labels: labels.into_iter().collect::<BTreeMap<_, _>>(),
+    }
+}

@@ -1,0 +1,119 @@
+//! The cards of a node, as HAMi's plugins register them.
+//!
+//! v2.8 and later write JSON with zero values left out (`pkg/device/devices.go` `MarshalNodeDevices`): a card without `health` is
+//! unhealthy, one without `index` is number 0. Up to v2.7 it is comma fields, each card ended by `:`; 7 fields in v2.4, 9 later.
+
+use serde::Deserialize;
+
+use super::names;
+use crate::{
+    device::{Card, Health, Inventory, MiB, Mode, Percent},
+    dialect::{Problem, Unreadable, hints::elements},
+    object::Node,
+};
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    id: String,
+    index: u32,
+    count: u32,
+    devmem: u32,
+    devcore: u32,
+    #[serde(rename = "type")]
+    model: String,
+    numa: i64,
+    mode: String,
+    health: bool,
+}
+
+/// The cards of a node; `None` where no plugin of HAMi's has registered any.
+pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
+    let Some(text) = node.metadata.annotation(names::REGISTER) else {
+        return Ok(None);
+    };
+    let refuse = |message| Unreadable::annotation(Problem::Registration, names::REGISTER, message);
+    let entries = if text.trim_start().starts_with(['[', 'n']) {
+        serde_json::from_str::<Option<Vec<Entry>>>(text)
+            .map_err(|error| refuse(error.to_string()))?
+            .unwrap_or_default()
+    } else {
+        comma_fields(text).map_err(refuse)?
+    };
+    if let Some(nameless) = entries.iter().position(|entry| entry.id.is_empty()) {
+        return Err(refuse(format!("card {nameless} has no id")));
+    }
+    let cordoned = elements(node.metadata.annotation(names::CORDON));
+    let inventory = Inventory::new(entries.into_iter().map(|entry| entry.card(&cordoned)).collect());
+    if let Some(twice) = inventory.duplicate() {
+        return Err(refuse(format!("card {twice} is listed twice")));
+    }
+    Ok(Some(inventory))
+}
+
+impl Entry {
+    fn card(self, cordoned: &[String]) -> Card {
+        let health = match self.health {
+            _ if cordoned.contains(&self.id) => Health::Cordoned,
+            true => Health::Healthy,
+            false => Health::Unhealthy,
+        };
+        Card {
+            health,
+            index: self.index,
+            slots: self.count,
+            memory: MiB::new(self.devmem.into()),
+            cores: Percent::new(self.devcore),
+            model: self.model.into(),
+            numa: u32::try_from(self.numa).unwrap_or(0),
+            mode: mode(&self.mode),
+            id: self.id.into(),
+        }
+    }
+}
+
+fn mode(text: &str) -> Mode {
+    match text {
+        "mig" => Mode::Mig,
+        "mps" => Mode::Mps,
+        _ => Mode::Soft,
+    }
+}
+
+fn comma_fields(text: &str) -> Result<Vec<Entry>, String> {
+    if !text.contains(':') {
+        return Err("neither a JSON list nor cards that each end with `:`".to_owned());
+    }
+    text.split(':')
+        .filter(|card| !card.trim().is_empty())
+        .map(comma_card)
+        .collect()
+}
+
+fn comma_card(card: &str) -> Result<Entry, String> {
+    let fields: Vec<&str> = card.split(',').collect();
+    let (index, mode) = match fields[..] {
+        [_, _, _, _, _, _, _] => ("0", "hami-core"),
+        [_, _, _, _, _, _, _, index, mode] => (index, mode),
+        _ => return Err(format!("card `{card}` has {} fields, not 7 or 9", fields.len())),
+    };
+    let number = |what: &str, field: &str| {
+        field
+            .parse::<u32>()
+            .map_err(|_| format!("card `{card}`: {what} `{field}` is not a number"))
+    };
+    Ok(Entry {
+        id: fields[0].to_owned(),
+        count: number("count", fields[1])?,
+        devmem: number("memory", fields[2])?,
+        devcore: number("cores", fields[3])?,
+        model: fields[4].to_owned(),
+        numa: fields[5]
+            .parse()
+            .map_err(|_| format!("card `{card}`: NUMA node `{}` is not a number", fields[5]))?,
+        health: crate::dialect::go_bool(fields[6])
+            .ok_or_else(|| format!("card `{card}`: health `{}` is neither true nor false", fields[6]))?,
+        index: number("index", index)?,
+        mode: mode.to_owned(),
+    })
+}

@@ -1,0 +1,157 @@
+//! What a pod asks in HAMi's names.
+//!
+//! Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`GenerateResourceRequests`), without its silent rounding: what can't be
+//! represented is an error that names the field.
+
+use std::num::NonZeroU32;
+
+use super::{Settings, names};
+use crate::{
+    device::{
+        CardPolicy, ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection,
+        ShareRequest,
+    },
+    dialect::{Problem, Unreadable, amounts::Reader, go_bool, segments},
+    object::{Container, Pod},
+};
+
+/// What the pod asks; `None` where no container asks for a share.
+pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    let mut containers = Vec::new();
+    let mut troubles = Vec::new();
+    for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
+        match share(settings, container, &path) {
+            Ok(share) => containers.push(ContainerRequest { role, share }),
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
+    let asks = containers.iter().any(|container| container.share.is_some());
+    if asks {
+        troubles.extend(unserved(pod));
+    }
+    if !troubles.is_empty() {
+        return Err(troubles);
+    }
+    let (card_policy, node_policy) = policies(settings, pod);
+    Ok(asks.then(|| PodRequest {
+        containers,
+        selection: selection(pod),
+        card_policy,
+        node_policy,
+    }))
+}
+
+/// For each container in starting order, whether it asks for a share.
+pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
+    let asks =
+        |(path, container): (String, &Container)| matches!(share(settings, container, &path), Ok(Some(_)));
+    pod.containers().map(asks).collect()
+}
+
+fn share(settings: &Settings, container: &Container, path: &str) -> Result<Option<ShareRequest>, Unreadable> {
+    let read = Reader::new(container, path);
+    let count = read.number(&settings.count, "cards", 1)?;
+    let memory = read.number(&settings.memory, "MiB", settings.memory_factor)?;
+    let percentage = read.percentage(&settings.memory_percentage)?;
+    let cores = read.percentage(&settings.cores)?;
+    let cards = match count {
+        Some(count) => count,
+        None if memory.or(percentage).or(cores).is_some() => settings.default_count,
+        None => return Ok(None),
+    };
+    let Some(cards) = NonZeroU32::new(cards) else {
+        return countless(settings, &read);
+    };
+    if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
+        let message = format!(
+            "memory is given twice: `{}` and `{}`",
+            settings.memory, settings.memory_percentage
+        );
+        return Err(Unreadable::new(
+            Problem::MemoryTwice,
+            read.field(&settings.memory),
+            message,
+        ));
+    }
+    let memory = memory_request(settings, memory, percentage);
+    let cores = cores.map_or(settings.default_cores, Percent::new);
+    Ok(Some(ShareRequest { cards, memory, cores }))
+}
+
+/// No cards are asked for: fine where nothing else is asked for either.
+fn countless(settings: &Settings, read: &Reader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
+    let others = [&settings.memory, &settings.memory_percentage, &settings.cores];
+    let Some(stated) = others.into_iter().find(|name| read.states(name)) else {
+        return Ok(None);
+    };
+    let message = format!("a share without a number of cards; add `{}: 1`", settings.count);
+    Err(Unreadable::new(
+        Problem::CountMissing,
+        read.field(stated),
+        message,
+    ))
+}
+
+fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u32>) -> MemoryRequest {
+    let exact = memory.filter(|&memory| memory > 0).map(|memory| {
+        MemoryRequest::Exact(MiB::new(
+            u64::from(memory) * u64::from(settings.memory_factor.max(1)),
+        ))
+    });
+    let part = percentage
+        .filter(|&part| part > 0)
+        .map(|part| MemoryRequest::Part(Percent::new(part)));
+    let default = Some(settings.default_memory)
+        .filter(|&memory| memory > MiB::default())
+        .map(MemoryRequest::Exact);
+    exact
+        .or(part)
+        .or(default)
+        .unwrap_or(MemoryRequest::Part(Percent::WHOLE))
+}
+
+fn policies(settings: &Settings, pod: &Pod) -> (CardPolicy, NodePolicy) {
+    let card = match pod.metadata.annotation(names::CARD_POLICY) {
+        Some("binpack") => CardPolicy::Binpack,
+        Some("spread") => CardPolicy::Spread,
+        Some("mutex") => CardPolicy::Mutex,
+        _ => settings.card_policy,
+    };
+    let node = match pod.metadata.annotation(names::NODE_POLICY) {
+        Some("binpack") => NodePolicy::Binpack,
+        Some("spread") => NodePolicy::Spread,
+        _ => settings.node_policy,
+    };
+    (card, node)
+}
+
+fn selection(pod: &Pod) -> Selection {
+    let known = [("hami-core", Mode::Soft), ("mig", Mode::Mig), ("mps", Mode::Mps)];
+    // The card's mode must be a substring of the value (v2.10 `pkg/device/nvidia/device.go` `checkType`).
+    let modes = pod.metadata.annotation(names::MODE);
+    let modes = modes.map(|value| {
+        known
+            .iter()
+            .filter(|(word, _)| value.contains(word))
+            .map(|&(_, mode)| mode)
+            .collect()
+    });
+    Selection {
+        models: super::Hami::HINTS.models(&pod.metadata),
+        ids: super::Hami::HINTS.ids(&pod.metadata),
+        modes,
+    }
+}
+
+/// What HAMi knows and Berth does not serve yet: named, so that no pod is placed against its own wish.
+fn unserved(pod: &Pod) -> Vec<Unreadable> {
+    let refuse = |key: &str, what: &str| {
+        Unreadable::annotation(Problem::Unserved, key, format!("{what} is not served yet"))
+    };
+    let bind = pod.metadata.annotation(names::NUMA_BIND).and_then(go_bool) == Some(true);
+    let policy = pod.metadata.annotation(names::CARD_POLICY);
+    let policy = policy.filter(|value| value.contains(',') || matches!(*value, "topology-aware" | "numa"));
+    let bind = bind.then(|| refuse(names::NUMA_BIND, "binding all shares to one NUMA node"));
+    let policy = policy.map(|value| refuse(names::CARD_POLICY, &format!("card policy `{value}`")));
+    bind.into_iter().chain(policy).collect()
+}

@@ -1,0 +1,116 @@
+//! Volcano's dialect for vGPUs: `volcano.sh/vgpu-*` on pods and nodes.
+//!
+//! Source: volcano-sh/volcano ed72c7c `pkg/scheduler/api/devices/nvidia/vgpu`, Project-HAMi/volcano-vgpu-device-plugin 4fb76ba.
+
+pub mod names;
+mod record;
+mod register;
+mod request;
+
+use jiff::Timestamp;
+
+use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable};
+use crate::{
+    device::{
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, NodePolicy, Percent, PodRequest,
+        Profile, ProfileName, Tie,
+    },
+    object::{Node, Pod},
+};
+
+/// Volcano's settings for vGPUs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settings {
+    /// MiB for each unit of `volcano.sh/vgpu-memory` and of a card's registered memory.
+    pub memory_factor: u32,
+    /// Which card first.
+    pub card_policy: CardPolicy,
+    /// Which node first.
+    pub node_policy: NodePolicy,
+    /// The node lock, where it is on.
+    pub lock: Option<LockSpec>,
+}
+
+/// Volcano's dialect for vGPUs.
+#[derive(Clone, Debug)]
+pub struct Volcano {
+    settings: Settings,
+}
+
+impl Volcano {
+    /// The name of this dialect.
+    pub const NAME: ProfileName = ProfileName("volcano-vgpu");
+
+    const PROFILE: Profile = Profile {
+        name: Self::NAME,
+        blend: Blend::MemoryThenSlots,
+        tie: Tie::Lowest,
+        core_budget: CoreBudget::Fixed(Percent::WHOLE),
+    };
+
+    const HINTS: HintKeys = HintKeys {
+        use_model: names::USE_MODEL,
+        no_use_model: names::NO_USE_MODEL,
+        use_id: names::USE_ID,
+        no_use_id: names::NO_USE_ID,
+    };
+
+    /// Volcano's dialect with these settings.
+    pub fn new(settings: Settings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Dialect for Volcano {
+    fn profile(&self) -> &Profile {
+        &Self::PROFILE
+    }
+
+    fn mode(&self) -> SharingMode {
+        SharingMode::Vgpu
+    }
+
+    fn resources(&self) -> Vec<&str> {
+        names::RESOURCES.to_vec()
+    }
+
+    fn hint_keys(&self) -> &HintKeys {
+        &Self::HINTS
+    }
+
+    fn default_count(&self) -> Option<(&str, u32)> {
+        Some((names::COUNT, 1))
+    }
+
+    fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+        register::read(node, self.settings.memory_factor)
+    }
+
+    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        request::read(&self.settings, pod)
+    }
+
+    fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+        record::read(
+            pod,
+            &request::asks(&self.settings, pod),
+            self.settings.memory_factor,
+        )
+    }
+
+    fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
+        record::write(assignment, node, now, self.settings.memory_factor)
+    }
+
+    fn answer(&self, pod: &Pod) -> Answer {
+        match pod.metadata.annotation(names::BIND_PHASE) {
+            Some("success") => Answer::Succeeded,
+            Some("failed") => Answer::Failed,
+            _ => Answer::Awaited,
+        }
+    }
+
+    fn lock(&self) -> Option<&LockSpec> {
+        self.settings.lock.as_ref()
+    }
+}

@@ -1,0 +1,71 @@
+//! A pod's assignment, as Volcano's vGPU plugin reads it.
+//!
+//! Source: Volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go`, `device_info.go`. Segments are joined by `;` without a trailing one; an empty
+//! segment stands for a container that asked nothing, so that the plugin's index hits the right container.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::names;
+use crate::{
+    device::{Assignment, MiB, Role},
+    dialect::{Carried, Problem, Record, Unreadable, segments},
+    object::Pod,
+};
+
+/// The assignment that a pod carries.
+pub(super) fn read(pod: &Pod, asks: &[bool], memory_factor: u32) -> Result<Option<Carried>, Unreadable> {
+    let Some(text) = pod.metadata.annotation(names::IDS) else {
+        return Ok(None);
+    };
+    // Our own segments name app containers only; without init containers that is every container.
+    let mut assignment = segments::decode(text, pod, asks)
+        .map_err(|message| Unreadable::annotation(Problem::Assignment, names::IDS, message))?;
+    scale(&mut assignment, |units| {
+        units.saturating_mul(memory_factor.max(1).into())
+    });
+    let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
+    Ok(Some(Carried { assignment, node }))
+}
+
+/// The annotations of an assignment.
+pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, memory_factor: u32) -> Record {
+    let mut assignment = assignment.clone();
+    scale(&mut assignment, |mib| mib / u64::from(memory_factor.max(1)));
+    let apps = assignment
+        .containers
+        .iter()
+        .filter(|container| container.role == Role::App);
+    let devices: Vec<_> = apps
+        .map(|container| segments::encode_container(container, segments::NVIDIA))
+        .collect();
+    let devices = devices.join(";");
+    let seconds = now.as_second().to_string();
+    let annotations = [
+        (names::NODE, node.to_owned()),
+        (names::TIME, seconds.clone()),
+        (names::IDS, devices.clone()),
+        (names::TO_ALLOCATE, devices),
+        (names::BIND_PHASE, "allocating".to_owned()),
+        (names::BIND_TIME, seconds),
+    ];
+    let annotations = annotations
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
+    Record {
+        annotations,
+        labels: BTreeMap::new(),
+    }
+}
+
+fn scale(assignment: &mut Assignment, convert: impl Fn(u64) -> u64) {
+    for share in assignment
+        .containers
+        .iter_mut()
+        .flat_map(|container| &mut container.shares)
+    {
+        share.memory = MiB::new(convert(share.memory.get()));
+    }
+}

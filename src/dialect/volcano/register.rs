@@ -1,0 +1,79 @@
+//! The cards of a node, as Volcano's vGPU plugin registers them.
+//!
+//! Each card is `uuid,count,memory,type,health,mode` ended by `:`; plugins up to v1.9 leave the mode out; further fields are ignored
+//! (`pkg/scheduler/api/devices/nvidia/vgpu/utils.go` `decodeNodeDevices`). A card's number is its place in the list. Numbers
+//! that can't be read make the node unreadable; upstream reads them as 0.
+
+use super::names;
+use crate::{
+    device::{Card, Health, Inventory, MiB, Mode, Percent},
+    dialect::{Problem, Unreadable, go_bool},
+    object::Node,
+};
+
+/// The cards of a node; `None` where the plugin has registered none.
+pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>, Unreadable> {
+    let Some(text) = node.metadata.annotation(names::REGISTER) else {
+        return Ok(None);
+    };
+    let refuse = |message| Unreadable::annotation(Problem::Registration, names::REGISTER, message);
+    if !text.contains(':') {
+        return Err(refuse("cards must each end with `:`".to_owned()));
+    }
+    let pieces = text
+        .split(':')
+        .enumerate()
+        .filter(|(_, piece)| piece.contains(','));
+    let cards = pieces
+        .map(|(at, piece)| card(at, piece, memory_factor))
+        .collect::<Result<Vec<_>, _>>();
+    let mut cards = cards.map_err(refuse)?;
+    // Upstream takes the node's mode from its last card.
+    let mode = cards.last().map_or(Mode::Soft, |last| last.mode);
+    cards.iter_mut().for_each(|card| card.mode = mode);
+    let inventory = Inventory::new(cards);
+    if let Some(twice) = inventory.duplicate() {
+        return Err(refuse(format!("card {twice} is listed twice")));
+    }
+    Ok(Some(inventory))
+}
+
+fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
+    let fields: Vec<&str> = piece.split(',').collect();
+    let [id, count, memory, model, health, ref rest @ ..] = fields[..] else {
+        return Err(format!(
+            "card `{piece}` has {} fields, not 5 or more",
+            fields.len()
+        ));
+    };
+    if id.is_empty() {
+        return Err(format!("card `{piece}` has no uuid"));
+    }
+    let number = |what: &str, field: &str| {
+        field
+            .parse::<u32>()
+            .map_err(|_| format!("card `{piece}`: {what} `{field}` is not a number"))
+    };
+    let healthy = go_bool(health)
+        .ok_or_else(|| format!("card `{piece}`: health `{health}` is neither true nor false"))?;
+    let memory = u64::from(number("memory", memory)?) * u64::from(memory_factor.max(1));
+    Ok(Card {
+        id: id.into(),
+        index: u32::try_from(at).map_err(|_| "too many cards".to_owned())?,
+        slots: number("count", count)?,
+        memory: MiB::new(memory),
+        cores: Percent::WHOLE,
+        model: model.into(),
+        numa: 0,
+        mode: if rest.first() == Some(&"mig") {
+            Mode::Mig
+        } else {
+            Mode::Soft
+        },
+        health: if healthy {
+            Health::Healthy
+        } else {
+            Health::Unhealthy
+        },
+    })
+}

@@ -1,0 +1,147 @@
+//! What a pod asks in Volcano's vGPU names.
+//!
+//! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
+//! volcano-vgpu-device-plugin tells pods apart by their total count alone, so only one container of a pod may ask.
+
+use std::num::NonZeroU32;
+
+use super::{Settings, Volcano, names};
+use crate::{
+    device::{
+        ContainerRequest, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
+    },
+    dialect::{Problem, Unreadable, amounts::Reader, segments},
+    object::{Container, Pod},
+};
+
+/// What the pod asks; `None` where no container asks for a virtual card.
+pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    let mut containers = Vec::new();
+    let mut troubles = Vec::new();
+    for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
+        match share(settings, container, &path) {
+            Ok(share) => containers.push((path, ContainerRequest { role, share })),
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
+    let asking: Vec<_> = containers
+        .iter()
+        .filter(|(_, container)| container.share.is_some())
+        .collect();
+    let asks = !asking.is_empty();
+    if asks {
+        troubles.extend(unserved(pod));
+    }
+    troubles.extend(
+        asking
+            .iter()
+            .find(|(_, container)| container.role != Role::App)
+            .map(|(path, _)| {
+                Unreadable::new(
+                    Problem::Unserved,
+                    path,
+                    "Volcano's vGPU plugin does not serve init containers and sidecars",
+                )
+            }),
+    );
+    troubles.extend(asking.get(1).map(|(path, _)| {
+        let message =
+            "Volcano's vGPU plugin serves one container of a pod; it would fail the second on the node";
+        Unreadable::new(Problem::Unserved, path, message)
+    }));
+    if !troubles.is_empty() {
+        return Err(troubles);
+    }
+    Ok(asks.then(|| PodRequest {
+        containers: containers.into_iter().map(|(_, container)| container).collect(),
+        selection: selection(pod),
+        card_policy: settings.card_policy,
+        node_policy: settings.node_policy,
+    }))
+}
+
+/// For each container in starting order, whether it asks for a virtual card.
+pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
+    let asks =
+        |(path, container): (String, &Container)| matches!(share(settings, container, &path), Ok(Some(_)));
+    pod.containers().map(asks).collect()
+}
+
+fn share(settings: &Settings, container: &Container, path: &str) -> Result<Option<ShareRequest>, Unreadable> {
+    let read = Reader::new(container, path);
+    let count = read.number(names::COUNT, "cards", 1)?;
+    let memory = read.number(names::MEMORY, "MiB", settings.memory_factor)?;
+    let percentage = read.percentage(names::MEMORY_PERCENTAGE)?;
+    let cores = read.percentage(names::CORES)?;
+    let cards = match count {
+        Some(count) => count,
+        None if memory.or(percentage).or(cores).is_some() => 1,
+        None => return Ok(None),
+    };
+    let others = [names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES];
+    let Some(cards) = NonZeroU32::new(cards) else {
+        let Some(stated) = others.into_iter().find(|name| read.states(name)) else {
+            return Ok(None);
+        };
+        let message = format!("a share without a number of cards; add `{}: 1`", names::COUNT);
+        return Err(Unreadable::new(
+            Problem::CountMissing,
+            read.field(stated),
+            message,
+        ));
+    };
+    if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
+        let message = format!(
+            "memory is given twice: `{}` and `{}`",
+            names::MEMORY,
+            names::MEMORY_PERCENTAGE
+        );
+        return Err(Unreadable::new(
+            Problem::MemoryTwice,
+            read.field(names::MEMORY),
+            message,
+        ));
+    }
+    let exact = memory.filter(|&memory| memory > 0);
+    let exact = exact.map(|memory| {
+        MemoryRequest::Exact(MiB::new(
+            u64::from(memory) * u64::from(settings.memory_factor.max(1)),
+        ))
+    });
+    let part = percentage
+        .filter(|&part| part > 0)
+        .map_or(Percent::WHOLE, Percent::new);
+    let memory = exact.unwrap_or(MemoryRequest::Part(part));
+    Ok(Some(ShareRequest {
+        cards,
+        memory,
+        cores: cores.map_or(Percent::NONE, Percent::new),
+    }))
+}
+
+fn selection(pod: &Pod) -> Selection {
+    let modes = pod.metadata.annotation(names::MODE).map(|mode| match mode {
+        "hami-core" => vec![Mode::Soft],
+        "mig" => vec![Mode::Mig],
+        _ => Vec::new(),
+    });
+    Selection {
+        models: Volcano::HINTS.models(&pod.metadata),
+        ids: Volcano::HINTS.ids(&pod.metadata),
+        modes,
+    }
+}
+
+/// What Volcano knows and Berth does not serve yet.
+fn unserved(pod: &Pod) -> Option<Unreadable> {
+    let policy = pod
+        .metadata
+        .annotation(names::PODGROUP_POLICY)
+        .filter(|policy| !policy.is_empty())?;
+    let message = format!("pod group policy `{policy}` is not served yet");
+    Some(Unreadable::annotation(
+        Problem::Unserved,
+        names::PODGROUP_POLICY,
+        message,
+    ))
+}
