@@ -6,3 +6,4 @@ pub mod dialect;
 pub mod object;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod scheduling;

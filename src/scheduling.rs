@@ -1,0 +1,31 @@
+//! Which pod next, which node, which cards, and what has to be written for it: decisions only.
+//!
+//! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
+//! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`line`] of its node → lock → bind → the agent's answer.
+
+pub mod affinity;
+pub mod allocate;
+pub mod class;
+pub mod effect;
+pub mod event;
+pub mod filter;
+pub mod ledger;
+pub mod line;
+pub mod node;
+pub mod pod;
+pub mod queue;
+pub mod reason;
+pub mod resources;
+pub mod scheduler;
+pub mod score;
+pub mod snapshot;
+pub mod taint;
+
+pub use effect::Effect;
+pub use event::{BindOutcome, Event, LockOutcome};
+pub use node::{NodeInfo, NodeName, Offer};
+pub use pod::{Ask, Claim, Constraints, Holding, PodInfo, PodKey, Stage, Uid};
+pub use reason::{CardReason, FitError, NodeReasons, Reason};
+pub use resources::ResourceAmounts;
+pub use scheduler::Scheduler;
+pub use snapshot::Snapshot;

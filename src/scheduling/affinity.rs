@@ -1,0 +1,133 @@
+//! Node selector and node affinity, as `k8s.io/component-helpers/scheduling/corev1/nodeaffinity` matches them.
+
+use std::collections::BTreeMap;
+
+use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
+
+/// What a pod wants of a node's labels and name.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct NodeAffinity {
+    /// Labels that must be equal.
+    pub selector: BTreeMap<String, String>,
+    /// Terms of which one must match.
+    pub required: Option<NodeSelector>,
+    /// Terms that are preferred.
+    pub preferred: Vec<PreferredTerm>,
+}
+
+impl NodeAffinity {
+    /// Whether a node of this name and these labels will do.
+    pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        let selected = self
+            .selector
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value));
+        let one_of = |required: &NodeSelector| {
+            required
+                .node_selector_terms
+                .iter()
+                .any(|term| matches_term(term, name, labels))
+        };
+        selected && self.required.as_ref().is_none_or(one_of)
+    }
+
+    /// How much of the preferred weight the node matches, from 0 to 1; 0 where nothing is preferred.
+    pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> f64 {
+        let total: i32 = self.preferred.iter().map(|term| term.weight).sum();
+        let matching = self
+            .preferred
+            .iter()
+            .filter(|term| matches_term(&term.preference, name, labels));
+        let matched: i32 = matching.map(|term| term.weight).sum();
+        if total > 0 {
+            f64::from(matched) / f64::from(total)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// An empty term matches nothing.
+fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
+    let label = |requirement: &Requirement| labels.get(&requirement.key).map(String::as_str);
+    let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
+    !empty
+        && term
+            .match_expressions
+            .iter()
+            .all(|requirement| meets(requirement, label(requirement)))
+        && term
+            .match_fields
+            .iter()
+            .all(|requirement| meets(requirement, field(requirement)))
+}
+
+/// `NotIn` and `DoesNotExist` are met where the label is absent.
+fn meets(requirement: &Requirement, actual: Option<&str>) -> bool {
+    let listed = actual.is_some_and(|actual| requirement.values.iter().any(|value| value == actual));
+    match requirement.operator.as_str() {
+        "In" => listed,
+        "NotIn" => !listed,
+        "Exists" => actual.is_some(),
+        "DoesNotExist" => actual.is_none(),
+        "Gt" => compare(requirement, actual).is_some_and(std::cmp::Ordering::is_gt),
+        "Lt" => compare(requirement, actual).is_some_and(std::cmp::Ordering::is_lt),
+        _ => false,
+    }
+}
+
+fn compare(requirement: &Requirement, actual: Option<&str>) -> Option<std::cmp::Ordering> {
+    let [bound] = &requirement.values[..] else {
+        return None;
+    };
+    let (actual, bound) = (actual?.parse::<i64>().ok()?, bound.parse::<i64>().ok()?);
+    Some(actual.cmp(&bound))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(required: &str, expected: bool) {
+        let affinity = NodeAffinity {
+            required: Some(serde_json::from_str(required).unwrap()),
+            ..NodeAffinity::default()
+        };
+        let labels = BTreeMap::from([
+            ("zone".to_owned(), "a".to_owned()),
+            ("gen".to_owned(), "4".to_owned()),
+        ]);
+        assert_eq!(affinity.admits("n1", &labels), expected, "{required}");
+    }
+
+    #[test]
+    fn terms_are_alternatives_and_requirements_hold_together() {
+        check(r#"{"nodeSelectorTerms":[]}"#, false);
+        check(r#"{"nodeSelectorTerms":[{}]}"#, false);
+        check(
+            r#"{"nodeSelectorTerms":[{},{"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]}]}]}"#,
+            true,
+        );
+        check(
+            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]},{"key":"x","operator":"Exists"}]}]}"#,
+            false,
+        );
+        check(
+            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"x","operator":"NotIn","values":["a"]}]}]}"#,
+            true,
+        );
+        check(
+            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"gen","operator":"Gt","values":["3"]}]}]}"#,
+            true,
+        );
+        check(
+            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Lt","values":["3"]}]}]}"#,
+            false,
+        );
+        check(
+            r#"{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}"#,
+            true,
+        );
+    }
+}

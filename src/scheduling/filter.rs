@@ -1,0 +1,74 @@
+//! Whether a node can serve a pod, test by test in kube-scheduler's order; the cards come last.
+
+use std::collections::BTreeSet;
+
+use super::{
+    allocate::allocate,
+    node::NodeInfo,
+    pod::Ask,
+    reason::{NodeReasons, Reason},
+    resources::ResourceAmounts,
+    snapshot::NodeState,
+    taint,
+};
+use crate::device::Assignment;
+
+/// The cards that the node would give, or every reason of the first test that it fails.
+///
+/// `device_resources` are the dialects' own: a node need not advertise them.
+pub fn filter(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+) -> Result<Assignment, NodeReasons> {
+    let constraints = &ask.constraints;
+    let info = &node.info;
+    if info.cordoned && !taint::tolerates_cordon(&constraints.tolerations) {
+        return Err(vec![Reason::Unschedulable]);
+    }
+    if !taint::tolerates_all(&constraints.tolerations, &info.taints) {
+        return Err(vec![Reason::UntoleratedTaint]);
+    }
+    if !constraints.affinity.admits(&info.name, &info.labels) {
+        return Err(vec![Reason::AffinityMismatch]);
+    }
+    let short = short_resources(&ask.resources, node, device_resources);
+    if !short.is_empty() {
+        return Err(short);
+    }
+    cards(ask, info, node)
+}
+
+fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState) -> Result<Assignment, NodeReasons> {
+    let offer = info
+        .offer(ask.profile.name)
+        .ok_or_else(|| vec![Reason::NoDevices])?;
+    let inventory = offer
+        .inventory
+        .as_ref()
+        .ok_or_else(|| vec![Reason::UnreadableDevices])?;
+    if inventory.cards().is_empty() {
+        return Err(vec![Reason::NoDevices]);
+    }
+    allocate(&ask.request, inventory, &node.usage, &ask.profile)
+}
+
+/// `pkg/scheduler/framework/plugins/noderesources/fit.go`
+fn short_resources(
+    wanted: &ResourceAmounts,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+) -> NodeReasons {
+    let allocatable = &node.info.allocatable;
+    let mut short = Vec::new();
+    if allocatable.names("pods") && node.pods >= allocatable.get("pods") {
+        short.push(Reason::TooManyPods);
+    }
+    for (name, amount) in wanted.iter().filter(|&(_, amount)| amount > 0) {
+        let unadvertised = device_resources.contains(name) && !allocatable.names(name);
+        if !unadvertised && amount > allocatable.get(name).saturating_sub(node.requested.get(name)) {
+            short.push(Reason::Insufficient(name.to_owned()));
+        }
+    }
+    short
+}

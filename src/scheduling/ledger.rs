@@ -1,0 +1,148 @@
+//! Who holds what on which node: one charge a pod, whatever its dialect and whoever bound it.
+//!
+//! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    node::NodeName,
+    pod::{Stage, Uid},
+    resources::ResourceAmounts,
+};
+use crate::device::{Answer, Assignment, InitPhase, Usage};
+
+/// How firm a charge is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Commitment {
+    /// Decided here and not yet bound: confirmed or forgotten, never expired by a timer.
+    Assumed,
+    /// Meant by another scheduler.
+    Intended,
+    /// Bound.
+    Bound,
+}
+
+/// What one pod holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Charge {
+    /// On which node.
+    pub node: NodeName,
+    /// Shares of cards.
+    pub assignment: Option<Arc<Assignment>>,
+    /// Whether its init containers still count.
+    pub init: InitPhase,
+    /// Resources that Kubernetes accounts.
+    pub resources: Arc<ResourceAmounts>,
+    /// How firm it is.
+    pub commitment: Commitment,
+    /// How far the pod is.
+    pub stage: Stage,
+    /// What the agent has made of it.
+    pub answer: Answer,
+    /// Since when the agent owes an answer.
+    pub since: Timestamp,
+}
+
+impl Charge {
+    /// Whether the node's agent is at work for this pod: no other may be bound there meanwhile.
+    pub fn is_in_flight(&self) -> bool {
+        let shares = self
+            .assignment
+            .as_ref()
+            .is_some_and(|assignment| assignment.shares().next().is_some());
+        shares
+            && self.commitment == Commitment::Bound
+            && self.answer == Answer::Awaited
+            && self.stage == Stage::Pending
+    }
+
+    /// Whether both hold the same.
+    pub fn holds_as(&self, other: &Self) -> bool {
+        (&self.node, &self.assignment, self.init, &self.resources)
+            == (&other.node, &other.assignment, other.init, &other.resources)
+    }
+}
+
+/// Every charge, by pod and by node.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    charges: HashMap<Uid, Charge>,
+    by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+}
+
+impl Ledger {
+    /// Charges a pod; what it held before is replaced and returned.
+    pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
+        let before = self.release(&uid);
+        self.by_node
+            .entry(charge.node.clone())
+            .or_default()
+            .insert(uid.clone());
+        self.charges.insert(uid, charge);
+        before
+    }
+
+    /// Forgets what a pod holds, and returns it.
+    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+        let charge = self.charges.remove(uid)?;
+        if let Some(pods) = self.by_node.get_mut(&charge.node) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_node.remove(&charge.node);
+            }
+        }
+        Some(charge)
+    }
+
+    /// What a pod holds.
+    pub fn get(&self, uid: &Uid) -> Option<&Charge> {
+        self.charges.get(uid)
+    }
+
+    /// What a pod holds, to change what does not move it.
+    pub(super) fn get_mut(&mut self, uid: &Uid) -> Option<&mut Charge> {
+        self.charges.get_mut(uid)
+    }
+
+    /// Every charge on a node, by uid.
+    pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
+        let uids = self.by_node.get(node).into_iter().flatten();
+        uids.filter_map(|uid| Some((uid, self.charges.get(uid)?)))
+    }
+
+    /// What is in use of each card of a node.
+    pub fn usage(&self, node: &NodeName) -> Usage {
+        let held = |charge: &'_ Charge| {
+            charge
+                .assignment
+                .clone()
+                .map(|assignment| (assignment, charge.init))
+        };
+        let held: Vec<_> = self
+            .on_node(node)
+            .filter_map(|(_, charge)| held(charge))
+            .collect();
+        Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+    }
+
+    /// What is asked of a node by all pods on it.
+    pub fn requested(&self, node: &NodeName) -> ResourceAmounts {
+        let mut requested = ResourceAmounts::default();
+        for (_, charge) in self.on_node(node) {
+            requested.add(&charge.resources);
+        }
+        requested
+    }
+
+    /// How many pods are on a node.
+    pub fn pods(&self, node: &NodeName) -> i64 {
+        self.by_node
+            .get(node)
+            .map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
+    }
+}

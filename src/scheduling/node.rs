@@ -1,0 +1,92 @@
+//! A node, as scheduling sees it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::resources::ResourceAmounts;
+use crate::{
+    device::{Inventory, Lock, ProfileName},
+    object::Taint,
+};
+
+/// A node's name.
+pub type NodeName = Arc<str>;
+
+/// What one device plugin offers on a node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Offer {
+    /// Whose plugin.
+    pub profile: ProfileName,
+    /// Its cards; `None` where the registration can't be read.
+    pub inventory: Option<Inventory>,
+}
+
+/// A lock of a node and what stands under it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NodeLock {
+    /// Whose lock.
+    pub profile: ProfileName,
+    /// Who holds it.
+    pub state: Lock,
+}
+
+/// A node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NodeInfo {
+    /// Its name.
+    pub name: NodeName,
+    /// Its identity.
+    pub uid: Arc<str>,
+    /// The version that a lock is taken against.
+    pub resource_version: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints.
+    pub taints: Vec<Taint>,
+    /// Whether it is cordoned.
+    pub cordoned: bool,
+    /// What pods may be given.
+    pub allocatable: ResourceAmounts,
+    /// Its cards, by plugin.
+    pub offers: Vec<Offer>,
+    /// Its locks, for the dialects that need one.
+    pub locks: Vec<NodeLock>,
+}
+
+impl NodeInfo {
+    /// What the plugin of this dialect offers.
+    pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.profile == profile)
+    }
+
+    /// The lock of this dialect; `None`: it needs none.
+    pub fn lock(&self, profile: ProfileName) -> Option<&Lock> {
+        self.locks
+            .iter()
+            .find(|lock| lock.profile == profile)
+            .map(|lock| &lock.state)
+    }
+
+    /// Whether the other differs in anything that decides what fits.
+    pub fn fits_as(&self, other: &Self) -> bool {
+        let Self {
+            name: _,
+            uid,
+            resource_version: _,
+            labels,
+            taints,
+            cordoned,
+            allocatable,
+            offers,
+            locks: _,
+        } = self;
+        (uid, labels, taints, cordoned, allocatable, offers)
+            == (
+                &other.uid,
+                &other.labels,
+                &other.taints,
+                &other.cordoned,
+                &other.allocatable,
+                &other.offers,
+            )
+    }
+}

@@ -1,0 +1,122 @@
+//! A pod, as scheduling sees it: what it wants, what it holds, how far it is.
+
+use std::{fmt, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{affinity::NodeAffinity, node::NodeName, resources::ResourceAmounts};
+use crate::{
+    device::{Answer, Assignment, InitPhase, PodRequest, Profile},
+    object::Toleration,
+};
+
+/// A pod's uid: everything is keyed by it, since a recreated pod of the same name is another pod.
+pub type Uid = Arc<str>;
+
+/// How a pod is named.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PodKey {
+    /// Its uid.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for PodKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What a pod wants of a node beside room.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Constraints {
+    /// Labels and names.
+    pub affinity: NodeAffinity,
+    /// Taints that it bears.
+    pub tolerations: Vec<Toleration>,
+    /// Fields that ask for something that is not served: the pod is never placed against them.
+    pub unserved: Vec<String>,
+}
+
+/// All that decides where a pod fits. Pods with equal asks form a class and are decided alike.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Ask {
+    /// How the cards are shared, and which offers of a node count.
+    pub profile: Profile,
+    /// Shares of cards.
+    pub request: PodRequest,
+    /// Resources that Kubernetes accounts.
+    pub resources: ResourceAmounts,
+    /// Labels, taints and the rest.
+    pub constraints: Constraints,
+}
+
+/// What there is to do for a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Claim {
+    /// Nothing: it is not ours, bound, gated, or on its way out.
+    None,
+    /// A place.
+    Place(Arc<Ask>),
+    /// Nothing but to say why it can't be read.
+    Unreadable(String),
+}
+
+/// How far a pod is in its life.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// Not started: phase `Pending`.
+    Pending,
+    /// Started.
+    Running,
+    /// Ended: it holds nothing any more.
+    Ended,
+}
+
+/// What a pod holds on its node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holding {
+    /// The node.
+    pub node: NodeName,
+    /// Its shares of cards; none: it uses none.
+    pub assignment: Option<Arc<Assignment>>,
+    /// Whether its init containers still count.
+    pub init: InitPhase,
+    /// What the node's agent has made of it.
+    pub answer: Answer,
+    /// Whether the pod is bound there, or only meant to be by another scheduler.
+    pub binding: Binding,
+}
+
+/// Whether an assignment has been committed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Binding {
+    /// `spec.nodeName` is set.
+    Bound,
+    /// Another scheduler has annotated the pod but not bound it.
+    Intended,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodInfo {
+    /// Its names.
+    pub key: PodKey,
+    /// Its priority; higher goes first.
+    pub priority: i32,
+    /// When it was created.
+    pub created: Timestamp,
+    /// How far it is.
+    pub stage: Stage,
+    /// What there is to do for it.
+    pub claim: Claim,
+    /// What it holds.
+    pub holding: Option<Holding>,
+    /// Resources that it asks for.
+    pub resources: Arc<ResourceAmounts>,
+    /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
+    pub told: Option<String>,
+}

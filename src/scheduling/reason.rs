@@ -1,0 +1,223 @@
+//! Why a pod does not fit: for each card, for each node, and for the cluster in kube-scheduler's words.
+
+use std::{collections::BTreeMap, fmt};
+
+/// Why one card can't serve one container. The names are HAMi's, so that people find them again.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum CardReason {
+    /// Its plugin says that it does not work.
+    CardNotHealth,
+    /// An operator keeps new pods off it.
+    CardCordoned,
+    /// Its model is not one that the pod wants.
+    CardTypeMismatch,
+    /// Its uuid is not one that the pod wants.
+    CardUuidMismatch,
+    /// It is sliced in a way that the pod does not want or that is not served.
+    ModeNotFit,
+    /// All its slots are taken.
+    CardTimeSlicingExhausted,
+    /// It has too little free memory.
+    CardInsufficientMemory,
+    /// It has too little free compute.
+    CardInsufficientCore,
+    /// One of both wants the card for itself.
+    ExclusiveDeviceAllocateConflict,
+    /// All its compute is given away.
+    CardComputeUnitsExhausted,
+}
+
+impl CardReason {
+    /// The name, as `berth simulate --explain` prints it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CardNotHealth => "CardNotHealth",
+            Self::CardCordoned => "CardCordoned",
+            Self::CardTypeMismatch => "CardTypeMismatch",
+            Self::CardUuidMismatch => "CardUuidMismatch",
+            Self::ModeNotFit => "ModeNotFit",
+            Self::CardTimeSlicingExhausted => "CardTimeSlicingExhausted",
+            Self::CardInsufficientMemory => "CardInsufficientMemory",
+            Self::CardInsufficientCore => "CardInsufficientCore",
+            Self::ExclusiveDeviceAllocateConflict => "ExclusiveDeviceAllocateConflict",
+            Self::CardComputeUnitsExhausted => "CardComputeUnitsExhausted",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::CardNotHealth => "node(s) had only unhealthy GPUs left",
+            Self::CardCordoned => "node(s) had only cordoned GPUs left",
+            Self::CardTypeMismatch => "node(s) didn't match Pod's GPU type",
+            Self::CardUuidMismatch => "node(s) didn't match Pod's GPU UUIDs",
+            Self::ModeNotFit => "node(s) didn't match Pod's GPU mode",
+            Self::CardTimeSlicingExhausted => "node(s) had no free slot on a GPU",
+            Self::CardInsufficientMemory => "Insufficient GPU memory",
+            Self::CardInsufficientCore => "Insufficient GPU cores",
+            Self::ExclusiveDeviceAllocateConflict => "node(s) had no GPU free for exclusive use",
+            Self::CardComputeUnitsExhausted => "node(s) had no GPU cores left",
+        }
+    }
+}
+
+/// Why one node can't serve one pod.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Reason {
+    /// It is cordoned.
+    Unschedulable,
+    /// It has a taint that the pod does not bear.
+    UntoleratedTaint,
+    /// Its labels are not those that the pod wants.
+    AffinityMismatch,
+    /// It has as many pods as it may have.
+    TooManyPods,
+    /// It has too little of a resource.
+    Insufficient(String),
+    /// No device plugin of the pod's dialect runs there.
+    NoDevices,
+    /// What its device plugin registered can't be read.
+    UnreadableDevices,
+    /// It has fewer cards than one container asks for.
+    NodeInsufficientDevice,
+    /// So many of its cards fail this test.
+    Card {
+        /// The test.
+        reason: CardReason,
+        /// How many cards fail it.
+        count: usize,
+        /// How many cards there are.
+        of: usize,
+    },
+    /// Some cards fit, but fewer than the container asks for.
+    AllocatedCardsInsufficientRequest {
+        /// How many fit.
+        count: usize,
+        /// How many there are.
+        of: usize,
+    },
+}
+
+impl Reason {
+    /// The name, as `berth simulate --explain` prints it.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Unschedulable => "NodeUnschedulable".to_owned(),
+            Self::UntoleratedTaint => "TaintToleration".to_owned(),
+            Self::AffinityMismatch => "NodeAffinity".to_owned(),
+            Self::TooManyPods => "TooManyPods".to_owned(),
+            Self::Insufficient(resource) => format!("Insufficient {resource}"),
+            Self::NoDevices => "NodeUnregistered".to_owned(),
+            Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
+            Self::NodeInsufficientDevice => "NodeInsufficientDevice".to_owned(),
+            Self::Card { reason, .. } => reason.name().to_owned(),
+            Self::AllocatedCardsInsufficientRequest { .. } => "AllocatedCardsInsufficientRequest".to_owned(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Unschedulable => "node(s) were unschedulable".to_owned(),
+            Self::UntoleratedTaint => "node(s) had untolerated taint(s)".to_owned(),
+            Self::AffinityMismatch => "node(s) didn't match Pod's node affinity/selector".to_owned(),
+            Self::TooManyPods => "Too many pods".to_owned(),
+            Self::Insufficient(resource) => format!("Insufficient {resource}"),
+            Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for".to_owned(),
+            Self::UnreadableDevices => "node(s) had an unreadable GPU registration".to_owned(),
+            Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for".to_owned(),
+            Self::Card { reason, .. } => reason.words().to_owned(),
+            Self::AllocatedCardsInsufficientRequest { .. } => {
+                "node(s) had too few GPUs with enough room".to_owned()
+            }
+        }
+    }
+}
+
+/// Why one node can't serve one pod: every reason of the first test that it failed.
+pub type NodeReasons = Vec<Reason>;
+
+/// Why no node can serve a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FitError {
+    nodes: usize,
+    /// A reason that holds on every node, such as a constraint that is not served.
+    pod: Option<String>,
+    counts: BTreeMap<String, usize>,
+}
+
+impl FitError {
+    /// Why each node failed.
+    pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
+        let mut counts = BTreeMap::new();
+        let mut nodes = 0;
+        for node in reasons {
+            nodes += 1;
+            let words: std::collections::BTreeSet<_> = node.iter().map(Reason::words).collect();
+            for word in words {
+                *counts.entry(word).or_insert(0) += 1;
+            }
+        }
+        Self {
+            nodes,
+            pod: None,
+            counts,
+        }
+    }
+
+    /// A reason of the pod's own, whatever the node.
+    pub fn of_pod(nodes: usize, reason: String) -> Self {
+        Self {
+            nodes,
+            pod: Some(reason),
+            counts: BTreeMap::new(),
+        }
+    }
+}
+
+/// kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+/// (`pkg/scheduler/framework/types.go` `FitError`).
+impl fmt::Display for FitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "0/{} nodes are available:", self.nodes)?;
+        let mut counts: Vec<_> = self
+            .counts
+            .iter()
+            .map(|(words, count)| format!("{count} {words}"))
+            .collect();
+        counts.sort();
+        match &self.pod {
+            Some(reason) => write!(formatter, " {reason}."),
+            None if counts.is_empty() => write!(formatter, " no nodes."),
+            None => write!(formatter, " {}.", counts.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fit_error_reads_as_kube_schedulers() {
+        let memory = Reason::Card {
+            reason: CardReason::CardInsufficientMemory,
+            count: 3,
+            of: 4,
+        };
+        let slots = Reason::Card {
+            reason: CardReason::CardTimeSlicingExhausted,
+            count: 1,
+            of: 4,
+        };
+        let nodes = [
+            vec![Reason::UntoleratedTaint],
+            vec![memory.clone(), slots],
+            vec![memory],
+            vec![Reason::Insufficient("cpu".into())],
+        ];
+        assert_eq!(
+            FitError::of_nodes(&nodes).to_string(),
+            "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had no free slot on a GPU, \
+             1 node(s) had untolerated taint(s), 2 Insufficient GPU memory."
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! The scheduler: owns the snapshot, the queue and the lines, takes [`Event`]s, and says what is to be done.
+//!
+//! A state machine without a client or a clock. [`Scheduler::observe`] takes in what happened; [`Scheduler::settle`] then
+//! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
+
+mod observe;
+mod outcome;
+mod serve;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    class::{Classes, judge},
+    effect::Effect,
+    event::Event,
+    ledger::{Charge, Commitment},
+    line::{self, Lines},
+    node::NodeName,
+    pod::{Ask, Claim, PodInfo, Stage, Uid},
+    queue::{Queue, backoff},
+    reason::FitError,
+    snapshot::Snapshot,
+};
+use crate::device::{Answer, Assignment, InitPhase};
+
+/// What the scheduler is told once.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The dialects' own resources, which a node need not advertise.
+    pub device_resources: BTreeSet<String>,
+    /// How long a node's agent may owe an answer, and how long a foreign lock without a living holder is respected.
+    pub lock_expiry: SignedDuration,
+}
+
+/// Where a pod that wants a place stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Work {
+    /// Nothing is to be done for it.
+    Idle,
+    /// In the queue.
+    Queued,
+    /// No node would have it; it waits for one to change.
+    Waiting(Arc<Ask>),
+    /// It waits out a failure.
+    BackingOff,
+    /// Decided: it stands in this node's line or is being served there.
+    InLine(NodeName),
+}
+
+#[derive(Debug)]
+struct Entry {
+    info: PodInfo,
+    /// Its place among all pods ever seen.
+    seen: u64,
+    work: Work,
+    failures: u32,
+    /// Whether its node's agent was reported as silent.
+    silence_told: bool,
+}
+
+/// What has been listed so far: nothing is decided before everything has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Synced {
+    pods: bool,
+    nodes: bool,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub struct Scheduler {
+    settings: Settings,
+    snapshot: Snapshot,
+    pods: HashMap<Uid, Entry>,
+    by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
+    queue: Queue,
+    classes: Classes,
+    lines: Lines,
+    synced: Synced,
+    effects: Vec<Effect>,
+    seen: u64,
+}
+
+impl Scheduler {
+    /// A scheduler that has seen nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            snapshot: Snapshot::default(),
+            pods: HashMap::new(),
+            by_name: HashMap::new(),
+            queue: Queue::default(),
+            classes: Classes::default(),
+            lines: Lines::default(),
+            synced: Synced::default(),
+            effects: Vec::new(),
+            seen: 0,
+        }
+    }
+
+    /// Takes in what happened.
+    pub fn observe(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::Pods(pods) => self.resync_pods(pods, now),
+            Event::PodSeen(pod) => self.see_pod(*pod, now),
+            Event::PodGone(uid) => self.lose_pod(&uid),
+            Event::Nodes(nodes) => self.resync_nodes(nodes),
+            Event::NodeSeen(node) => self.see_node(*node),
+            Event::NodeGone(name) => self.lose_node(&name),
+            Event::LockAnswered { pod, node, outcome } => self.lock_answered(&pod, &node, outcome, now),
+            Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
+            Event::Tick => {}
+        }
+    }
+
+    /// Decides all that can be decided, and says what is to be done for it.
+    pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.is_synced() {
+            self.meet_deadlines(now);
+            self.schedule(now);
+            self.serve_lines(now);
+        }
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Whether pods and nodes have been listed: the ledger is complete.
+    pub fn is_synced(&self) -> bool {
+        self.synced.pods && self.synced.nodes
+    }
+
+    /// The cluster as it stands.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// How many pods wait to be decided, wait for a node to change, and stand in lines.
+    pub fn depths(&self) -> (usize, usize, usize) {
+        let waiting = self
+            .pods
+            .values()
+            .filter(|entry| matches!(entry.work, Work::Waiting(_)))
+            .count();
+        let in_line = self.lines.nodes().map(|node| self.lines.length(node)).sum();
+        (self.queue.len(), waiting, in_line)
+    }
+
+    fn schedule(&mut self, now: Timestamp) {
+        while let Some(uid) = self.queue.pop() {
+            let Some(entry) = self.pods.get(&uid) else {
+                continue;
+            };
+            match entry.info.claim.clone() {
+                Claim::None => self.set_work(&uid, Work::Idle),
+                Claim::Unreadable(message) => {
+                    self.set_work(&uid, Work::Idle);
+                    self.tell_unschedulable(&uid, message);
+                }
+                Claim::Place(ask) => self.place(&uid, &ask, now),
+            }
+        }
+    }
+
+    fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
+        if let Some(unserved) = ask.constraints.unserved.first() {
+            let reason = format!("Pod has a constraint that is not served yet: {unserved}");
+            let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
+            self.set_work(uid, Work::Idle);
+            self.tell_unschedulable(uid, error.to_string());
+            return;
+        }
+        match self.decide(ask) {
+            Ok((node, assignment)) => {
+                self.assume(uid, node.clone(), assignment, now);
+                self.set_work(uid, Work::InLine(node.clone()));
+                self.lines.join(&node, uid.clone());
+            }
+            Err(error) => {
+                self.classes.wait(ask, uid.clone());
+                self.set_work(uid, Work::Waiting(ask.clone()));
+                self.tell_unschedulable(uid, error.to_string());
+            }
+        }
+    }
+
+    /// The best node and its cards, or why there is none.
+    fn decide(&mut self, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
+        let lines = &self.lines;
+        let shortest_first = |node: &NodeName| {
+            let length = lines.length(node);
+            Reverse(if length < line::FULL { 0 } else { length })
+        };
+        let resources = &self.settings.device_resources;
+        let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;
+        let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
+        let (assignment, _) = judge(ask, state, resources).expect("a class's verdict is of the node as it is");
+        Ok((node, assignment))
+    }
+
+    /// Charges a decision to the ledger until it is confirmed or forgotten.
+    fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
+        let Some(entry) = self.pods.get(uid) else { return };
+        let charge = Charge {
+            node,
+            assignment: Some(Arc::new(assignment)),
+            init: InitPhase::Ahead,
+            resources: entry.info.resources.clone(),
+            commitment: Commitment::Assumed,
+            stage: Stage::Pending,
+            answer: Answer::Awaited,
+            since: now,
+        };
+        self.snapshot.charge(uid.clone(), charge);
+    }
+
+    /// Takes an assumed decision back: the pod holds nothing and stands in no line.
+    fn forget(&mut self, uid: &Uid) {
+        let assumed = self
+            .snapshot
+            .ledger()
+            .get(uid)
+            .filter(|charge| charge.commitment == Commitment::Assumed);
+        if assumed.is_some() {
+            self.release(uid);
+        }
+        let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
+            Work::InLine(node) => Some(node.clone()),
+            _ => None,
+        });
+        if let Some(node) = in_line {
+            self.lines.leave(&node, uid);
+            self.set_work(uid, Work::Idle);
+        }
+    }
+
+    /// Forgets a pod's charge; its node has more room and wakes who waits for that.
+    fn release(&mut self, uid: &Uid) {
+        if let Some(charge) = self.snapshot.release(uid) {
+            self.wake(&charge.node);
+            self.lines.touch(&charge.node);
+        }
+    }
+
+    /// A node has more to give: pods that wait for that are decided again.
+    fn wake(&mut self, node: &NodeName) {
+        let Some(state) = self.snapshot.node(node) else {
+            return;
+        };
+        for uid in self.classes.wake(state, &self.settings.device_resources) {
+            self.set_work(&uid, Work::Idle);
+            self.enqueue(&uid);
+        }
+    }
+
+    fn enqueue(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            self.queue.push(&entry.info, entry.seen);
+            entry.work = Work::Queued;
+        }
+    }
+
+    /// Lets a pod wait out a failure.
+    fn back_off(&mut self, uid: &Uid, now: Timestamp) {
+        self.forget(uid);
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.failures += 1;
+            entry.work = Work::BackingOff;
+            let until = now.checked_add(backoff(entry.failures)).unwrap_or(now);
+            self.queue.back_off(uid.clone(), until);
+        }
+    }
+
+    fn set_work(&mut self, uid: &Uid, work: Work) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.work = work;
+        }
+    }
+
+    /// Says why a pod waits, unless it has been told just that.
+    fn tell_unschedulable(&mut self, uid: &Uid, message: String) {
+        let Some(entry) = self.pods.get_mut(uid) else {
+            return;
+        };
+        if entry.info.told.as_ref() != Some(&message) {
+            entry.info.told = Some(message.clone());
+            self.effects.push(Effect::TellUnschedulable {
+                pod: entry.info.key.clone(),
+                message,
+            });
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Taking in pods and nodes as the API server shows them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{Entry, Scheduler, Work};
+use crate::scheduling::{
+    effect::Effect,
+    ledger::{Charge, Commitment},
+    node::{NodeInfo, NodeName},
+    pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid},
+};
+
+impl Scheduler {
+    pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
+        let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
+        let mut gone: Vec<Uid> = self
+            .pods
+            .keys()
+            .filter(|uid| !live.contains(*uid))
+            .cloned()
+            .collect();
+        gone.sort();
+        for uid in gone {
+            self.lose_pod(&uid);
+        }
+        for pod in pods {
+            self.see_pod(pod, now);
+        }
+        self.synced.pods = true;
+    }
+
+    pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>) {
+        let live: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+        let known = self.snapshot.nodes().map(|state| state.info.name.clone());
+        let gone: Vec<NodeName> = known.filter(|name| !live.contains(name)).collect();
+        for name in gone {
+            self.lose_node(&name);
+        }
+        for node in nodes {
+            self.see_node(node);
+        }
+        self.synced.nodes = true;
+    }
+
+    pub(super) fn see_pod(&mut self, pod: PodInfo, now: Timestamp) {
+        let uid = pod.key.uid.clone();
+        self.see_name(&pod.key);
+        self.see_holding(&pod, now);
+        let changed = self.remember(pod);
+        let Some(entry) = self.pods.get(&uid) else { return };
+        let held = self.snapshot.ledger().get(&uid);
+        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
+        let wants = entry.info.claim != Claim::None && !bound;
+        match &entry.work {
+            Work::Idle if wants && changed => self.enqueue(&uid),
+            Work::Waiting(ask) if changed => {
+                let ask = ask.clone();
+                self.classes.leave(&ask, &uid);
+                self.set_work(&uid, Work::Idle);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
+            Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
+            Work::Queued | Work::BackingOff if !wants => {
+                self.queue.remove(&uid);
+                self.set_work(&uid, Work::Idle);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn lose_pod(&mut self, uid: &Uid) {
+        let Some(entry) = self.pods.get(uid) else { return };
+        let key = entry.info.key.clone();
+        let node = self.snapshot.ledger().get(uid).map(|charge| charge.node.clone());
+        if let Work::Waiting(ask) = &entry.work {
+            let ask = ask.clone();
+            self.classes.leave(&ask, uid);
+        }
+        self.queue.remove(uid);
+        self.forget(uid);
+        self.release(uid);
+        self.pods.remove(uid);
+        let name = (key.namespace.clone(), key.name.clone());
+        if self.by_name.get(&name) == Some(uid) {
+            self.by_name.remove(&name);
+        }
+        if let Some(node) = node {
+            self.free_lock_of(&key, &node);
+        }
+    }
+
+    pub(super) fn see_node(&mut self, node: NodeInfo) {
+        let name = node.name.clone();
+        let same = self
+            .snapshot
+            .node(&name)
+            .is_some_and(|known| known.info.fits_as(&node));
+        if same {
+            self.snapshot.refresh_node(node);
+        } else {
+            self.snapshot.set_node(node);
+            self.wake(&name);
+        }
+        self.lines.touch(&name);
+    }
+
+    pub(super) fn lose_node(&mut self, name: &NodeName) {
+        self.snapshot.remove_node(name);
+        let line = self
+            .lines
+            .get(name)
+            .map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
+        for uid in line.unwrap_or_default() {
+            self.forget(&uid);
+            self.enqueue(&uid);
+        }
+    }
+
+    /// A name belongs to the newest pod that has it.
+    fn see_name(&mut self, key: &PodKey) {
+        let name = (key.namespace.clone(), key.name.clone());
+        self.by_name.insert(name, key.uid.clone());
+    }
+
+    /// Brings the ledger in line with what the pod shows.
+    fn see_holding(&mut self, pod: &PodInfo, now: Timestamp) {
+        let uid = &pod.key.uid;
+        let held = self.snapshot.ledger().get(uid).cloned();
+        match &pod.holding {
+            Some(holding) if pod.stage != Stage::Ended => self.confirm(pod, holding, held.as_ref(), now),
+            _ => match held {
+                // An assumed pod is not bound yet; the event is older than the Binding, or of something else.
+                Some(held) if held.commitment == Commitment::Assumed && pod.stage != Stage::Ended => {}
+                // The Binding was answered, and this event is older.
+                Some(held)
+                    if held.commitment == Commitment::Bound && matches!(pod.claim, Claim::Place(_)) => {}
+                Some(held) => {
+                    self.forget(uid);
+                    self.release(uid);
+                    self.free_lock_of(&pod.key, &held.node);
+                }
+                None => {}
+            },
+        }
+    }
+
+    fn confirm(&mut self, pod: &PodInfo, holding: &Holding, held: Option<&Charge>, now: Timestamp) {
+        let uid = &pod.key.uid;
+        let bound = holding.binding == Binding::Bound;
+        let since =
+            held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
+        let charge = Charge {
+            node: holding.node.clone(),
+            assignment: holding.assignment.clone(),
+            init: holding.init,
+            resources: pod.resources.clone(),
+            commitment: if bound {
+                Commitment::Bound
+            } else {
+                Commitment::Intended
+            },
+            stage: pod.stage,
+            answer: holding.answer,
+            since: since.map_or(now, |held| held.since),
+        };
+        let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
+        self.snapshot.charge(uid.clone(), charge);
+        if let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) {
+            self.lines.leave(&node, uid);
+            self.set_work(uid, Work::Idle);
+            if node != holding.node {
+                self.free_lock_of(&pod.key, &node);
+            }
+        }
+        if let Some(held) = held.filter(|_| shrunk) {
+            self.wake(&held.node.clone());
+        }
+        self.lines.touch(&holding.node);
+    }
+
+    /// Remembers the pod; whether anything changed that could change its place.
+    fn remember(&mut self, pod: PodInfo) -> bool {
+        let uid = pod.key.uid.clone();
+        if let Some(entry) = self.pods.get_mut(&uid) {
+            let changed = (&entry.info.claim, entry.info.priority) != (&pod.claim, pod.priority);
+            entry.info = pod;
+            return changed;
+        }
+        self.seen += 1;
+        let entry = Entry {
+            info: pod,
+            seen: self.seen,
+            work: Work::Idle,
+            failures: 0,
+        };
+        self.pods.insert(uid, entry);
+        true
+    }
+
+    /// A pod in line that no longer wants a place: out, unless a write for it is under way, whose answer settles it.
+    fn unwanted_in_line(&mut self, uid: &Uid) {
+        let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) else {
+            return;
+        };
+        let served = self.lines.get(&node).and_then(|line| line.serving.as_ref());
+        if served.is_none_or(|serving| serving.uid != *uid) {
+            self.forget(uid);
+        }
+    }
+
+    /// Gives back a lock whose pod has ended or will never be bound.
+    pub(super) fn free_lock_of(&mut self, pod: &PodKey, node: &NodeName) {
+        let Some(state) = self.snapshot.node(node) else {
+            return;
+        };
+        let info: Arc<NodeInfo> = state.info.clone();
+        for lock in info
+            .locks
+            .iter()
+            .filter(|lock| super::serve::is_held_by(&lock.state, pod))
+        {
+            self.effects.push(Effect::ReleaseLock {
+                pod: pod.clone(),
+                node: node.clone(),
+                resource_version: info.resource_version.clone(),
+                profile: lock.profile,
+            });
+        }
+        self.lines.touch(node);
+    }
+}

@@ -1,0 +1,145 @@
+//! The cluster as it stands: nodes, and what is in use of them by the ledger.
+//!
+//! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    ledger::{Charge, Ledger},
+    node::{NodeInfo, NodeName},
+    pod::Uid,
+    resources::ResourceAmounts,
+};
+use crate::device::Usage;
+
+/// One node and what is in use of it.
+#[derive(Clone, Debug)]
+pub struct NodeState {
+    /// The node.
+    pub info: Arc<NodeInfo>,
+    /// What is in use of its cards.
+    pub usage: Usage,
+    /// What is in use of its other resources.
+    pub requested: ResourceAmounts,
+    /// How many pods are on it.
+    pub pods: i64,
+    /// Greater after every change, over all nodes.
+    pub generation: u64,
+}
+
+/// The cluster as it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    slots: Vec<Option<Arc<NodeState>>>,
+    by_name: BTreeMap<NodeName, usize>,
+    ledger: Ledger,
+    generation: u64,
+}
+
+impl Snapshot {
+    /// Takes in a node, new or changed.
+    pub fn set_node(&mut self, info: NodeInfo) {
+        let name = info.name.clone();
+        let slot = self
+            .by_name
+            .get(&name)
+            .copied()
+            .unwrap_or_else(|| self.free_slot());
+        self.by_name.insert(name.clone(), slot);
+        self.fold(slot, &name, Arc::new(info));
+    }
+
+    /// Takes in a node of which nothing has changed that decides what fits.
+    pub(super) fn refresh_node(&mut self, info: NodeInfo) {
+        let Some(state) = self
+            .by_name
+            .get(&info.name)
+            .and_then(|&slot| self.slots[slot].as_mut())
+        else {
+            return;
+        };
+        Arc::make_mut(state).info = Arc::new(info);
+    }
+
+    /// Takes a node out; the charges on it stay, in case that it comes back.
+    pub fn remove_node(&mut self, name: &str) {
+        if let Some(slot) = self.by_name.remove(name) {
+            self.slots[slot] = None;
+        }
+    }
+
+    /// A node.
+    pub fn node(&self, name: &str) -> Option<&Arc<NodeState>> {
+        self.slots[*self.by_name.get(name)?].as_ref()
+    }
+
+    /// Every node, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeState>> {
+        self.by_name
+            .values()
+            .filter_map(|&slot| self.slots[slot].as_ref())
+    }
+
+    /// Every node by its slot, which it keeps while it exists.
+    pub(super) fn slots(&self) -> &[Option<Arc<NodeState>>] {
+        &self.slots
+    }
+
+    /// Who holds what.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Charges a pod with what it holds.
+    pub fn charge(&mut self, uid: Uid, charge: Charge) {
+        let node = charge.node.clone();
+        let before = self.ledger.get(&uid);
+        if before.is_some_and(|before| before.holds_as(&charge)) {
+            if let Some(before) = self.ledger.get_mut(&uid) {
+                *before = charge;
+            }
+            return;
+        }
+        let before = self.ledger.charge(uid, charge);
+        if let Some(before) = before.filter(|before| before.node != node) {
+            self.refold(&before.node);
+        }
+        self.refold(&node);
+    }
+
+    /// Forgets what a pod holds, and returns it.
+    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+        let charge = self.ledger.release(uid)?;
+        self.refold(&charge.node.clone());
+        Some(charge)
+    }
+
+    fn refold(&mut self, name: &NodeName) {
+        let Some(&slot) = self.by_name.get(name) else {
+            return;
+        };
+        let Some(info) = self.slots[slot].as_ref().map(|state| state.info.clone()) else {
+            return;
+        };
+        self.fold(slot, name, info);
+    }
+
+    fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
+        self.generation += 1;
+        self.slots[slot] = Some(Arc::new(NodeState {
+            info,
+            usage: self.ledger.usage(name),
+            requested: self.ledger.requested(name),
+            pods: self.ledger.pods(name),
+            generation: self.generation,
+        }));
+    }
+
+    fn free_slot(&mut self) -> usize {
+        if let Some(free) = self.slots.iter().position(Option::is_none) {
+            return free;
+        }
+        self.slots.push(None);
+        self.slots.len() - 1
+    }
+}

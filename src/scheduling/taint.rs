@@ -1,0 +1,96 @@
+//! Taints and tolerations, as `k8s.io/api/core/v1/toleration.go` matches them.
+
+use crate::object::{Taint, Toleration};
+
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+/// Whether the pod bears every taint that keeps pods off a node.
+pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
+    let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+    taints
+        .iter()
+        .filter(keeps_off)
+        .all(|taint| tolerates(tolerations, taint))
+}
+
+/// Whether the pod bears a cordon.
+pub fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
+    let taint = Taint {
+        key: CORDON.to_owned(),
+        effect: "NoSchedule".to_owned(),
+        value: String::new(),
+    };
+    tolerates(tolerations, &taint)
+}
+
+/// How many taints would rather not have the pod.
+pub fn unwelcome(tolerations: &[Toleration], taints: &[Taint]) -> usize {
+    let prefers_not = |taint: &&Taint| taint.effect == "PreferNoSchedule";
+    taints
+        .iter()
+        .filter(prefers_not)
+        .filter(|taint| !tolerates(tolerations, taint))
+        .count()
+}
+
+fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+    tolerations
+        .iter()
+        .any(|toleration| matches_taint(toleration, taint))
+}
+
+fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
+    let same_or_any = |wanted: &Option<String>, actual: &str| {
+        wanted
+            .as_deref()
+            .is_none_or(|wanted| wanted.is_empty() || wanted == actual)
+    };
+    if !same_or_any(&toleration.effect, &taint.effect) || !same_or_any(&toleration.key, &taint.key) {
+        return false;
+    }
+    match toleration.operator.as_deref() {
+        None | Some("" | "Equal") => toleration.value.as_deref().unwrap_or_default() == taint.value,
+        Some("Exists") => true,
+        // `Lt` and `Gt` are behind an alpha gate; with it off they match nothing.
+        Some(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taint(key: &str, value: &str, effect: &str) -> Taint {
+        Taint {
+            key: key.into(),
+            value: value.into(),
+            effect: effect.into(),
+        }
+    }
+
+    fn toleration(json: &str) -> Vec<Toleration> {
+        vec![serde_json::from_str(json).unwrap()]
+    }
+
+    #[test]
+    fn a_toleration_matches_by_key_operator_value_and_effect() {
+        let taints = [taint("gpu", "yes", "NoSchedule")];
+        for (json, expected) in [
+            (r#"{"key":"gpu","operator":"Exists"}"#, true),
+            (r#"{"operator":"Exists"}"#, true),
+            (r#"{"key":"gpu","value":"yes"}"#, true),
+            (r#"{"key":"gpu","value":"no"}"#, false),
+            (r#"{"key":"gpu","operator":"Exists","effect":"NoExecute"}"#, false),
+            (r#"{"key":"gpu","operator":"Gt","value":"1"}"#, false),
+        ] {
+            assert_eq!(tolerates_all(&toleration(json), &taints), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_preference_keeps_nobody_off() {
+        let taints = [taint("slow", "", "PreferNoSchedule")];
+        assert!(tolerates_all(&[], &taints));
+        assert_eq!(unwelcome(&[], &taints), 1);
+    }
+}
