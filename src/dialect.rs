@@ -81,6 +81,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The extended resources that it reads; a node need not advertise each.
     fn resources(&self) -> Vec<&str>;
 
+    /// Those that ask for a share of a card: memory and compute.
+    fn share_resources(&self) -> Vec<&str>;
+
     /// The annotations by which users choose cards.
     fn hint_keys(&self) -> &HintKeys;
 
@@ -128,12 +131,8 @@ impl Dialects {
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here.
     pub fn mode_of(&self, resource: &str) -> Option<SharingMode> {
-        let enabled = self
-            .iter()
-            .find(|dialect| dialect.resources().contains(&resource));
-        enabled
-            .map(|dialect| dialect.mode())
-            .or_else(|| well_known_mode(resource))
+        let enabled = self.iter().find(|dialect| dialect.resources().contains(&resource));
+        enabled.map(|dialect| dialect.mode()).or_else(|| well_known_mode(resource))
     }
 
     /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.

@@ -85,11 +85,8 @@ pub struct PodRequest {
 impl PodRequest {
     /// The largest number of cards that one container asks for.
     pub fn widest(&self) -> u32 {
-        let cards = self
-            .containers
-            .iter()
-            .filter_map(|container| container.share)
-            .map(|share| share.cards.get());
+        let cards =
+            self.containers.iter().filter_map(|container| container.share).map(|share| share.cards.get());
         cards.max().unwrap_or(0)
     }
 }

@@ -16,10 +16,7 @@ impl ModelFilter {
     pub fn admits(&self, model: &str) -> bool {
         let model = model.to_lowercase();
         let contains = |part: &String| model.contains(&part.to_lowercase());
-        let wanted = self
-            .any_of
-            .iter()
-            .all(|list| list.is_empty() || list.iter().any(contains));
+        let wanted = self.any_of.iter().all(|list| list.is_empty() || list.iter().any(contains));
         wanted && !self.none_of.iter().any(contains)
     }
 }
@@ -69,10 +66,7 @@ mod tests {
 
     #[test]
     fn every_list_of_wanted_models_must_hold() {
-        let filter = ModelFilter {
-            any_of: vec![list(&["a100", "H100"]), list(&["SXM"])],
-            none_of: vec![],
-        };
+        let filter = ModelFilter { any_of: vec![list(&["a100", "H100"]), list(&["SXM"])], none_of: vec![] };
         assert!(filter.admits("NVIDIA A100-SXM4-80GB"));
         assert!(!filter.admits("NVIDIA A100-PCIE-40GB"));
         assert!(!filter.admits("NVIDIA V100-SXM2"));
@@ -80,20 +74,14 @@ mod tests {
 
     #[test]
     fn an_unwanted_model_outweighs_a_wanted_one() {
-        let filter = ModelFilter {
-            any_of: vec![list(&["A100"])],
-            none_of: list(&["40gb"]),
-        };
+        let filter = ModelFilter { any_of: vec![list(&["A100"])], none_of: list(&["40gb"]) };
         assert!(filter.admits("A100-80GB"));
         assert!(!filter.admits("A100-40GB"));
     }
 
     #[test]
     fn uuids_match_whole_and_refusal_wins() {
-        let filter = IdFilter {
-            one_of: list(&["GPU-1", "GPU-2"]),
-            none_of: list(&["GPU-2"]),
-        };
+        let filter = IdFilter { one_of: list(&["GPU-1", "GPU-2"]), none_of: list(&["GPU-2"]) };
         assert!(filter.admits(&"GPU-1".into()));
         assert!(!filter.admits(&"GPU-10".into()));
         assert!(!filter.admits(&"GPU-2".into()));

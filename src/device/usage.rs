@@ -26,11 +26,7 @@ pub struct CardUsage {
 impl CardUsage {
     /// With one more container's share.
     pub fn with(self, share: &Share) -> Self {
-        let share = Self {
-            slots: 1,
-            memory: share.memory,
-            cores: share.cores,
-        };
+        let share = Self { slots: 1, memory: share.memory, cores: share.cores };
         self.and(share)
     }
 
@@ -147,15 +143,8 @@ mod tests {
     use crate::device::assignment::ContainerShares;
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
-        let share = Share {
-            card: "GPU-1".into(),
-            memory: MiB::new(memory),
-            cores: Percent::new(cores),
-        };
-        ContainerShares {
-            role,
-            shares: vec![share],
-        }
+        let share = Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores) };
+        ContainerShares { role, shares: vec![share] }
     }
 
     fn use_of(containers: Vec<ContainerShares>, init: InitPhase) -> (u32, u64, u32) {
@@ -190,23 +179,15 @@ mod tests {
         ];
         assert_eq!(use_of(containers, InitPhase::Ahead), (2, 7000, 0));
         assert_eq!(
-            use_of(
-                vec![container(Sidecar, 4000, 0), container(App, 4000, 0)],
-                InitPhase::Done
-            ),
+            use_of(vec![container(Sidecar, 4000, 0), container(App, 4000, 0)], InitPhase::Done),
             (2, 8000, 0)
         );
     }
 
     #[test]
     fn pods_on_one_card_are_summed() {
-        let pod = Assignment {
-            containers: vec![container(Role::App, 1000, 30)],
-        };
+        let pod = Assignment { containers: vec![container(Role::App, 1000, 30)] };
         let usage = Usage::of([(&pod, InitPhase::Done), (&pod, InitPhase::Done)]).card(&"GPU-1".into());
-        assert_eq!(
-            (usage.slots, usage.memory, usage.cores),
-            (2, MiB::new(2000), Percent::new(60))
-        );
+        assert_eq!((usage.slots, usage.memory, usage.cores), (2, MiB::new(2000), Percent::new(60)));
     }
 }

@@ -19,11 +19,7 @@ impl<'a> Reader<'a> {
 
     /// The path of a resource, in limits or requests, wherever it stands.
     pub(super) fn field(&self, name: &str) -> String {
-        let section = if self.container.resources.limit(name).is_some() {
-            "limits"
-        } else {
-            "requests"
-        };
+        let section = if self.container.resources.limit(name).is_some() { "limits" } else { "requests" };
         format!("{}.resources.{section}[{name}]", self.path)
     }
 
@@ -36,20 +32,14 @@ impl<'a> Reader<'a> {
     pub(super) fn number(&self, name: &str, unit: &str, factor: u32) -> Result<Option<u32>, Unreadable> {
         let largest = LARGEST / i128::from(factor.max(1));
         self.read(name, largest, |quantity| {
-            let hint = if unit == "MiB" {
-                memory_hint(quantity)
-            } else {
-                String::new()
-            };
+            let hint = if unit == "MiB" { memory_hint(quantity) } else { String::new() };
             format!("`{quantity}` is more than the {largest} that a node can read; write {unit}{hint}")
         })
     }
 
     /// A percentage of one card, 0 to 100.
     pub(super) fn percentage(&self, name: &str) -> Result<Option<u32>, Unreadable> {
-        self.read(name, 100, |quantity| {
-            format!("`{quantity}` is more than 100 percent of one card")
-        })
+        self.read(name, 100, |quantity| format!("`{quantity}` is more than 100 percent of one card"))
     }
 
     fn read(
@@ -63,26 +53,20 @@ impl<'a> Reader<'a> {
         };
         let refuse = |message: String| Unreadable::new(Problem::Quantity, self.field(name), message);
         let amount = quantity.amount().map_err(|error| refuse(error.to_string()))?;
-        let whole = amount
-            .whole()
-            .ok_or_else(|| refuse(format!("`{quantity}` is not a whole number")))?;
+        let whole = amount.whole().ok_or_else(|| refuse(format!("`{quantity}` is not a whole number")))?;
         if whole < 0 {
             return Err(refuse(format!("`{quantity}` is negative")));
         }
         if whole > largest {
             return Err(refuse(too_large(quantity)));
         }
-        Ok(Some(
-            u32::try_from(whole).expect("whole is between 0 and i32::MAX"),
-        ))
+        Ok(Some(u32::try_from(whole).expect("whole is between 0 and i32::MAX")))
     }
 }
 
 /// `16Gi` where MiB are meant: what to write instead.
 fn memory_hint(quantity: &Quantity) -> String {
     let bytes = quantity.amount().ok().and_then(|amount| amount.whole());
-    let mebibytes = bytes
-        .filter(|bytes| bytes % (1 << 20) == 0)
-        .map(|bytes| bytes >> 20);
+    let mebibytes = bytes.filter(|bytes| bytes % (1 << 20) == 0).map(|bytes| bytes >> 20);
     mebibytes.map_or_else(String::new, |mebibytes| format!(": `{mebibytes}` for {quantity}"))
 }

@@ -87,15 +87,13 @@ impl Dialect for Hami {
     }
 
     fn resources(&self) -> Vec<&str> {
-        let Settings {
-            count,
-            memory,
-            memory_percentage,
-            cores,
-            priority,
-            ..
-        } = &self.settings;
+        let Settings { count, memory, memory_percentage, cores, priority, .. } = &self.settings;
         vec![count, memory, memory_percentage, cores, priority]
+    }
+
+    fn share_resources(&self) -> Vec<&str> {
+        let Settings { memory, memory_percentage, cores, .. } = &self.settings;
+        vec![memory, memory_percentage, cores]
     }
 
     fn hint_keys(&self) -> &HintKeys {

@@ -35,10 +35,7 @@ impl HintKeys {
     /// The cards that the object's annotations want and don't want.
     pub fn ids(&self, metadata: &Metadata) -> IdFilter {
         let read = |key| elements(metadata.annotation(key));
-        IdFilter {
-            one_of: read(self.use_id),
-            none_of: read(self.no_use_id),
-        }
+        IdFilter { one_of: read(self.use_id), none_of: read(self.no_use_id) }
     }
 }
 

@@ -53,18 +53,13 @@ impl LockSpec {
 
 /// Reads a lock's value, in whichever form.
 pub fn parse(value: &str) -> Lock {
-    read(value).unwrap_or_else(|| Lock::Malformed {
-        value: value.to_owned(),
-    })
+    read(value).unwrap_or_else(|| Lock::Malformed { value: value.to_owned() })
 }
 
 fn read(value: &str) -> Option<Lock> {
     let owner = |namespace: &str, name: &str| {
         let named = !namespace.is_empty() && !name.is_empty() && !name.contains([',', '/']);
-        named.then(|| LockOwner {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        })
+        named.then(|| LockOwner { namespace: namespace.to_owned(), name: name.to_owned() })
     };
     let (since, owner) = if let Some((since, pod)) = value.split_once(',') {
         let (namespace, name) = pod.split_once(',')?;
@@ -75,10 +70,7 @@ fn read(value: &str) -> Option<Lock> {
     } else {
         (value, None)
     };
-    Some(Lock::Held {
-        owner,
-        since: since.parse().ok()?,
-    })
+    Some(Lock::Held { owner, since: since.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -86,44 +78,20 @@ mod tests {
     use super::*;
 
     fn owner() -> LockOwner {
-        LockOwner {
-            namespace: "ns".into(),
-            name: "train-0".into(),
-        }
+        LockOwner { namespace: "ns".into(), name: "train-0".into() }
     }
 
     #[test]
     fn each_form_reads_back_as_it_was_written() {
         let now: Timestamp = "2026-11-21T09:54:07Z".parse().unwrap();
         for form in [LockForm::Comma, LockForm::Underscore] {
-            let spec = LockSpec {
-                key: "k".into(),
-                form,
-                expiry: SignedDuration::from_mins(5),
-            };
+            let spec = LockSpec { key: "k".into(), form, expiry: SignedDuration::from_mins(5) };
             let value = spec.value(&owner(), now);
-            assert_eq!(
-                parse(&value),
-                Lock::Held {
-                    owner: Some(owner()),
-                    since: now
-                },
-                "{value}"
-            );
+            assert_eq!(parse(&value), Lock::Held { owner: Some(owner()), since: now }, "{value}");
         }
-        let bare = LockSpec {
-            key: "k".into(),
-            form: LockForm::Bare,
-            expiry: SignedDuration::from_mins(5),
-        };
+        let bare = LockSpec { key: "k".into(), form: LockForm::Bare, expiry: SignedDuration::from_mins(5) };
         assert_eq!(bare.value(&owner(), now), "2026-11-21T09:54:07Z");
-        assert_eq!(
-            parse("2026-11-21T10:54:07+01:00"),
-            Lock::Held {
-                owner: None,
-                since: now
-            }
-        );
+        assert_eq!(parse("2026-11-21T10:54:07+01:00"), Lock::Held { owner: None, since: now });
     }
 
     #[test]

@@ -15,27 +15,15 @@ pub const NVIDIA: &str = "NVIDIA";
 
 /// One container's segment, without its separator.
 pub fn encode_container(container: &ContainerShares, word: &str) -> String {
-    let share = |share: &Share| {
-        format!(
-            "{},{word},{},{}:",
-            share.card,
-            share.memory.get(),
-            share.cores.get()
-        )
-    };
+    let share =
+        |share: &Share| format!("{},{word},{},{}:", share.card, share.memory.get(), share.cores.get());
     container.shares.iter().map(share).collect()
 }
 
 /// The roles of a pod's containers, in kubelet's starting order.
 pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
     let init = pod.spec.init_containers.iter();
-    let init = init.map(|container| {
-        if container.is_sidecar() {
-            Role::Sidecar
-        } else {
-            Role::Init
-        }
-    });
+    let init = init.map(|container| if container.is_sidecar() { Role::Sidecar } else { Role::Init });
     init.chain(pod.spec.containers.iter().map(|_| Role::App))
 }
 
@@ -45,35 +33,17 @@ pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
 /// each container that asks.
 pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String> {
     let segments = text.split(';').map(shares).collect::<Result<Vec<_>, _>>()?;
-    let used = segments
-        .iter()
-        .rposition(|shares| !shares.is_empty())
-        .map_or(0, |last| last + 1);
+    let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
     let stated = segments.len() - usize::from(segments.last().is_some_and(Vec::is_empty));
     let roles: Vec<Role> = roles(pod).collect();
     let positions = positions(stated, used, &roles, asks);
-    let mut containers: Vec<_> = roles
-        .into_iter()
-        .map(|role| ContainerShares {
-            role,
-            shares: Vec::new(),
-        })
-        .collect();
-    for (at, shares) in segments
-        .into_iter()
-        .enumerate()
-        .filter(|(_, shares)| !shares.is_empty())
-    {
-        match positions
-            .get(at)
-            .and_then(|&position| containers.get_mut(position))
-        {
+    let mut containers: Vec<_> =
+        roles.into_iter().map(|role| ContainerShares { role, shares: Vec::new() }).collect();
+    for (at, shares) in segments.into_iter().enumerate().filter(|(_, shares)| !shares.is_empty()) {
+        match positions.get(at).and_then(|&position| containers.get_mut(position)) {
             Some(container) => container.shares.extend(shares),
             // More segments than containers: still charged, as if it were an app container's.
-            None => containers.push(ContainerShares {
-                role: Role::App,
-                shares,
-            }),
+            None => containers.push(ContainerShares { role: Role::App, shares }),
         }
     }
     Ok(Assignment { containers })
@@ -81,13 +51,8 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
 
 /// Which container each segment belongs to.
 fn positions(stated: usize, used: usize, roles: &[Role], asks: &[bool]) -> Vec<usize> {
-    let apps_from = roles
-        .iter()
-        .position(|&role| role == Role::App)
-        .unwrap_or(roles.len());
-    let asking: Vec<usize> = (0..roles.len())
-        .filter(|&at| asks.get(at) == Some(&true))
-        .collect();
+    let apps_from = roles.iter().position(|&role| role == Role::App).unwrap_or(roles.len());
+    let asking: Vec<usize> = (0..roles.len()).filter(|&at| asks.get(at) == Some(&true)).collect();
     if stated == roles.len() {
         (0..roles.len()).collect()
     } else if stated == asking.len() || used == asking.len() {
@@ -100,11 +65,7 @@ fn positions(stated: usize, used: usize, roles: &[Role], asks: &[bool]) -> Vec<u
 }
 
 fn shares(segment: &str) -> Result<Vec<Share>, String> {
-    segment
-        .split(':')
-        .filter(|part| part.contains(','))
-        .map(share)
-        .collect()
+    segment.split(':').filter(|part| part.contains(',')).map(share).collect()
 }
 
 fn share(text: &str) -> Result<Share, String> {
@@ -118,9 +79,8 @@ fn share(text: &str) -> Result<Share, String> {
         return Err(format!("share `{text}` names no card"));
     }
     let number = |field: &str, what| {
-        let number = field
-            .parse::<u32>()
-            .map_err(|_| format!("share `{text}`: {what} `{field}` is not a number"));
+        let number =
+            field.parse::<u32>().map_err(|_| format!("share `{text}`: {what} `{field}` is not a number"));
         number.and_then(|number| {
             i32::try_from(number)
                 .map(|_| number)

@@ -34,11 +34,7 @@ pub struct Unreadable {
 impl Unreadable {
     /// This trouble with this field.
     pub fn new(problem: Problem, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            problem,
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { problem, field: field.into(), message: message.into() }
     }
 
     /// Trouble with an annotation.

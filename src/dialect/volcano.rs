@@ -74,6 +74,10 @@ impl Dialect for Volcano {
         names::RESOURCES.to_vec()
     }
 
+    fn share_resources(&self) -> Vec<&str> {
+        vec![names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES]
+    }
+
     fn hint_keys(&self) -> &HintKeys {
         &Self::HINTS
     }
@@ -91,11 +95,7 @@ impl Dialect for Volcano {
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-        record::read(
-            pod,
-            &request::asks(&self.settings, pod),
-            self.settings.memory_factor,
-        )
+        record::read(pod, &request::asks(&self.settings, pod), self.settings.memory_factor)
     }
 
     fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record {

@@ -24,10 +24,7 @@ pub struct NodeAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<NodeSelector>,
     /// Terms that raise a node's score.
-    #[serde(
-        rename = "preferredDuringSchedulingIgnoredDuringExecution",
-        deserialize_with = "nullable"
-    )]
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
     pub preferred: Vec<PreferredTerm>,
 }
 
@@ -36,10 +33,7 @@ pub struct NodeAffinity {
 #[serde(default)]
 pub struct PodAffinity {
     /// Hard terms, unread.
-    #[serde(
-        rename = "requiredDuringSchedulingIgnoredDuringExecution",
-        deserialize_with = "nullable"
-    )]
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
     pub required: Vec<Present>,
 }
 

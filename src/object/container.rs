@@ -37,14 +37,8 @@ impl Resources {
 
     /// Every resource name in limits or requests, in name order, once.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let both = self
-            .limits
-            .iter()
-            .chain(self.requests.iter())
-            .flat_map(BTreeMap::keys);
-        both.map(String::as_str)
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
+        let both = self.limits.iter().chain(self.requests.iter()).flat_map(BTreeMap::keys);
+        both.map(String::as_str).collect::<std::collections::BTreeSet<_>>().into_iter()
     }
 }
 

@@ -173,20 +173,11 @@ impl Pod {
 
     /// Whether every init container that must end has ended well: their shares are free again.
     pub fn init_is_done(&self) -> bool {
-        let mut must_end = self
-            .spec
-            .init_containers
-            .iter()
-            .filter(|container| !container.is_sidecar());
+        let mut must_end = self.spec.init_containers.iter().filter(|container| !container.is_sidecar());
         must_end.all(|container| {
-            let status = self
-                .status
-                .init_container_statuses
-                .iter()
-                .find(|status| status.name == container.name);
-            status
-                .and_then(|status| status.state.terminated.as_ref())
-                .is_some_and(|end| end.exit_code == 0)
+            let status =
+                self.status.init_container_statuses.iter().find(|status| status.name == container.name);
+            status.and_then(|status| status.state.terminated.as_ref()).is_some_and(|end| end.exit_code == 0)
         })
     }
 }

@@ -41,10 +41,7 @@ impl Quantity {
         let (digits, suffix) = split(&self.0).ok_or_else(malformed)?;
         let scale = Scale::of(suffix).ok_or_else(malformed)?;
         let (mantissa, fraction_digits) = decimal(digits).ok_or_else(out_of_range)?;
-        scale
-            .nanos(mantissa, fraction_digits)
-            .map(Amount)
-            .ok_or_else(out_of_range)
+        scale.nanos(mantissa, fraction_digits).map(Amount).ok_or_else(out_of_range)
     }
 }
 
@@ -68,11 +65,7 @@ impl Amount {
 
     /// The number of units, if it is a whole one.
     pub const fn whole(self) -> Option<i128> {
-        if self.0 % NANO == 0 {
-            Some(self.0 / NANO)
-        } else {
-            None
-        }
+        if self.0 % NANO == 0 { Some(self.0 / NANO) } else { None }
     }
 
     /// Units, rounded up: how Kubernetes counts memory and extended resources.
@@ -97,10 +90,7 @@ fn clamp(amount: i128) -> i64 {
 /// Splits into a signed decimal number and its suffix; `None` where there is no number.
 fn split(text: &str) -> Option<(&str, &str)> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let number = unsigned.len()
-        - unsigned
-            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
-            .len();
+    let number = unsigned.len() - unsigned.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let body = &unsigned[..number];
     let readable = body.chars().any(|c| c.is_ascii_digit()) && body.matches('.').count() <= 1;
     readable.then(|| text.split_at(text.len() - unsigned.len() + number))
@@ -111,11 +101,7 @@ fn decimal(digits: &str) -> Option<(i128, u32)> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let fraction = fraction.trim_end_matches('0');
     let mantissa = format!("{whole}{fraction}");
-    let mantissa = if matches!(mantissa.as_str(), "" | "+" | "-") {
-        "0"
-    } else {
-        &mantissa
-    };
+    let mantissa = if matches!(mantissa.as_str(), "" | "+" | "-") { "0" } else { &mantissa };
     Some((mantissa.parse().ok()?, u32::try_from(fraction.len()).ok()?))
 }
 
@@ -207,9 +193,9 @@ mod tests {
 
     #[test]
     fn every_spelling_of_a_number_reads_as_the_same_number() {
-        for text in [
-            "8000", "8k", "8e3", "8E3", "+8000", "8000.0", "8000000m", "0.008M", "008k", "80e2", "8000.",
-        ] {
+        for text in
+            ["8000", "8k", "8e3", "8E3", "+8000", "8000.0", "8000000m", "0.008M", "008k", "80e2", "8000."]
+        {
             assert_eq!(whole(text), Some(8000), "{text}");
         }
         assert_eq!(whole("16Gi"), Some(16 << 30));
@@ -230,28 +216,12 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for text in [
-            "", "k", "1.2.3", "0x10", "1 Gi", "1gi", "e3", "1e", "--1", "1Kib", "NaN", ".",
-        ] {
-            assert!(
-                matches!(
-                    Quantity::from(text).amount(),
-                    Err(UnreadableQuantity::Malformed(_))
-                ),
-                "{text}"
-            );
+        for text in ["", "k", "1.2.3", "0x10", "1 Gi", "1gi", "e3", "1e", "--1", "1Kib", "NaN", "."] {
+            assert!(matches!(Quantity::from(text).amount(), Err(UnreadableQuantity::Malformed(_))), "{text}");
         }
-        for text in [
-            "1e40",
-            "99999999999999999999999999999999999999999",
-            "1e2147483647",
-            "1e-12",
-        ] {
+        for text in ["1e40", "99999999999999999999999999999999999999999", "1e2147483647", "1e-12"] {
             assert!(
-                matches!(
-                    Quantity::from(text).amount(),
-                    Err(UnreadableQuantity::OutOfRange(_))
-                ),
+                matches!(Quantity::from(text).amount(), Err(UnreadableQuantity::OutOfRange(_))),
                 "{text}"
             );
         }

@@ -18,15 +18,9 @@ pub struct NodeAffinity {
 impl NodeAffinity {
     /// Whether a node of this name and these labels will do.
     pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
-        let selected = self
-            .selector
-            .iter()
-            .all(|(key, value)| labels.get(key) == Some(value));
+        let selected = self.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
         let one_of = |required: &NodeSelector| {
-            required
-                .node_selector_terms
-                .iter()
-                .any(|term| matches_term(term, name, labels))
+            required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
         };
         selected && self.required.as_ref().is_none_or(one_of)
     }
@@ -34,16 +28,9 @@ impl NodeAffinity {
     /// How much of the preferred weight the node matches, from 0 to 1; 0 where nothing is preferred.
     pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> f64 {
         let total: i32 = self.preferred.iter().map(|term| term.weight).sum();
-        let matching = self
-            .preferred
-            .iter()
-            .filter(|term| matches_term(&term.preference, name, labels));
+        let matching = self.preferred.iter().filter(|term| matches_term(&term.preference, name, labels));
         let matched: i32 = matching.map(|term| term.weight).sum();
-        if total > 0 {
-            f64::from(matched) / f64::from(total)
-        } else {
-            0.0
-        }
+        if total > 0 { f64::from(matched) / f64::from(total) } else { 0.0 }
     }
 }
 
@@ -53,14 +40,8 @@ fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, S
     let label = |requirement: &Requirement| labels.get(&requirement.key).map(String::as_str);
     let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
     !empty
-        && term
-            .match_expressions
-            .iter()
-            .all(|requirement| meets(requirement, label(requirement)))
-        && term
-            .match_fields
-            .iter()
-            .all(|requirement| meets(requirement, field(requirement)))
+        && term.match_expressions.iter().all(|requirement| meets(requirement, label(requirement)))
+        && term.match_fields.iter().all(|requirement| meets(requirement, field(requirement)))
 }
 
 /// `NotIn` and `DoesNotExist` are met where the label is absent.
@@ -94,10 +75,8 @@ mod tests {
             required: Some(serde_json::from_str(required).unwrap()),
             ..NodeAffinity::default()
         };
-        let labels = BTreeMap::from([
-            ("zone".to_owned(), "a".to_owned()),
-            ("gen".to_owned(), "4".to_owned()),
-        ]);
+        let labels =
+            BTreeMap::from([("zone".to_owned(), "a".to_owned()), ("gen".to_owned(), "4".to_owned())]);
         assert_eq!(affinity.admits("n1", &labels), expected, "{required}");
     }
 

@@ -27,24 +27,14 @@ pub fn allocate(
     let mut containers = Vec::with_capacity(request.containers.len());
     for container in &request.containers {
         let shares = match container.share {
-            Some(share) => Walk {
-                request,
-                cards,
-                usage,
-                profile,
-                held: &held,
-            }
-            .shares(share)?,
+            Some(share) => Walk { request, cards, usage, profile, held: &held }.shares(share)?,
             None => Vec::new(),
         };
         for share in &shares {
             let card = held.entry(share.card.clone()).or_default();
             *card = card.with(container.role, share);
         }
-        containers.push(ContainerShares {
-            role: container.role,
-            shares,
-        });
+        containers.push(ContainerShares { role: container.role, shares });
     }
     Ok(Assignment { containers })
 }
@@ -72,11 +62,8 @@ impl Walk<'_> {
         let mut shares = Vec::with_capacity(wanted);
         let mut failed: BTreeMap<CardReason, usize> = BTreeMap::new();
         for card in self.by_preference() {
-            let want = Share {
-                card: card.id.clone(),
-                memory: share.memory.of(card.memory),
-                cores: share.cores,
-            };
+            let want =
+                Share { card: card.id.clone(), memory: share.memory.of(card.memory), cores: share.cores };
             match self.test(card, &want) {
                 Ok(()) => shares.push(want),
                 Err(reason) => *failed.entry(reason).or_default() += 1,
@@ -86,15 +73,10 @@ impl Walk<'_> {
             }
         }
         let of = self.cards.len();
-        let mut reasons: NodeReasons = failed
-            .into_iter()
-            .map(|(reason, count)| Reason::Card { reason, count, of })
-            .collect();
+        let mut reasons: NodeReasons =
+            failed.into_iter().map(|(reason, count)| Reason::Card { reason, count, of }).collect();
         if !shares.is_empty() {
-            reasons.push(Reason::AllocatedCardsInsufficientRequest {
-                count: shares.len(),
-                of,
-            });
+            reasons.push(Reason::AllocatedCardsInsufficientRequest { count: shares.len(), of });
         }
         Err(reasons)
     }

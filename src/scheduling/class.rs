@@ -31,10 +31,7 @@ pub fn judge(
     device_resources: &BTreeSet<String>,
 ) -> Result<(Assignment, f64), NodeReasons> {
     let assignment = filter(ask, node, device_resources)?;
-    let offer = node
-        .info
-        .offer(ask.profile.name)
-        .and_then(|offer| offer.inventory.as_ref());
+    let offer = node.info.offer(ask.profile.name).and_then(|offer| offer.inventory.as_ref());
     let inventory = offer.expect("a node without an inventory does not pass the filter");
     let score = score::node(ask, &node.info, inventory, &node.usage, &assignment);
     Ok((assignment, score))
@@ -84,8 +81,7 @@ impl Classes {
                 best = Some(candidate);
             }
         }
-        best.map(|(_, _, name)| name.clone())
-            .ok_or_else(|| class.fit_error(snapshot))
+        best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot))
     }
 
     /// A pod of this class found no node: it waits for one to change.
@@ -131,14 +127,9 @@ impl Classes {
         if self.by_ask.len() > REMEMBERED && !self.by_ask.contains_key(ask) {
             self.by_ask.retain(|_, class| !class.waiting.is_empty());
         }
-        let new = || Class {
-            verdicts: Vec::new(),
-            waiting: BTreeSet::new(),
-        };
+        let new = || Class { verdicts: Vec::new(), waiting: BTreeSet::new() };
         let class = self.by_ask.entry(ask.clone()).or_insert_with(new);
-        class
-            .verdicts
-            .resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
+        class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
             if verdict.0 != state.generation {
@@ -153,11 +144,7 @@ impl Classes {
 
 impl Class {
     fn fit_error(&self, snapshot: &Snapshot) -> FitError {
-        let judged = snapshot
-            .slots()
-            .iter()
-            .zip(&self.verdicts)
-            .filter(|(state, _)| state.is_some());
+        let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
         FitError::of_nodes(judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
             NodeVerdict::Fits(_) => None,

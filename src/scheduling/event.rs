@@ -65,9 +65,7 @@ pub enum LockOutcome {
 pub enum BindOutcome {
     /// The pod is bound.
     Bound,
-    /// The pod is gone.
-    Gone,
-    /// It may or may not be bound: a conflict, a lost answer, a server error.
+    /// It may or may not be bound, or be gone: a conflict, a lost answer, a server error.
     Doubtful(String),
     /// The API server will not have it.
     Refused(String),

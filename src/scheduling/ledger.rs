@@ -51,10 +51,7 @@ pub struct Charge {
 impl Charge {
     /// Whether the node's agent is at work for this pod: no other may be bound there meanwhile.
     pub fn is_in_flight(&self) -> bool {
-        let shares = self
-            .assignment
-            .as_ref()
-            .is_some_and(|assignment| assignment.shares().next().is_some());
+        let shares = self.assignment.as_ref().is_some_and(|assignment| assignment.shares().next().is_some());
         shares
             && self.commitment == Commitment::Bound
             && self.answer == Answer::Awaited
@@ -79,10 +76,7 @@ impl Ledger {
     /// Charges a pod; what it held before is replaced and returned.
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
-        self.by_node
-            .entry(charge.node.clone())
-            .or_default()
-            .insert(uid.clone());
+        self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
         self.charges.insert(uid, charge);
         before
     }
@@ -117,16 +111,8 @@ impl Ledger {
 
     /// What is in use of each card of a node.
     pub fn usage(&self, node: &NodeName) -> Usage {
-        let held = |charge: &'_ Charge| {
-            charge
-                .assignment
-                .clone()
-                .map(|assignment| (assignment, charge.init))
-        };
-        let held: Vec<_> = self
-            .on_node(node)
-            .filter_map(|(_, charge)| held(charge))
-            .collect();
+        let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
+        let held: Vec<_> = self.on_node(node).filter_map(|(_, charge)| held(charge)).collect();
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 
@@ -141,8 +127,6 @@ impl Ledger {
 
     /// How many pods are on a node.
     pub fn pods(&self, node: &NodeName) -> i64 {
-        self.by_node
-            .get(node)
-            .map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
+        self.by_node.get(node).map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
     }
 }

@@ -64,9 +64,7 @@ pub const FULL: usize = 8;
 impl Lines {
     /// How many pods stand in line or are being served.
     pub fn length(&self, node: &str) -> usize {
-        self.lines
-            .get(node)
-            .map_or(0, |line| line.waiting.len() + usize::from(line.serving.is_some()))
+        self.lines.get(node).map_or(0, |line| line.waiting.len() + usize::from(line.serving.is_some()))
     }
 
     /// Puts a pod at the end of a node's line.

@@ -60,10 +60,7 @@ impl NodeInfo {
 
     /// The lock of this dialect; `None`: it needs none.
     pub fn lock(&self, profile: ProfileName) -> Option<&Lock> {
-        self.locks
-            .iter()
-            .find(|lock| lock.profile == profile)
-            .map(|lock| &lock.state)
+        self.locks.iter().find(|lock| lock.profile == profile).map(|lock| &lock.state)
     }
 
     /// Whether the other differs in anything that decides what fits.
@@ -80,13 +77,6 @@ impl NodeInfo {
             locks: _,
         } = self;
         (uid, labels, taints, cordoned, allocatable, offers)
-            == (
-                &other.uid,
-                &other.labels,
-                &other.taints,
-                &other.cordoned,
-                &other.allocatable,
-                &other.offers,
-            )
+            == (&other.uid, &other.labels, &other.taints, &other.cordoned, &other.allocatable, &other.offers)
     }
 }

@@ -26,9 +26,7 @@ const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
 /// How long a pod waits after so many failures: 1 s, doubled up to 10 s, as kube-scheduler does.
 pub fn backoff(failures: u32) -> SignedDuration {
     let factor = 1_i32 << failures.saturating_sub(1).min(10);
-    FIRST_BACKOFF
-        .checked_mul(factor)
-        .map_or(LONGEST_BACKOFF, |backoff| backoff.min(LONGEST_BACKOFF))
+    FIRST_BACKOFF.checked_mul(factor).map_or(LONGEST_BACKOFF, |backoff| backoff.min(LONGEST_BACKOFF))
 }
 
 impl Queue {

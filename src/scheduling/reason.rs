@@ -156,20 +156,12 @@ impl FitError {
                 *counts.entry(word).or_insert(0) += 1;
             }
         }
-        Self {
-            nodes,
-            pod: None,
-            counts,
-        }
+        Self { nodes, pod: None, counts }
     }
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: String) -> Self {
-        Self {
-            nodes,
-            pod: Some(reason),
-            counts: BTreeMap::new(),
-        }
+        Self { nodes, pod: Some(reason), counts: BTreeMap::new() }
     }
 }
 
@@ -178,11 +170,8 @@ impl FitError {
 impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "0/{} nodes are available:", self.nodes)?;
-        let mut counts: Vec<_> = self
-            .counts
-            .iter()
-            .map(|(words, count)| format!("{count} {words}"))
-            .collect();
+        let mut counts: Vec<_> =
+            self.counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
         counts.sort();
         match &self.pod {
             Some(reason) => write!(formatter, " {reason}."),
@@ -198,16 +187,8 @@ mod tests {
 
     #[test]
     fn a_fit_error_reads_as_kube_schedulers() {
-        let memory = Reason::Card {
-            reason: CardReason::CardInsufficientMemory,
-            count: 3,
-            of: 4,
-        };
-        let slots = Reason::Card {
-            reason: CardReason::CardTimeSlicingExhausted,
-            count: 1,
-            of: 4,
-        };
+        let memory = Reason::Card { reason: CardReason::CardInsufficientMemory, count: 3, of: 4 };
+        let slots = Reason::Card { reason: CardReason::CardTimeSlicingExhausted, count: 1, of: 4 };
         let nodes = [
             vec![Reason::UntoleratedTaint],
             vec![memory.clone(), slots],

@@ -20,18 +20,10 @@ impl ResourceAmounts {
     ) -> Result<Self, (String, UnreadableQuantity)> {
         let read = |(name, quantity): (&String, &Quantity)| {
             let amount = quantity.amount().map_err(|error| (name.clone(), error))?;
-            let amount = if name == "cpu" {
-                amount.millis_rounded_up()
-            } else {
-                amount.units_rounded_up()
-            };
+            let amount = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
             Ok((name.clone(), amount))
         };
-        quantities
-            .into_iter()
-            .map(read)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        quantities.into_iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
     /// What a pod asks for, by its spec.

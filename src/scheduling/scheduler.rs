@@ -141,11 +141,7 @@ impl Scheduler {
 
     /// How many pods wait to be decided, wait for a node to change, and stand in lines.
     pub fn depths(&self) -> (usize, usize, usize) {
-        let waiting = self
-            .pods
-            .values()
-            .filter(|entry| matches!(entry.work, Work::Waiting(_)))
-            .count();
+        let waiting = self.pods.values().filter(|entry| matches!(entry.work, Work::Waiting(_))).count();
         let in_line = self.lines.nodes().map(|node| self.lines.length(node)).sum();
         (self.queue.len(), waiting, in_line)
     }
@@ -198,7 +194,8 @@ impl Scheduler {
         let resources = &self.settings.device_resources;
         let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;
         let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
-        let (assignment, _) = judge(ask, state, resources).expect("a class's verdict is of the node as it is");
+        let (assignment, _) =
+            judge(ask, state, resources).expect("a class's verdict is of the node as it is");
         Ok((node, assignment))
     }
 
@@ -220,11 +217,8 @@ impl Scheduler {
 
     /// Takes an assumed decision back: the pod holds nothing and stands in no line.
     fn forget(&mut self, uid: &Uid) {
-        let assumed = self
-            .snapshot
-            .ledger()
-            .get(uid)
-            .filter(|charge| charge.commitment == Commitment::Assumed);
+        let assumed =
+            self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
         if assumed.is_some() {
             self.release(uid);
         }
@@ -288,10 +282,7 @@ impl Scheduler {
         };
         if entry.info.told.as_ref() != Some(&message) {
             entry.info.told = Some(message.clone());
-            self.effects.push(Effect::TellUnschedulable {
-                pod: entry.info.key.clone(),
-                message,
-            });
+            self.effects.push(Effect::TellUnschedulable { pod: entry.info.key.clone(), message });
         }
     }
 }

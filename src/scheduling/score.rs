@@ -52,10 +52,7 @@ fn of_node(ask: &Ask, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage)
     let cards = inventory.cards();
     let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
     let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
-    let cores: Percent = cards
-        .iter()
-        .map(|card| super::allocate::core_budget(&ask.profile, card))
-        .sum();
+    let cores: Percent = cards.iter().map(|card| super::allocate::core_budget(&ask.profile, card)).sum();
     let memory: MiB = cards.iter().map(|card| card.memory).sum();
     let parts = part(used.slots.into(), slots)
         + part(used.cores.get().into(), cores.get().into())
@@ -66,33 +63,18 @@ fn of_node(ask: &Ask, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage)
 /// Volcano: the mean over the pod's cards of memory in use when packing, of being shared when spreading
 /// (`vgpu/utils.go` `GPUScore`), taken when the pod is on them; upstream's spread score is always 0.
 fn of_pod(ask: &Ask, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
-    let cards: Vec<&Card> = inventory
-        .cards()
-        .iter()
-        .filter(|card| own.card(&card.id).slots > 0)
-        .collect();
+    let cards: Vec<&Card> = inventory.cards().iter().filter(|card| own.card(&card.id).slots > 0).collect();
     let full = |card: &&Card| match ask.request.node_policy {
         NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,
         NodePolicy::Spread => 0.0,
         NodePolicy::Binpack | NodePolicy::Indifferent => part(after(card).memory.get(), card.memory.get()),
     };
     let count = u32::try_from(cards.len()).map_or(f64::MAX, f64::from);
-    if cards.is_empty() {
-        0.0
-    } else {
-        cards.iter().map(full).sum::<f64>() / count
-    }
+    if cards.is_empty() { 0.0 } else { cards.iter().map(full).sum::<f64>() / count }
 }
 
 /// A part of a whole, from 0 to 1; 0 of nothing.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "amounts of memory and slots are far below 2^52"
-)]
+#[expect(clippy::cast_precision_loss, reason = "amounts of memory and slots are far below 2^52")]
 fn part(used: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        used as f64 / whole as f64
-    }
+    if whole == 0 { 0.0 } else { used as f64 / whole as f64 }
 }

@@ -40,22 +40,14 @@ impl Snapshot {
     /// Takes in a node, new or changed.
     pub fn set_node(&mut self, info: NodeInfo) {
         let name = info.name.clone();
-        let slot = self
-            .by_name
-            .get(&name)
-            .copied()
-            .unwrap_or_else(|| self.free_slot());
+        let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
         self.fold(slot, &name, Arc::new(info));
     }
 
     /// Takes in a node of which nothing has changed that decides what fits.
     pub(super) fn refresh_node(&mut self, info: NodeInfo) {
-        let Some(state) = self
-            .by_name
-            .get(&info.name)
-            .and_then(|&slot| self.slots[slot].as_mut())
-        else {
+        let Some(state) = self.by_name.get(&info.name).and_then(|&slot| self.slots[slot].as_mut()) else {
             return;
         };
         Arc::make_mut(state).info = Arc::new(info);
@@ -75,9 +67,7 @@ impl Snapshot {
 
     /// Every node, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeState>> {
-        self.by_name
-            .values()
-            .filter_map(|&slot| self.slots[slot].as_ref())
+        self.by_name.values().filter_map(|&slot| self.slots[slot].as_ref())
     }
 
     /// Every node by its slot, which it keeps while it exists.

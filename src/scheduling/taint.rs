@@ -7,43 +7,28 @@ const CORDON: &str = "node.kubernetes.io/unschedulable";
 /// Whether the pod bears every taint that keeps pods off a node.
 pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
     let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    taints
-        .iter()
-        .filter(keeps_off)
-        .all(|taint| tolerates(tolerations, taint))
+    taints.iter().filter(keeps_off).all(|taint| tolerates(tolerations, taint))
 }
 
 /// Whether the pod bears a cordon.
 pub fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
-    let taint = Taint {
-        key: CORDON.to_owned(),
-        effect: "NoSchedule".to_owned(),
-        value: String::new(),
-    };
+    let taint = Taint { key: CORDON.to_owned(), effect: "NoSchedule".to_owned(), value: String::new() };
     tolerates(tolerations, &taint)
 }
 
 /// How many taints would rather not have the pod.
 pub fn unwelcome(tolerations: &[Toleration], taints: &[Taint]) -> usize {
     let prefers_not = |taint: &&Taint| taint.effect == "PreferNoSchedule";
-    taints
-        .iter()
-        .filter(prefers_not)
-        .filter(|taint| !tolerates(tolerations, taint))
-        .count()
+    taints.iter().filter(prefers_not).filter(|taint| !tolerates(tolerations, taint)).count()
 }
 
 fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
-    tolerations
-        .iter()
-        .any(|toleration| matches_taint(toleration, taint))
+    tolerations.iter().any(|toleration| matches_taint(toleration, taint))
 }
 
 fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
     let same_or_any = |wanted: &Option<String>, actual: &str| {
-        wanted
-            .as_deref()
-            .is_none_or(|wanted| wanted.is_empty() || wanted == actual)
+        wanted.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == actual)
     };
     if !same_or_any(&toleration.effect, &taint.effect) || !same_or_any(&toleration.key, &taint.key) {
         return false;
@@ -61,11 +46,7 @@ mod tests {
     use super::*;
 
     fn taint(key: &str, value: &str, effect: &str) -> Taint {
-        Taint {
-            key: key.into(),
-            value: value.into(),
-            effect: effect.into(),
-        }
+        Taint { key: key.into(), value: value.into(), effect: effect.into() }
     }
 
     fn toleration(json: &str) -> Vec<Toleration> {

@@ -45,10 +45,7 @@ pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, word: &
     let fits = node.len() <= LONGEST_LABEL;
     let labels = fits.then(|| (names::NODE.to_owned(), node.to_owned()));
     Record {
-        annotations: annotations
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
+        annotations: annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         labels: labels.into_iter().collect::<BTreeMap<_, _>>(),
     }
 }

@@ -84,10 +84,7 @@ fn comma_fields(text: &str) -> Result<Vec<Entry>, String> {
     if !text.contains(':') {
         return Err("neither a JSON list nor cards that each end with `:`".to_owned());
     }
-    text.split(':')
-        .filter(|card| !card.trim().is_empty())
-        .map(comma_card)
-        .collect()
+    text.split(':').filter(|card| !card.trim().is_empty()).map(comma_card).collect()
 }
 
 fn comma_card(card: &str) -> Result<Entry, String> {
@@ -98,9 +95,7 @@ fn comma_card(card: &str) -> Result<Entry, String> {
         _ => return Err(format!("card `{card}` has {} fields, not 7 or 9", fields.len())),
     };
     let number = |what: &str, field: &str| {
-        field
-            .parse::<u32>()
-            .map_err(|_| format!("card `{card}`: {what} `{field}` is not a number"))
+        field.parse::<u32>().map_err(|_| format!("card `{card}`: {what} `{field}` is not a number"))
     };
     Ok(Entry {
         id: fields[0].to_owned(),

@@ -33,12 +33,7 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
         return Err(troubles);
     }
     let (card_policy, node_policy) = policies(settings, pod);
-    Ok(asks.then(|| PodRequest {
-        containers,
-        selection: selection(pod),
-        card_policy,
-        node_policy,
-    }))
+    Ok(asks.then(|| PodRequest { containers, selection: selection(pod), card_policy, node_policy }))
 }
 
 /// For each container in starting order, whether it asks for a share.
@@ -63,15 +58,9 @@ fn share(settings: &Settings, container: &Container, path: &str) -> Result<Optio
         return countless(settings, &read);
     };
     if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
-        let message = format!(
-            "memory is given twice: `{}` and `{}`",
-            settings.memory, settings.memory_percentage
-        );
-        return Err(Unreadable::new(
-            Problem::MemoryTwice,
-            read.field(&settings.memory),
-            message,
-        ));
+        let message =
+            format!("memory is given twice: `{}` and `{}`", settings.memory, settings.memory_percentage);
+        return Err(Unreadable::new(Problem::MemoryTwice, read.field(&settings.memory), message));
     }
     let memory = memory_request(settings, memory, percentage);
     let cores = cores.map_or(settings.default_cores, Percent::new);
@@ -85,29 +74,17 @@ fn countless(settings: &Settings, read: &Reader<'_>) -> Result<Option<ShareReque
         return Ok(None);
     };
     let message = format!("a share without a number of cards; add `{}: 1`", settings.count);
-    Err(Unreadable::new(
-        Problem::CountMissing,
-        read.field(stated),
-        message,
-    ))
+    Err(Unreadable::new(Problem::CountMissing, read.field(stated), message))
 }
 
 fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u32>) -> MemoryRequest {
     let exact = memory.filter(|&memory| memory > 0).map(|memory| {
-        MemoryRequest::Exact(MiB::new(
-            u64::from(memory) * u64::from(settings.memory_factor.max(1)),
-        ))
+        MemoryRequest::Exact(MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1))))
     });
-    let part = percentage
-        .filter(|&part| part > 0)
-        .map(|part| MemoryRequest::Part(Percent::new(part)));
-    let default = Some(settings.default_memory)
-        .filter(|&memory| memory > MiB::default())
-        .map(MemoryRequest::Exact);
-    exact
-        .or(part)
-        .or(default)
-        .unwrap_or(MemoryRequest::Part(Percent::WHOLE))
+    let part = percentage.filter(|&part| part > 0).map(|part| MemoryRequest::Part(Percent::new(part)));
+    let default =
+        Some(settings.default_memory).filter(|&memory| memory > MiB::default()).map(MemoryRequest::Exact);
+    exact.or(part).or(default).unwrap_or(MemoryRequest::Part(Percent::WHOLE))
 }
 
 fn policies(settings: &Settings, pod: &Pod) -> (CardPolicy, NodePolicy) {
@@ -129,13 +106,8 @@ fn selection(pod: &Pod) -> Selection {
     let known = [("hami-core", Mode::Soft), ("mig", Mode::Mig), ("mps", Mode::Mps)];
     // The card's mode must be a substring of the value (v2.10 `pkg/device/nvidia/device.go` `checkType`).
     let modes = pod.metadata.annotation(names::MODE);
-    let modes = modes.map(|value| {
-        known
-            .iter()
-            .filter(|(word, _)| value.contains(word))
-            .map(|&(_, mode)| mode)
-            .collect()
-    });
+    let modes = modes
+        .map(|value| known.iter().filter(|(word, _)| value.contains(word)).map(|&(_, mode)| mode).collect());
     Selection {
         models: super::Hami::HINTS.models(&pod.metadata),
         ids: super::Hami::HINTS.ids(&pod.metadata),

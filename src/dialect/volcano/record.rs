@@ -22,9 +22,7 @@ pub(super) fn read(pod: &Pod, asks: &[bool], memory_factor: u32) -> Result<Optio
     // Our own segments name app containers only; without init containers that is every container.
     let mut assignment = segments::decode(text, pod, asks)
         .map_err(|message| Unreadable::annotation(Problem::Assignment, names::IDS, message))?;
-    scale(&mut assignment, |units| {
-        units.saturating_mul(memory_factor.max(1).into())
-    });
+    scale(&mut assignment, |units| units.saturating_mul(memory_factor.max(1).into()));
     let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
     Ok(Some(Carried { assignment, node }))
 }
@@ -33,13 +31,9 @@ pub(super) fn read(pod: &Pod, asks: &[bool], memory_factor: u32) -> Result<Optio
 pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, memory_factor: u32) -> Record {
     let mut assignment = assignment.clone();
     scale(&mut assignment, |mib| mib / u64::from(memory_factor.max(1)));
-    let apps = assignment
-        .containers
-        .iter()
-        .filter(|container| container.role == Role::App);
-    let devices: Vec<_> = apps
-        .map(|container| segments::encode_container(container, segments::NVIDIA))
-        .collect();
+    let apps = assignment.containers.iter().filter(|container| container.role == Role::App);
+    let devices: Vec<_> =
+        apps.map(|container| segments::encode_container(container, segments::NVIDIA)).collect();
     let devices = devices.join(";");
     let seconds = now.as_second().to_string();
     let annotations = [
@@ -50,22 +44,12 @@ pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, memory_
         (names::BIND_PHASE, "allocating".to_owned()),
         (names::BIND_TIME, seconds),
     ];
-    let annotations = annotations
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect();
-    Record {
-        annotations,
-        labels: BTreeMap::new(),
-    }
+    let annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    Record { annotations, labels: BTreeMap::new() }
 }
 
 fn scale(assignment: &mut Assignment, convert: impl Fn(u64) -> u64) {
-    for share in assignment
-        .containers
-        .iter_mut()
-        .flat_map(|container| &mut container.shares)
-    {
+    for share in assignment.containers.iter_mut().flat_map(|container| &mut container.shares) {
         share.memory = MiB::new(convert(share.memory.get()));
     }
 }

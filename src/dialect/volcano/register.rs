@@ -20,13 +20,8 @@ pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>,
     if !text.contains(':') {
         return Err(refuse("cards must each end with `:`".to_owned()));
     }
-    let pieces = text
-        .split(':')
-        .enumerate()
-        .filter(|(_, piece)| piece.contains(','));
-    let cards = pieces
-        .map(|(at, piece)| card(at, piece, memory_factor))
-        .collect::<Result<Vec<_>, _>>();
+    let pieces = text.split(':').enumerate().filter(|(_, piece)| piece.contains(','));
+    let cards = pieces.map(|(at, piece)| card(at, piece, memory_factor)).collect::<Result<Vec<_>, _>>();
     let mut cards = cards.map_err(refuse)?;
     // Upstream takes the node's mode from its last card.
     let mode = cards.last().map_or(Mode::Soft, |last| last.mode);
@@ -41,18 +36,13 @@ pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>,
 fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
     let fields: Vec<&str> = piece.split(',').collect();
     let [id, count, memory, model, health, ref rest @ ..] = fields[..] else {
-        return Err(format!(
-            "card `{piece}` has {} fields, not 5 or more",
-            fields.len()
-        ));
+        return Err(format!("card `{piece}` has {} fields, not 5 or more", fields.len()));
     };
     if id.is_empty() {
         return Err(format!("card `{piece}` has no uuid"));
     }
     let number = |what: &str, field: &str| {
-        field
-            .parse::<u32>()
-            .map_err(|_| format!("card `{piece}`: {what} `{field}` is not a number"))
+        field.parse::<u32>().map_err(|_| format!("card `{piece}`: {what} `{field}` is not a number"))
     };
     let healthy = go_bool(health)
         .ok_or_else(|| format!("card `{piece}`: health `{health}` is neither true nor false"))?;
@@ -65,15 +55,7 @@ fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
         cores: Percent::WHOLE,
         model: model.into(),
         numa: 0,
-        mode: if rest.first() == Some(&"mig") {
-            Mode::Mig
-        } else {
-            Mode::Soft
-        },
-        health: if healthy {
-            Health::Healthy
-        } else {
-            Health::Unhealthy
-        },
+        mode: if rest.first() == Some(&"mig") { Mode::Mig } else { Mode::Soft },
+        health: if healthy { Health::Healthy } else { Health::Unhealthy },
     })
 }

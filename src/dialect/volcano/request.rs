@@ -24,26 +24,18 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
             Err(trouble) => troubles.push(trouble),
         }
     }
-    let asking: Vec<_> = containers
-        .iter()
-        .filter(|(_, container)| container.share.is_some())
-        .collect();
+    let asking: Vec<_> = containers.iter().filter(|(_, container)| container.share.is_some()).collect();
     let asks = !asking.is_empty();
     if asks {
         troubles.extend(unserved(pod));
     }
-    troubles.extend(
-        asking
-            .iter()
-            .find(|(_, container)| container.role != Role::App)
-            .map(|(path, _)| {
-                Unreadable::new(
-                    Problem::Unserved,
-                    path,
-                    "Volcano's vGPU plugin does not serve init containers and sidecars",
-                )
-            }),
-    );
+    troubles.extend(asking.iter().find(|(_, container)| container.role != Role::App).map(|(path, _)| {
+        Unreadable::new(
+            Problem::Unserved,
+            path,
+            "Volcano's vGPU plugin does not serve init containers and sidecars",
+        )
+    }));
     troubles.extend(asking.get(1).map(|(path, _)| {
         let message =
             "Volcano's vGPU plugin serves one container of a pod; it would fail the second on the node";
@@ -84,39 +76,20 @@ fn share(settings: &Settings, container: &Container, path: &str) -> Result<Optio
             return Ok(None);
         };
         let message = format!("a share without a number of cards; add `{}: 1`", names::COUNT);
-        return Err(Unreadable::new(
-            Problem::CountMissing,
-            read.field(stated),
-            message,
-        ));
+        return Err(Unreadable::new(Problem::CountMissing, read.field(stated), message));
     };
     if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
-        let message = format!(
-            "memory is given twice: `{}` and `{}`",
-            names::MEMORY,
-            names::MEMORY_PERCENTAGE
-        );
-        return Err(Unreadable::new(
-            Problem::MemoryTwice,
-            read.field(names::MEMORY),
-            message,
-        ));
+        let message =
+            format!("memory is given twice: `{}` and `{}`", names::MEMORY, names::MEMORY_PERCENTAGE);
+        return Err(Unreadable::new(Problem::MemoryTwice, read.field(names::MEMORY), message));
     }
     let exact = memory.filter(|&memory| memory > 0);
     let exact = exact.map(|memory| {
-        MemoryRequest::Exact(MiB::new(
-            u64::from(memory) * u64::from(settings.memory_factor.max(1)),
-        ))
+        MemoryRequest::Exact(MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1))))
     });
-    let part = percentage
-        .filter(|&part| part > 0)
-        .map_or(Percent::WHOLE, Percent::new);
+    let part = percentage.filter(|&part| part > 0).map_or(Percent::WHOLE, Percent::new);
     let memory = exact.unwrap_or(MemoryRequest::Part(part));
-    Ok(Some(ShareRequest {
-        cards,
-        memory,
-        cores: cores.map_or(Percent::NONE, Percent::new),
-    }))
+    Ok(Some(ShareRequest { cards, memory, cores: cores.map_or(Percent::NONE, Percent::new) }))
 }
 
 fn selection(pod: &Pod) -> Selection {
@@ -125,23 +98,12 @@ fn selection(pod: &Pod) -> Selection {
         "mig" => vec![Mode::Mig],
         _ => Vec::new(),
     });
-    Selection {
-        models: Volcano::HINTS.models(&pod.metadata),
-        ids: Volcano::HINTS.ids(&pod.metadata),
-        modes,
-    }
+    Selection { models: Volcano::HINTS.models(&pod.metadata), ids: Volcano::HINTS.ids(&pod.metadata), modes }
 }
 
 /// What Volcano knows and Berth does not serve yet.
 fn unserved(pod: &Pod) -> Option<Unreadable> {
-    let policy = pod
-        .metadata
-        .annotation(names::PODGROUP_POLICY)
-        .filter(|policy| !policy.is_empty())?;
+    let policy = pod.metadata.annotation(names::PODGROUP_POLICY).filter(|policy| !policy.is_empty())?;
     let message = format!("pod group policy `{policy}` is not served yet");
-    Some(Unreadable::annotation(
-        Problem::Unserved,
-        names::PODGROUP_POLICY,
-        message,
-    ))
+    Some(Unreadable::annotation(Problem::Unserved, names::PODGROUP_POLICY, message))
 }

@@ -15,12 +15,7 @@ use crate::scheduling::{
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
         let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
-        let mut gone: Vec<Uid> = self
-            .pods
-            .keys()
-            .filter(|uid| !live.contains(*uid))
-            .cloned()
-            .collect();
+        let mut gone: Vec<Uid> = self.pods.keys().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
         for uid in gone {
             self.lose_pod(&uid);
@@ -95,10 +90,7 @@ impl Scheduler {
 
     pub(super) fn see_node(&mut self, node: NodeInfo) {
         let name = node.name.clone();
-        let same = self
-            .snapshot
-            .node(&name)
-            .is_some_and(|known| known.info.fits_as(&node));
+        let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);
         } else {
@@ -110,10 +102,7 @@ impl Scheduler {
 
     pub(super) fn lose_node(&mut self, name: &NodeName) {
         self.snapshot.remove_node(name);
-        let line = self
-            .lines
-            .get(name)
-            .map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
+        let line = self.lines.get(name).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
         for uid in line.unwrap_or_default() {
             self.forget(&uid);
             self.enqueue(&uid);
@@ -158,11 +147,7 @@ impl Scheduler {
             assignment: holding.assignment.clone(),
             init: holding.init,
             resources: pod.resources.clone(),
-            commitment: if bound {
-                Commitment::Bound
-            } else {
-                Commitment::Intended
-            },
+            commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,
             answer: holding.answer,
             since: since.map_or(now, |held| held.since),
@@ -191,12 +176,7 @@ impl Scheduler {
             return changed;
         }
         self.seen += 1;
-        let entry = Entry {
-            info: pod,
-            seen: self.seen,
-            work: Work::Idle,
-            failures: 0,
-        };
+        let entry = Entry { info: pod, seen: self.seen, work: Work::Idle, failures: 0, silence_told: false };
         self.pods.insert(uid, entry);
         true
     }
@@ -218,11 +198,7 @@ impl Scheduler {
             return;
         };
         let info: Arc<NodeInfo> = state.info.clone();
-        for lock in info
-            .locks
-            .iter()
-            .filter(|lock| super::serve::is_held_by(&lock.state, pod))
-        {
+        for lock in info.locks.iter().filter(|lock| super::serve::is_held_by(&lock.state, pod)) {
             self.effects.push(Effect::ReleaseLock {
                 pod: pod.clone(),
                 node: node.clone(),

@@ -55,20 +55,13 @@ impl Scheduler {
     ) {
         let uid = &pod.uid;
         if outcome == BindOutcome::Bound {
-            self.effects.push(Effect::TellScheduled {
-                pod: pod.clone(),
-                node: node.clone(),
-            });
+            self.effects.push(Effect::TellScheduled { pod: pod.clone(), node: node.clone() });
         }
         if !self.is_served(node, uid) {
             return;
         }
         match outcome {
             BindOutcome::Bound => self.bound(uid, node, now),
-            BindOutcome::Gone => {
-                self.forget(uid);
-                self.free_lock_of(pod, node);
-            }
             BindOutcome::Doubtful(_) => {
                 self.set_step(node, Step::Doubting);
                 self.effects.push(Effect::ReadPod { pod: pod.clone() });
@@ -110,11 +103,8 @@ impl Scheduler {
 
     /// The Binding is written: the node's agent owes an answer from now on.
     fn bound(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
-        if let Some(charge) = self
-            .snapshot
-            .ledger()
-            .get(uid)
-            .filter(|charge| charge.commitment == Commitment::Assumed)
+        if let Some(charge) =
+            self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed)
         {
             let mut charge = charge.clone();
             charge.commitment = Commitment::Bound;
@@ -130,9 +120,7 @@ impl Scheduler {
         if let Some(serving) = serving
             && let Step::Locking { resource_version } = &serving.step
         {
-            serving.step = Step::AwaitingNode {
-                stale: resource_version.clone(),
-            };
+            serving.step = Step::AwaitingNode { stale: resource_version.clone() };
         }
         self.lines.touch(node);
     }
@@ -144,9 +132,7 @@ impl Scheduler {
     }
 
     fn wants_place(&self, uid: &Uid) -> bool {
-        self.pods
-            .get(uid)
-            .is_some_and(|entry| matches!(entry.info.claim, Claim::Place(_)))
+        self.pods.get(uid).is_some_and(|entry| matches!(entry.info.claim, Claim::Place(_)))
     }
 }
 

@@ -28,9 +28,9 @@ enum Gate {
 /// Whether this pod holds the lock.
 pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
     match lock {
-        Lock::Held {
-            owner: Some(owner), ..
-        } => *owner.namespace == *pod.namespace && *owner.name == *pod.name,
+        Lock::Held { owner: Some(owner), .. } => {
+            *owner.namespace == *pod.namespace && *owner.name == *pod.name
+        }
         _ => false,
     }
 }
@@ -46,10 +46,7 @@ impl Scheduler {
         for uid in self.queue.expired(now) {
             self.enqueue(&uid);
         }
-        let due = self
-            .lines
-            .nodes()
-            .filter(|node| self.line_deadline(node).is_some_and(|at| at <= now));
+        let due = self.lines.nodes().filter(|node| self.line_deadline(node).is_some_and(|at| at <= now));
         let due: Vec<NodeName> = due.cloned().collect();
         for node in due {
             self.lines.touch(&node);
@@ -71,18 +68,12 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
-        let step = self
-            .lines
-            .get(node)
-            .and_then(|line| line.serving.as_ref())
-            .map(|serving| serving.step.clone());
+        let step =
+            self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
             None => self.serve_next(node, now),
             Some(Step::AwaitingNode { stale }) => {
-                let moved = self
-                    .snapshot
-                    .node(node)
-                    .is_none_or(|state| state.info.resource_version != stale);
+                let moved = self.snapshot.node(node).is_none_or(|state| state.info.resource_version != stale);
                 if moved {
                     self.stop_serving(node);
                     self.serve_next(node, now);
@@ -103,11 +94,10 @@ impl Scheduler {
     }
 
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
-        while let Some(uid) = self
-            .lines
-            .get(node)
-            .and_then(|line| line.waiting.front().cloned())
-        {
+        while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
+            if self.agent_is_busy(node, now) {
+                return;
+            }
             let Some(ask) = self.decide_again(&uid, node, now) else {
                 self.forget(&uid);
                 self.enqueue_if_wanted(&uid);
@@ -127,17 +117,10 @@ impl Scheduler {
                 }
                 Gate::Takeable => {
                     let resource_version = info.resource_version.clone();
-                    let step = Step::Locking {
-                        resource_version: resource_version.clone(),
-                    };
+                    let step = Step::Locking { resource_version: resource_version.clone() };
                     self.start_serving(node, uid, step);
                     let (node, profile) = (node.clone(), ask.profile.name);
-                    self.effects.push(Effect::TakeLock {
-                        pod: key,
-                        node,
-                        resource_version,
-                        profile,
-                    });
+                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile });
                 }
             }
             return;
@@ -157,11 +140,7 @@ impl Scheduler {
     }
 
     fn enqueue_if_wanted(&mut self, uid: &Uid) {
-        if self
-            .pods
-            .get(uid)
-            .is_some_and(|entry| entry.info.claim != Claim::None)
-        {
+        if self.pods.get(uid).is_some_and(|entry| entry.info.claim != Claim::None) {
             self.enqueue(uid);
         }
     }
@@ -169,11 +148,7 @@ impl Scheduler {
     fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step) {
         if let Some(line) = self.lines.get_mut(node) {
             line.waiting.retain(|waiting| *waiting != uid);
-            line.serving = Some(Serving {
-                uid,
-                step,
-                bindings: 0,
-            });
+            line.serving = Some(Serving { uid, step, bindings: 0 });
         }
     }
 
@@ -185,11 +160,7 @@ impl Scheduler {
         serving.step = Step::Binding;
         serving.bindings += 1;
         let uid = serving.uid.clone();
-        let charge = self
-            .snapshot
-            .ledger()
-            .get(&uid)
-            .and_then(|charge| charge.assignment.clone());
+        let charge = self.snapshot.ledger().get(&uid).and_then(|charge| charge.assignment.clone());
         let (Some(entry), Some(assignment)) = (self.pods.get(&uid), charge) else {
             return;
         };
@@ -197,41 +168,22 @@ impl Scheduler {
             return;
         };
         let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
-        self.effects.push(Effect::Bind {
-            pod,
-            node: node.clone(),
-            profile,
-            assignment,
-        });
+        self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
 
     /// Whether the node's agent owes an answer for a bound pod; one that is silent for too long is reported and passed over.
     fn agent_is_busy(&mut self, node: &NodeName, now: Timestamp) -> bool {
         let mut busy = false;
         let mut silent = Vec::new();
-        for (uid, charge) in self
-            .snapshot
-            .ledger()
-            .on_node(node)
-            .filter(|(_, charge)| charge.is_in_flight())
+        for (uid, charge) in self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight())
         {
-            let overdue = charge
-                .since
-                .checked_add(self.settings.lock_expiry)
-                .is_ok_and(|at| at <= now);
-            if overdue {
-                silent.push(uid.clone())
-            } else {
-                busy = true
-            }
+            let overdue = charge.since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
+            if overdue { silent.push(uid.clone()) } else { busy = true }
         }
         for uid in silent {
             if let Some(entry) = self.pods.get_mut(&uid).filter(|entry| !entry.silence_told) {
                 entry.silence_told = true;
-                self.effects.push(Effect::TellSilent {
-                    pod: entry.info.key.clone(),
-                    node: node.clone(),
-                });
+                self.effects.push(Effect::TellSilent { pod: entry.info.key.clone(), node: node.clone() });
             }
         }
         busy
@@ -243,10 +195,7 @@ impl Scheduler {
             Some(lock) if is_held_by(lock, pod) => Gate::Open,
             Some(Lock::Free | Lock::Malformed { .. }) => Gate::Takeable,
             Some(Lock::Held { owner: None, since }) => self.once_expired(*since, now),
-            Some(Lock::Held {
-                owner: Some(owner),
-                since,
-            }) => {
+            Some(Lock::Held { owner: Some(owner), since }) => {
                 let name = (owner.namespace.as_str().into(), owner.name.as_str().into());
                 let holder = self.by_name.get(&name).and_then(|uid| self.pods.get(uid));
                 match holder {
@@ -261,9 +210,7 @@ impl Scheduler {
     }
 
     fn once_expired(&self, since: Timestamp, now: Timestamp) -> Gate {
-        let expired = since
-            .checked_add(self.settings.lock_expiry)
-            .is_ok_and(|at| at <= now);
+        let expired = since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
         if expired { Gate::Takeable } else { Gate::Shut }
     }
 
@@ -276,34 +223,19 @@ impl Scheduler {
             None => {}
         }
         let expiry = self.settings.lock_expiry;
-        let held = self
-            .snapshot
-            .node(node)?
-            .info
-            .locks
-            .iter()
-            .filter_map(|lock| match lock.state {
-                Lock::Held { since, .. } => Some(since),
-                Lock::Free | Lock::Malformed { .. } => None,
-            });
-        let owed = self
-            .snapshot
-            .ledger()
-            .on_node(node)
-            .filter(|(_, charge)| charge.is_in_flight());
+        let held = self.snapshot.node(node)?.info.locks.iter().filter_map(|lock| match lock.state {
+            Lock::Held { since, .. } => Some(since),
+            Lock::Free | Lock::Malformed { .. } => None,
+        });
+        let owed = self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight());
         let owed = owed.map(|(_, charge)| charge.since);
-        held.chain(owed)
-            .filter_map(|since| since.checked_add(expiry).ok())
-            .max()
+        held.chain(owed).filter_map(|since| since.checked_add(expiry).ok()).max()
     }
 
     /// The pod that the node is occupied with, if it is this one.
     pub(super) fn is_served(&self, node: &NodeName, uid: &Uid) -> bool {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
-        let in_line = self
-            .pods
-            .get(uid)
-            .is_some_and(|entry| entry.work == Work::InLine(node.clone()));
+        let in_line = self.pods.get(uid).is_some_and(|entry| entry.work == Work::InLine(node.clone()));
         in_line && serving.is_some_and(|serving| serving.uid == *uid)
     }
 }

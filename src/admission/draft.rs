@@ -1,0 +1,118 @@
+//! A pod that is being changed: explicit operations on the JSON that came in, and the pod as it will be.
+//!
+//! Parents are created, keys are escaped; nothing is rewritten that was not asked for, and no field that is unknown here is lost.
+
+use std::collections::BTreeMap;
+
+use json_patch::{AddOperation, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
+use serde_json::{Value, json};
+
+use crate::object::{Container, Pod, Quantity};
+
+/// A pod and what is to be changed of it.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pod: Pod,
+    operations: Vec<PatchOperation>,
+}
+
+/// One of the pod's lists of containers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ContainerList {
+    /// `spec.initContainers`
+    Init,
+    /// `spec.containers`
+    App,
+}
+
+impl ContainerList {
+    /// The list's key in the spec.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Init => "initContainers",
+            Self::App => "containers",
+        }
+    }
+
+    /// The pod's list.
+    pub fn of(self, pod: &Pod) -> &[Container] {
+        match self {
+            Self::Init => &pod.spec.init_containers,
+            Self::App => &pod.spec.containers,
+        }
+    }
+}
+
+impl Draft {
+    /// A draft without changes.
+    pub fn new(pod: &Pod) -> Self {
+        Self { pod: pod.clone(), operations: Vec::new() }
+    }
+
+    /// The pod as it will be.
+    pub fn pod(&self) -> &Pod {
+        &self.pod
+    }
+
+    /// The operations.
+    pub fn into_operations(self) -> Vec<PatchOperation> {
+        self.operations
+    }
+
+    /// Sets the scheduler's name.
+    pub fn set_scheduler_name(&mut self, name: &str) {
+        let present = self.pod.spec.scheduler_name.replace(name.to_owned()).is_some();
+        self.set(["spec", "schedulerName"], name.into(), present);
+    }
+
+    /// Sets an annotation.
+    pub fn set_annotation(&mut self, key: &str, value: &str) {
+        if self.pod.metadata.annotations.is_none() {
+            self.set(["metadata", "annotations"], json!({}), false);
+        }
+        let annotations = self.pod.metadata.annotations.get_or_insert_with(BTreeMap::new);
+        let present = annotations.insert(key.to_owned(), value.to_owned()).is_some();
+        self.set(["metadata", "annotations", key], value.into(), present);
+    }
+
+    /// Adds a limit, and the equal request that an extended resource must have.
+    pub fn add_limit(&mut self, list: ContainerList, at: usize, resource: &str, amount: u32) {
+        let containers = match list {
+            ContainerList::Init => &mut self.pod.spec.init_containers,
+            ContainerList::App => &mut self.pod.spec.containers,
+        };
+        let resources = &mut containers[at].resources;
+        let position = at.to_string();
+        let bare = resources.limits.is_none() && resources.requests.is_none();
+        let sections = [("limits", &mut resources.limits), ("requests", &mut resources.requests)];
+        let mut additions: Vec<(Vec<&str>, Value)> = Vec::new();
+        if bare {
+            additions.push((vec!["resources"], json!({})));
+        }
+        for (section, amounts) in sections {
+            if amounts.is_none() {
+                additions.push((vec!["resources", section], json!({})));
+            }
+            amounts.get_or_insert_default().insert(resource.to_owned(), Quantity::from(amount.to_string()));
+            additions.push((vec!["resources", section, resource], amount.to_string().into()));
+        }
+        for (path, value) in additions {
+            let whole = ["spec", list.key(), position.as_str()].into_iter().chain(path);
+            self.operations.push(add(whole, value));
+        }
+    }
+
+    fn set<'a>(&mut self, path: impl IntoIterator<Item = &'a str>, value: Value, present: bool) {
+        let operation = add(path, value);
+        self.operations.push(match operation {
+            PatchOperation::Add(AddOperation { path, value }) if present => {
+                PatchOperation::Replace(ReplaceOperation { path, value })
+            }
+            operation => operation,
+        });
+    }
+}
+
+fn add<'a>(path: impl IntoIterator<Item = &'a str>, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
+}

@@ -1,0 +1,76 @@
+//! A namespace's type and UUID hints bind its pods: injected where the pod has none, merged where it has its own.
+//!
+//! Both hold: no-use lists are united, UUID lists intersected, and a second list of wanted types is written beside the pod's own,
+//! since two lists of substrings can't be made one.
+
+use super::{draft::Draft, facts::Facts, rules, verdict::Violation};
+use crate::{
+    dialect::{
+        HintKeys,
+        hints::{ALSO_USE_MODEL, elements},
+        unreadable::annotation_path,
+    },
+    object::Metadata,
+};
+
+/// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
+pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys) -> Vec<Violation> {
+    unite(draft, namespace, keys.no_use_model);
+    unite(draft, namespace, keys.no_use_id);
+    both_types(draft, namespace, keys.use_model);
+    intersect(draft, namespace, keys.use_id).into_iter().collect()
+}
+
+/// The namespace of the request, if it is known.
+pub fn namespace<'a>(facts: &'a Facts, name: &str) -> Option<&'a Metadata> {
+    facts.namespaces.get(name).map(|namespace| &namespace.metadata)
+}
+
+fn unite(draft: &mut Draft, namespace: &Metadata, key: &str) {
+    let own = elements(draft.pod().metadata.annotation(key));
+    let more: Vec<_> =
+        elements(namespace.annotation(key)).into_iter().filter(|element| !own.contains(element)).collect();
+    if !more.is_empty() {
+        draft.set_annotation(key, &[own, more].concat().join(","));
+    }
+}
+
+fn both_types(draft: &mut Draft, namespace: &Metadata, key: &str) {
+    let wanted = elements(namespace.annotation(key));
+    if wanted.is_empty() {
+        return;
+    }
+    let own = elements(draft.pod().metadata.annotation(key));
+    let also = elements(draft.pod().metadata.annotation(ALSO_USE_MODEL));
+    if own.is_empty() {
+        draft.set_annotation(key, &wanted.join(","));
+    } else if own != wanted && also != wanted {
+        draft.set_annotation(ALSO_USE_MODEL, &wanted.join(","));
+    }
+}
+
+fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str) -> Option<Violation> {
+    let wanted = elements(namespace.annotation(key));
+    let own = elements(draft.pod().metadata.annotation(key));
+    if wanted.is_empty() {
+        return None;
+    }
+    let both: Vec<_> = own.iter().filter(|uuid| wanted.contains(uuid)).cloned().collect();
+    if own.is_empty() {
+        draft.set_annotation(key, &wanted.join(","));
+    } else if both.is_empty() {
+        return Some(Violation {
+            rule: rules::HINT_CONFLICT,
+            field: annotation_path(key),
+            message: format!(
+                "the pod wants one of {} and its namespace {} one of {}: no card is in both lists",
+                own.join(", "),
+                namespace.name,
+                wanted.join(", ")
+            ),
+        });
+    } else if both != own {
+        draft.set_annotation(key, &both.join(","));
+    }
+    None
+}

@@ -1,1 +1,0 @@
-//! Explicit operations on the JSON that came in: parents are created, keys are escaped.

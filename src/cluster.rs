@@ -1,0 +1,19 @@
+//! The API server in front of [`scheduling`](crate::scheduling): what is watched becomes events, what is decided becomes writes.
+//!
+//! Thin: no rule of admission, no decision of its own. One loop owns the scheduler; every write is a task whose answer is an event.
+
+pub mod act;
+pub mod bind;
+pub mod clock;
+pub mod event_loop;
+pub mod lock;
+pub mod metrics;
+pub mod read;
+pub mod tell;
+pub mod watch;
+pub mod wire;
+
+pub use clock::Clock;
+pub use event_loop::{ClusterError, run};
+pub use metrics::Metrics;
+pub use read::Reader;

@@ -1,0 +1,246 @@
+//! What scheduling sees of a pod and of a node: the place where dialects and scheduling meet.
+//!
+//! Pure translation. What can't be read is returned beside the result, for the caller to report; it costs its own object only.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use crate::{
+    device::{Answer, InitPhase},
+    dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
+    object::{Node, Pod},
+    scheduling::{
+        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts, Stage,
+        affinity::NodeAffinity, node::NodeLock, pod::Binding,
+    },
+};
+
+/// Reads objects for the scheduler of this name.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    dialects: Dialects,
+    scheduler_name: String,
+}
+
+/// A reading, and what could not be read.
+pub type Reading<T> = (T, Vec<Unreadable>);
+
+impl Reader {
+    /// A reader of these dialects.
+    pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
+        Self { dialects, scheduler_name }
+    }
+
+    /// The dialects that are read.
+    pub fn dialects(&self) -> &Dialects {
+        &self.dialects
+    }
+
+    /// The name under which pods ask to be placed.
+    pub fn scheduler_name(&self) -> &str {
+        &self.scheduler_name
+    }
+
+    /// The dialects' own resources.
+    pub fn device_resources(&self) -> BTreeSet<String> {
+        self.dialects.iter().flat_map(|dialect| dialect.resources()).map(str::to_owned).collect()
+    }
+
+    /// A pod.
+    pub fn pod(&self, pod: &Pod) -> Reading<PodInfo> {
+        let mut troubles = Vec::new();
+        let resources = ResourceAmounts::of_pod(pod).unwrap_or_else(|(name, error)| {
+            troubles.push(Unreadable::new(
+                Problem::Quantity,
+                format!("spec (resource {name})"),
+                error.to_string(),
+            ));
+            ResourceAmounts::default()
+        });
+        let holding = self.holding(pod, &mut troubles);
+        let info = PodInfo {
+            key: key(pod),
+            priority: pod.spec.priority.unwrap_or(0),
+            created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
+            stage: stage(pod),
+            claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
+            holding,
+            resources: Arc::new(resources),
+            told: told(pod),
+        };
+        (info, troubles)
+    }
+
+    /// A node.
+    pub fn node(&self, node: &Node) -> Reading<NodeInfo> {
+        let mut troubles = Vec::new();
+        let allocatable = ResourceAmounts::read(node.allocatable()).unwrap_or_else(|(name, error)| {
+            let field = format!("status.allocatable[{name}]");
+            troubles.push(Unreadable::new(Problem::Quantity, field, error.to_string()));
+            ResourceAmounts::default()
+        });
+        let offers = self.dialects.iter().filter_map(|dialect| offer(dialect.as_ref(), node, &mut troubles));
+        let offers = offers.collect();
+        let locks = self.dialects.iter().filter_map(|dialect| {
+            let state = dialect.lock()?.read(node);
+            Some(NodeLock { profile: dialect.name(), state })
+        });
+        let info = NodeInfo {
+            name: node.metadata.name.as_str().into(),
+            uid: node.metadata.uid.as_str().into(),
+            resource_version: node.metadata.resource_version.clone(),
+            labels: node.metadata.labels.clone().unwrap_or_default(),
+            taints: node.spec.taints.clone(),
+            cordoned: node.spec.unschedulable,
+            allocatable,
+            offers,
+            locks: locks.collect(),
+        };
+        (info, troubles)
+    }
+
+    /// What is to be done for a pod that holds nothing.
+    fn claim(&self, pod: &Pod, resources: &ResourceAmounts) -> Claim {
+        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
+        let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
+        if !ours || waits || pod.is_terminal() {
+            return Claim::None;
+        }
+        match self.dialects.request(pod) {
+            Ok(Some((name, request))) => {
+                let dialect = self.dialects.named(name).expect("a request names one of these dialects");
+                Claim::Place(Arc::new(Ask {
+                    profile: *dialect.profile(),
+                    request,
+                    resources: resources.clone(),
+                    constraints: constraints(pod),
+                }))
+            }
+            Ok(None) => Claim::Unreadable(format!(
+                "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
+                self.scheduler_name
+            )),
+            Err(troubles) => {
+                let troubles: Vec<_> = troubles.iter().map(ToString::to_string).collect();
+                Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
+            }
+        }
+    }
+
+    /// What the pod holds: where it is bound, or where another scheduler means it to be.
+    fn holding(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<Holding> {
+        let bound = pod.spec.node_name.as_deref().filter(|node| !node.is_empty());
+        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
+        if bound.is_none() && ours {
+            return None;
+        }
+        let carried = self.carried(pod, troubles);
+        let (node, binding) = match (bound, &carried) {
+            (Some(node), _) => (node, Binding::Bound),
+            (None, Some((_, Carried { node: Some(node), .. }))) => (node.as_str(), Binding::Intended),
+            (None, _) => return None,
+        };
+        Some(Holding {
+            node: node.into(),
+            binding,
+            init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
+            answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
+            assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
+        })
+    }
+
+    fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
+        for dialect in self.dialects.iter() {
+            match dialect.assignment(pod) {
+                Ok(Some(carried)) => return Some((dialect, carried)),
+                Ok(None) => {}
+                Err(trouble) => troubles.push(trouble),
+            }
+        }
+        None
+    }
+}
+
+/// How a pod is named.
+pub fn key(pod: &Pod) -> PodKey {
+    PodKey {
+        uid: pod.metadata.uid.as_str().into(),
+        namespace: pod.metadata.namespace.as_str().into(),
+        name: pod.metadata.name.as_str().into(),
+    }
+}
+
+fn offer(dialect: &dyn Dialect, node: &Node, troubles: &mut Vec<Unreadable>) -> Option<Offer> {
+    let inventory = dialect.inventory(node).unwrap_or_else(|trouble| {
+        troubles.push(trouble);
+        None
+    });
+    let unreadable = troubles.iter().any(|trouble| trouble.problem == Problem::Registration);
+    (inventory.is_some() || unreadable).then(|| Offer { profile: dialect.name(), inventory })
+}
+
+fn stage(pod: &Pod) -> Stage {
+    match pod.status.phase.as_str() {
+        "Succeeded" | "Failed" => Stage::Ended,
+        "" | "Pending" => Stage::Pending,
+        _ => Stage::Running,
+    }
+}
+
+fn told(pod: &Pod) -> Option<String> {
+    let scheduled = pod.status.conditions.iter().find(|condition| condition.kind == "PodScheduled");
+    let unschedulable =
+        scheduled.filter(|condition| condition.status == "False" && condition.reason == "Unschedulable");
+    unschedulable.map(|condition| condition.message.clone())
+}
+
+fn constraints(pod: &Pod) -> Constraints {
+    let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
+    Constraints {
+        affinity: NodeAffinity {
+            selector: pod.spec.node_selector.clone().unwrap_or_default(),
+            required: affinity.required,
+            preferred: affinity.preferred,
+        },
+        tolerations: pod.spec.tolerations.clone(),
+        unserved: unserved(pod),
+    }
+}
+
+/// Fields that bind a pod to nodes in a way that is not served yet.
+fn unserved(pod: &Pod) -> Vec<String> {
+    let spec = &pod.spec;
+    let mut fields = Vec::new();
+    let hard = |affinity: &Option<crate::object::affinity::PodAffinity>| {
+        affinity.as_ref().is_some_and(|affinity| !affinity.required.is_empty())
+    };
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    if hard(&spec.affinity.pod_affinity) {
+        fields.push(format!("spec.affinity.podAffinity.{required}"));
+    }
+    if hard(&spec.affinity.pod_anti_affinity) {
+        fields.push(format!("spec.affinity.podAntiAffinity.{required}"));
+    }
+    let spread =
+        |at: &(usize, &crate::object::pod::TopologySpread)| at.1.when_unsatisfiable != "ScheduleAnyway";
+    let spreads = spec.topology_spread_constraints.iter().enumerate().filter(spread);
+    fields.extend(spreads.map(|(at, _)| format!("spec.topologySpreadConstraints[{at}]")));
+    for (at, volume) in spec.volumes.iter().enumerate() {
+        let kinds =
+            [("persistentVolumeClaim", volume.persistent_volume_claim), ("ephemeral", volume.ephemeral)];
+        let present = kinds.into_iter().filter(|(_, present)| present.is_some());
+        fields.extend(present.map(|(kind, _)| format!("spec.volumes[{at}].{kind}")));
+    }
+    if !spec.resource_claims.is_empty() {
+        fields.push("spec.resourceClaims".to_owned());
+    }
+    if spec.scheduling_group.is_some() {
+        fields.push("spec.schedulingGroup".to_owned());
+    }
+    for (path, container) in pod.containers() {
+        let ports = container.ports.iter().enumerate().filter(|(_, port)| port.host_port > 0);
+        fields.extend(ports.map(|(at, _)| format!("{path}.ports[{at}].hostPort")));
+    }
+    fields
+}

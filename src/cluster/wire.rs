@@ -1,0 +1,109 @@
+//! Our small read structs as kinds that kube's client can list and watch.
+//!
+//! kube needs an `ObjectMeta` of each object; it gets name, namespace, uid and version, and nothing else is kept.
+
+use std::borrow::Cow;
+
+use k8s_openapi::{
+    ClusterResourceScope, NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::Resource;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::object::{Metadata, Namespace, Node, Pod};
+
+/// An object of ours and what kube must know of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "T", bound = "T: DeserializeOwned + Wire")]
+pub struct Watched<T> {
+    metadata: ObjectMeta,
+    /// The object.
+    pub object: T,
+}
+
+/// A kind of object that is watched.
+pub trait Wire {
+    /// Cluster-wide or in namespaces.
+    type Scope;
+    /// The kind's name.
+    const KIND: &'static str;
+    /// The kind's name in paths.
+    const PLURAL: &'static str;
+
+    /// The object's metadata.
+    fn metadata(&self) -> &Metadata;
+}
+
+impl Wire for Pod {
+    type Scope = NamespaceResourceScope;
+    const KIND: &'static str = "Pod";
+    const PLURAL: &'static str = "pods";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for Node {
+    type Scope = ClusterResourceScope;
+    const KIND: &'static str = "Node";
+    const PLURAL: &'static str = "nodes";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for Namespace {
+    type Scope = ClusterResourceScope;
+    const KIND: &'static str = "Namespace";
+    const PLURAL: &'static str = "namespaces";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl<T: Wire> From<T> for Watched<T> {
+    fn from(object: T) -> Self {
+        let metadata = object.metadata();
+        let set = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let metadata = ObjectMeta {
+            name: set(&metadata.name),
+            namespace: set(&metadata.namespace),
+            uid: set(&metadata.uid),
+            resource_version: set(&metadata.resource_version),
+            ..ObjectMeta::default()
+        };
+        Self { metadata, object }
+    }
+}
+
+impl<T: Wire> Resource for Watched<T> {
+    type DynamicType = ();
+    type Scope = T::Scope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        T::KIND.into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        T::PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
