@@ -19,7 +19,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Sends the Binding: `POST …/pods/{name}/binding` with the pod's uid as precondition and the assignment's annotations, which the API
 /// server merges into the pod in the same write (kubernetes `pkg/registry/core/pod/storage/storage.go`).
 pub async fn bind(client: Client, pod: &PodKey, node: &str, record: Record) -> BindOutcome {
-    let sent = client.request::<Status>(request(pod, node, record));
+    let sent = client.request::<Status>(request(pod, node, &record));
     match tokio::time::timeout(CLIENT_TIMEOUT, sent).await {
         Ok(Ok(_)) => BindOutcome::Bound,
         Ok(Err(kube::Error::Api(status))) if is_refusal(status.code) => {
@@ -35,7 +35,7 @@ fn is_refusal(code: u16) -> bool {
     matches!(code, 400 | 401 | 403 | 405 | 413 | 415 | 422)
 }
 
-fn request(pod: &PodKey, node: &str, record: Record) -> Request<Vec<u8>> {
+fn request(pod: &PodKey, node: &str, record: &Record) -> Request<Vec<u8>> {
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

@@ -26,12 +26,14 @@ impl MiB {
     }
 
     /// That part of this memory, rounded down to whole MiB.
+    #[must_use]
     pub fn part(self, percent: Percent) -> Self {
         let part = u128::from(self.0) * u128::from(percent.0) / 100;
         Self(u64::try_from(part).unwrap_or(u64::MAX))
     }
 
     /// What is left after `taken`; nothing where more was taken than there is.
+    #[must_use]
     pub const fn left(self, taken: Self) -> Self {
         Self(self.0.saturating_sub(taken.0))
     }
@@ -54,6 +56,7 @@ impl Percent {
     }
 
     /// What is left after `taken`; nothing where more was taken than there is.
+    #[must_use]
     pub const fn left(self, taken: Self) -> Self {
         Self(self.0.saturating_sub(taken.0))
     }

@@ -25,6 +25,7 @@ pub struct CardUsage {
 
 impl CardUsage {
     /// With one more container's share.
+    #[must_use]
     pub fn with(self, share: &Share) -> Self {
         let share = Self { slots: 1, memory: share.memory, cores: share.cores };
         self.and(share)

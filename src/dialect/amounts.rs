@@ -1,7 +1,7 @@
 //! Whole numbers out of resource quantities: exactly, or not at all.
 
 use super::unreadable::{Problem, Unreadable};
-use crate::object::{Container, Quantity};
+use crate::object::{Amount, Container, Quantity};
 
 /// The largest number that the node plugins can read: they hold quantities in 32 bits.
 const LARGEST: i128 = i32::MAX as i128;
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
 
 /// `16Gi` where MiB are meant: what to write instead.
 fn memory_hint(quantity: &Quantity) -> String {
-    let bytes = quantity.amount().ok().and_then(|amount| amount.whole());
+    let bytes = quantity.amount().ok().and_then(Amount::whole);
     let mebibytes = bytes.filter(|bytes| bytes % (1 << 20) == 0).map(|bytes| bytes >> 20);
     mebibytes.map_or_else(String::new, |mebibytes| format!(": `{mebibytes}` for {quantity}"))
 }

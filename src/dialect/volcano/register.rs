@@ -25,7 +25,9 @@ pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>,
     let mut cards = cards.map_err(refuse)?;
     // Upstream takes the node's mode from its last card.
     let mode = cards.last().map_or(Mode::Soft, |last| last.mode);
-    cards.iter_mut().for_each(|card| card.mode = mode);
+    for card in &mut cards {
+        card.mode = mode;
+    }
     let inventory = Inventory::new(cards);
     if let Some(twice) = inventory.duplicate() {
         return Err(refuse(format!("card {twice} is listed twice")));
