@@ -8,12 +8,10 @@ use super::{
     scheduler_name,
     verdict::{Verdict, Violation},
 };
-use crate::object::Metadata;
+use crate::{dialect::hami, object::Metadata};
 
 /// The label that keeps a pod or a namespace from being changed.
 pub const OPT_OUT: &str = "berth.dev/admission";
-/// HAMi's label to the same end.
-pub const HAMI_OPT_OUT: &str = "hami.io/webhook";
 
 /// Judges one pod.
 pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
@@ -57,7 +55,7 @@ fn mutate(
 
 fn opts_out(request: &Request<'_>, facts: &Facts) -> bool {
     let ignored = |metadata: &Metadata| {
-        [OPT_OUT, HAMI_OPT_OUT].into_iter().any(|key| metadata.label(key) == Some("ignore"))
+        [OPT_OUT, hami::names::OPT_OUT].into_iter().any(|key| metadata.label(key) == Some("ignore"))
     };
     ignored(&request.pod.metadata) || hints::namespace(facts, request.namespace).is_some_and(ignored)
 }

@@ -30,6 +30,9 @@ pub const CARD_POLICY: &str = "hami.io/gpu-scheduler-policy";
 /// Which node first.
 pub const NODE_POLICY: &str = "hami.io/node-scheduler-policy";
 
+/// On a pod or namespace: `ignore` keeps it from being changed.
+pub const OPT_OUT: &str = "hami.io/webhook";
+
 /// On a pod: its node; annotation and label.
 pub const NODE: &str = "hami.io/vgpu-node";
 /// On a pod: when it was assigned, Unix seconds.

@@ -1,0 +1,177 @@
+//! The house stands: imports point down only, and the pure layers name no client, no async, no clock.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What each top-level module may import of the crate. A module that is not here fails the test: give it its place.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("device", &[]),
+    ("object", &[]),
+    ("dialect", &["device", "object"]),
+    ("admission", &["device", "object", "dialect"]),
+    ("scheduling", &["device", "object"]),
+    ("webhook", &["admission", "device", "object", "dialect"]),
+    ("cluster", &["scheduling", "device", "object", "dialect"]),
+    ("sandbox", &["device", "object", "dialect"]),
+    ("config", &["admission", "scheduling", "device", "object", "dialect", "cluster", "webhook"]),
+    ("app", &["config", "webhook", "cluster", "admission", "scheduling", "device", "object", "dialect"]),
+    (
+        "cli",
+        &[
+            "app",
+            "config",
+            "webhook",
+            "cluster",
+            "sandbox",
+            "admission",
+            "scheduling",
+            "device",
+            "object",
+            "dialect",
+        ],
+    ),
+];
+
+/// Words that no file of a pure layer may hold, with what they stand for.
+const IMPURE: &[(&str, &str)] = &[
+    ("k8s_openapi", "the API server's types"),
+    ("kube::", "a client"),
+    ("tokio", "async"),
+    ("async fn", "async"),
+    ("Timestamp::now", "a clock"),
+    ("Zoned::now", "a clock"),
+    ("SystemTime::now", "a clock"),
+    ("Instant::now", "a clock"),
+    ("rand::", "randomness"),
+    ("tracing::", "a log"),
+    ("std::env", "the environment"),
+    ("std::fs", "files"),
+];
+
+const PURE: &[&str] = &["device", "object", "dialect", "admission", "scheduling"];
+
+/// Every source file below `src`, with the top-level module that it belongs to.
+fn sources() -> BTreeMap<PathBuf, String> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    let mut folders = vec![src.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("src can be read") {
+            let path = entry.expect("src can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let inside = path.strip_prefix(&src).expect("the file is below src");
+                let first = inside.iter().next().expect("a file has a name").to_string_lossy();
+                found.insert(path.clone(), first.trim_end_matches(".rs").to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// The top-level modules that a text imports by `crate::` paths, with their lines. Comments do not count.
+fn imports(text: &str) -> Vec<(usize, String)> {
+    let mut imports = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    while let Some(at) = rest.find("crate::") {
+        line += rest[..at].matches('\n').count();
+        let start = rest[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let comment = rest[start..at].trim_start().starts_with("//");
+        rest = &rest[at + "crate::".len()..];
+        if !comment {
+            imports.extend(named(rest).into_iter().map(|module| (line, module)));
+        }
+    }
+    imports
+}
+
+/// The modules that a path names right behind `crate::`: one, or the first of each branch of a group.
+fn named(path: &str) -> Vec<String> {
+    let word =
+        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let mut modules = Vec::new();
+    let mut depth = 0;
+    let mut fresh = true;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => fresh = true,
+            c if fresh && c.is_alphabetic() => {
+                modules.push(word(&group[at..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    modules
+}
+
+#[test]
+fn imports_point_down_only() {
+    let rules: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+    let mut faults = Vec::new();
+    for (path, module) in sources() {
+        if matches!(module.as_str(), "lib" | "main") {
+            continue;
+        }
+        let Some(allowed) = rules.get(module.as_str()) else {
+            faults.push(format!("{}: module `{module}` has no layer in this test", path.display()));
+            continue;
+        };
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        for (line, import) in imports(&text) {
+            if import != module && !allowed.contains(&import.as_str()) {
+                faults.push(format!("{}:{line}: `{module}` imports `{import}`", path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "imports that point up or sideways:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn the_pure_layers_are_pure() {
+    let mut faults = Vec::new();
+    for (path, _) in sources().into_iter().filter(|(_, module)| PURE.contains(&module.as_str())) {
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            for (word, what) in IMPURE.iter().filter(|(word, _)| line.contains(word)) {
+                faults.push(format!("{}:{}: `{word}` ({what})", path.display(), at + 1));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "the pure layers name:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn wire_names_stand_in_dialects_only() {
+    let names = ["hami.io/", "nvidia.com/", "volcano.sh/"];
+    // The sandbox's agents stand for other projects' programs; commands and settings name what users write.
+    let exempt = ["dialect", "sandbox", "cli", "config"];
+    let mut faults = Vec::new();
+    for (path, _) in sources().into_iter().filter(|(_, module)| !exempt.contains(&module.as_str())) {
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        let code = text.split("#[cfg(test)]").next().expect("split gives at least one part");
+        for (at, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            if names.iter().any(|name| line.contains(name)) {
+                faults.push(format!("{}:{}: {}", path.display(), at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "wire names outside of src/dialect:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn the_import_reader_reads_groups() {
+    let text =
+        "use crate::{\n    device::{A, B},\n    object,\n};\n// crate::cli\nfn f() { crate::dialect::go() }";
+    let found: Vec<_> = imports(text).into_iter().map(|(_, module)| module).collect();
+    assert_eq!(found, ["device", "object", "dialect"]);
+}
