@@ -60,7 +60,7 @@ fn webhook_defaults(webhook: &mut Value) {
     object::default(webhook, "objectSelector", json!({}));
     object::default(webhook, "timeoutSeconds", json!(10));
     each(webhook, "rules", |rule| {
-        object::default(rule, "scope", json!("*"))
+        object::default(rule, "scope", json!("*"));
     });
     if let Some(service) = webhook.pointer_mut("/clientConfig/service") {
         object::default(service, "port", json!(443));
@@ -115,7 +115,7 @@ fn container(container: &mut Value) {
     object::default(container, "terminationMessagePolicy", json!("File"));
     object::default(container, "resources", json!({}));
     each(container, "ports", |port| {
-        object::default(port, "protocol", json!("TCP"))
+        object::default(port, "protocol", json!("TCP"));
     });
     requests(&mut container["resources"]);
 }

@@ -59,7 +59,7 @@ impl ApiService {
             Route::Plain(path) => return render(discovery::answer(path), &[]),
             Route::Objects(target) => target,
         };
-        let call = match self.call(&parts, target) {
+        let call = match self.call(&parts, &target) {
             Ok(call) => call,
             Err(error) => return render(Err(error), &[]),
         };
@@ -77,10 +77,10 @@ impl ApiService {
         response
     }
 
-    fn call(&self, parts: &Parts, target: Target<'_>) -> Result<Call> {
+    fn call(&self, parts: &Parts, target: &Target<'_>) -> Result<Call> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         Ok(Call {
-            verb: verb(&parts.method, &target, &query)?,
+            verb: verb(&parts.method, target, &query)?,
             resource: target.resource,
             namespace: target.namespace.to_owned(),
             name: target.name.to_owned(),

@@ -25,7 +25,7 @@ pub(super) fn new(resource: &Resource, object: &Value) -> Result<()> {
     match resource.plural {
         "pods" => causes.extend(validate_pod::new(object)),
         "mutatingwebhookconfigurations" | "validatingwebhookconfigurations" => {
-            causes.extend(webhooks(object))
+            causes.extend(webhooks(object));
         }
         _ => {}
     }

@@ -168,8 +168,8 @@ fn spec_change(old: &Value, new: &Value) -> Vec<Cause> {
         let why = "only deletion is allowed, but found new scheduling gate";
         causes.push(Cause::forbidden("spec.schedulingGates", why));
     }
-    let gated = if gates.is_empty() { Gated::No } else { Gated::Yes };
-    if fixed_part(old, gated) != fixed_part(new, gated) {
+    let waiting = if gates.is_empty() { Gated::No } else { Gated::Yes };
+    if fixed_part(old, waiting) != fixed_part(new, waiting) {
         causes.push(Cause::forbidden("spec", IMMUTABLE));
     }
     causes

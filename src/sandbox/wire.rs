@@ -60,10 +60,7 @@ fn is_new_event(resource: &Resource) -> bool {
     resource.group == "events.k8s.io"
 }
 
-fn pair<'a>(
-    name: &'a str,
-    order: fn((&'static str, &'static str)) -> (&'static str, &'static str),
-) -> &'a str {
+fn pair(name: &str, order: fn((&'static str, &'static str)) -> (&'static str, &'static str)) -> &str {
     EVENT_FIELDS
         .iter()
         .map(|row| order(*row))

@@ -1,0 +1,14 @@
+//! What the in-process API server answers, seen through kube's client; nothing here looks inside it.
+#![cfg(feature = "sandbox")]
+
+mod sandbox {
+    mod admission;
+    mod binding;
+    mod delete;
+    mod objects;
+    mod patches;
+    mod replay;
+    mod serve;
+    mod watches;
+    pub(crate) mod world;
+}
