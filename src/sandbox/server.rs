@@ -1,0 +1,117 @@
+//! What all requests share: the store, the clock, the seed, the webhook transport and the count of requests.
+
+use super::{
+    clock::Clock,
+    request::{Call, Verb},
+    resource::{self, Resource},
+    seed::Sequence,
+    status::{Result, StatusError},
+    store::{Key, Store},
+    webhook_call::WebhookTransport,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+/// What requests are counted by.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestKey {
+    /// What was asked.
+    pub verb: Verb,
+    /// Plural, with the group unless it is core: `leases.coordination.k8s.io`.
+    pub resource: String,
+    /// Empty for the object itself.
+    pub subresource: String,
+    /// HTTP status code of the answer.
+    pub code: u16,
+}
+
+/// The API server behind all its services.
+#[derive(Debug)]
+pub(super) struct Server {
+    store: Mutex<Store>,
+    sequence: Mutex<Sequence>,
+    requests: Mutex<BTreeMap<RequestKey, u64>>,
+    pub(super) clock: Clock,
+    pub(super) transport: Arc<dyn WebhookTransport>,
+}
+
+/// Namespaces that exist from the start.
+const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// Priority classes that exist from the start, with their values.
+const PRIORITY_CLASSES: &[(&str, i64)] = &[
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+impl Server {
+    pub(super) fn new(seed: u64, history: usize, clock: Clock, transport: Arc<dyn WebhookTransport>) -> Self {
+        let server = Self {
+            store: Mutex::new(Store::new(history)),
+            sequence: Mutex::new(Sequence::new(seed)),
+            requests: Mutex::default(),
+            clock,
+            transport,
+        };
+        for name in NAMESPACES {
+            server.plant(
+                resource::known("", "namespaces"),
+                json!({ "metadata": { "name": name } }),
+            );
+        }
+        for (name, value) in PRIORITY_CLASSES {
+            let class = json!({ "metadata": { "name": name }, "value": value });
+            server.plant(resource::known("scheduling.k8s.io", "priorityclasses"), class);
+        }
+        server
+    }
+
+    fn plant(&self, resource: &'static Resource, mut object: Value) {
+        super::defaults::apply(resource, &mut object);
+        super::create::begin(self, resource, &mut object);
+        self.store().put(resource, object);
+    }
+
+    /// The store; the guard must not live across an await.
+    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().expect("no holder of this lock panics")
+    }
+
+    pub(super) fn uid(&self) -> String {
+        self.sequence.lock().expect("no holder of this lock panics").uid()
+    }
+
+    pub(super) fn name_suffix(&self) -> String {
+        self.sequence
+            .lock()
+            .expect("no holder of this lock panics")
+            .suffix()
+    }
+
+    pub(super) fn get(&self, resource: &'static Resource, key: &Key) -> Result<Arc<Value>> {
+        self.store()
+            .get(resource, key)
+            .ok_or_else(|| StatusError::not_found(resource, &key.1))
+    }
+
+    pub(super) fn count(&self, call: &Call, code: u16) {
+        let key = RequestKey {
+            verb: call.verb,
+            resource: call.resource.qualified(),
+            subresource: call.subresource.clone(),
+            code,
+        };
+        let mut requests = self.requests.lock().expect("no holder of this lock panics");
+        *requests.entry(key).or_default() += 1;
+    }
+
+    pub(super) fn requests(&self) -> BTreeMap<RequestKey, u64> {
+        self.requests
+            .lock()
+            .expect("no holder of this lock panics")
+            .clone()
+    }
+}

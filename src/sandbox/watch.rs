@@ -1,0 +1,231 @@
+//! What a watch streams: initial events, changes as its selector sees them, bookmarks, and 410 when it fell behind; it changes nothing.
+
+use super::{
+    request::Call,
+    resource::Resource,
+    selector::Selection,
+    server::Server,
+    service::Reply,
+    status::{Cause, Result, StatusError},
+    store::{Change, Outcome},
+    wire,
+};
+use axum::body::{Body, Bytes};
+use futures::stream;
+use serde_json::{Value, json};
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use tokio::{sync::watch::Receiver, time::Instant};
+
+/// How long a watch lasts that names no time; real servers take 30 to 60 minutes.
+const DEFAULT_TIMEOUT: u64 = 1800;
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// How long before its end a watch gets its last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bookmarks {
+    Sent,
+    Unasked,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// An ERROR event is the last one.
+    Failed,
+}
+
+struct Watcher {
+    server: Arc<Server>,
+    resource: &'static Resource,
+    selection: Selection,
+    moved: Receiver<u64>,
+    /// Everything at or below this revision was looked at.
+    seen: u64,
+    ready: VecDeque<Bytes>,
+    bookmarks: Bookmarks,
+    next_bookmark: Instant,
+    end: Instant,
+    state: State,
+}
+
+/// Starts a watch; its first events are read in the same instant, so nothing falls between.
+pub(super) fn watch(server: &Arc<Server>, call: &Call) -> Result<Reply> {
+    let selection = Selection::read(call.resource, &call.namespace, &call.query)?;
+    let asked = call
+        .query
+        .number("resourceVersion")?
+        .filter(|revision| *revision > 0);
+    let initial = call
+        .query
+        .get("sendInitialEvents")
+        .map(|_| call.query.is_set("sendInitialEvents"));
+    check_initial(call, initial)?;
+    let end = call.query.number("timeoutSeconds")?.unwrap_or(DEFAULT_TIMEOUT);
+    let end = Instant::now() + Duration::from_secs(end);
+    let asks = call.query.is_set("allowWatchBookmarks");
+    let mut watcher = Watcher {
+        moved: server.store().subscribe(call.resource),
+        server: server.clone(),
+        resource: call.resource,
+        selection,
+        seen: 0,
+        ready: VecDeque::new(),
+        bookmarks: if asks { Bookmarks::Sent } else { Bookmarks::Unasked },
+        next_bookmark: bookmark_before(end),
+        end,
+        state: State::Open,
+    };
+    match asked.filter(|_| initial != Some(true)) {
+        Some(revision) => watcher.resume(revision),
+        None => watcher.start(initial),
+    }
+    let events = stream::unfold(watcher, |mut watcher| async {
+        let event = watcher.next().await?;
+        Some((Ok::<_, Infallible>(event), watcher))
+    });
+    Ok(Reply::Stream(Body::from_stream(events)))
+}
+
+fn check_initial(call: &Call, initial: Option<bool>) -> Result<()> {
+    let matching = call.query.get("resourceVersionMatch");
+    let cause = match (initial, matching) {
+        (Some(_), Some("NotOlderThan")) | (None, None) => return Ok(()),
+        (Some(_), _) => Cause::forbidden(
+            "resourceVersionMatch",
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        ),
+        (None, Some(_)) => Cause::forbidden(
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+    };
+    let text = format!(
+        "ListOptions.meta.k8s.io \"\" is invalid: {}: {}",
+        cause.field, cause.message
+    );
+    Err(StatusError::new(422, "Invalid", text))
+}
+
+fn bookmark_before(end: Instant) -> Instant {
+    let last = end.checked_sub(LAST_BOOKMARK).unwrap_or(end);
+    last.min(Instant::now() + BOOKMARK_EVERY)
+}
+
+fn line(kind: &str, object: &Value) -> Bytes {
+    Bytes::from(format!("{}\n", json!({ "type": kind, "object": object })))
+}
+
+impl Watcher {
+    /// Goes on from a revision, or fails with 410 when that is too long ago.
+    fn resume(&mut self, revision: u64) {
+        self.seen = revision;
+        let known = self.server.store().check_start(self.resource, revision);
+        if let Err(error) = known {
+            self.fail(&error);
+        }
+    }
+
+    fn fail(&mut self, error: &StatusError) {
+        self.ready.push_back(line("ERROR", &error.to_status()));
+        self.state = State::Failed;
+    }
+
+    /// Queues the present state as ADDED events, then the bookmark that ends them.
+    fn start(&mut self, initial: Option<bool>) {
+        let mut store = self.server.store();
+        self.seen = store.revision();
+        if initial != Some(false) {
+            let objects = store.objects(self.resource).values();
+            let picked = objects.filter(|object| self.selection.matches(object));
+            self.ready
+                .extend(picked.map(|object| line("ADDED", &wire::encode(self.resource, object))));
+        }
+        drop(store);
+        if initial == Some(true) && self.bookmarks == Bookmarks::Sent {
+            let annotations = json!({ "k8s.io/initial-events-end": "true" });
+            self.ready.push_back(self.bookmark(Some(annotations)));
+        }
+    }
+
+    fn bookmark(&self, annotations: Option<Value>) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": self.seen.to_string(), "creationTimestamp": null });
+        if let Some(annotations) = annotations {
+            metadata["annotations"] = annotations;
+        }
+        let (kind, version) = (self.resource.kind, self.resource.api_version());
+        line(
+            "BOOKMARK",
+            &json!({ "kind": kind, "apiVersion": version, "metadata": metadata }),
+        )
+    }
+
+    /// The next line of the stream; none when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            self.collect();
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.state == State::Failed || Instant::now() >= self.end {
+                return None;
+            }
+            let wake = match self.bookmarks {
+                Bookmarks::Sent => self.next_bookmark.min(self.end),
+                Bookmarks::Unasked => self.end,
+            };
+            // The sender lives in the store that this watcher holds, so `changed` can't fail.
+            let moved = tokio::time::timeout_at(wake, self.moved.changed()).await;
+            if moved.is_err() && self.bookmarks == Bookmarks::Sent && wake < self.end {
+                self.next_bookmark = if wake + LAST_BOOKMARK >= self.end {
+                    self.end
+                } else {
+                    bookmark_before(self.end)
+                };
+                self.collect();
+                let bookmark = self.bookmark(None);
+                self.ready.push_back(bookmark);
+            }
+        }
+    }
+
+    /// Queues what happened since the last look.
+    fn collect(&mut self) {
+        if self.state == State::Failed {
+            return;
+        }
+        let mut store = self.server.store();
+        let newest = store.revision();
+        let changes = store.changes_after(self.resource, self.seen);
+        drop(store);
+        match changes {
+            Ok(changes) => {
+                let events: Vec<Bytes> = changes.iter().filter_map(|change| self.event(change)).collect();
+                self.ready.extend(events);
+                self.seen = self.seen.max(newest);
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    /// A change as this selector sees it: what leaves the selection is DELETED, what enters it is ADDED.
+    fn event(&self, change: &Change) -> Option<Bytes> {
+        let before = change
+            .before
+            .as_deref()
+            .filter(|object| self.selection.matches(object));
+        let after = Some(&*change.after)
+            .filter(|object| change.outcome == Outcome::Stored && self.selection.matches(object));
+        match (before, after) {
+            (None, None) => None,
+            (None, Some(after)) => Some(line("ADDED", &wire::encode(self.resource, after))),
+            (Some(_), Some(after)) => Some(line("MODIFIED", &wire::encode(self.resource, after))),
+            (Some(before), None) => {
+                let mut last = wire::encode(self.resource, before);
+                last["metadata"]["resourceVersion"] = json!(change.revision.to_string());
+                Some(line("DELETED", &last))
+            }
+        }
+    }
+}

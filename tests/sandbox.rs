@@ -1,0 +1,18 @@
+//! What the in-process API server answers, seen through kube's client; nothing here looks inside it.
+#![cfg(feature = "sandbox")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that should not happen"
+)]
+
+mod sandbox {
+    mod admission;
+    mod binding;
+    mod delete;
+    mod objects;
+    mod patches;
+    mod replay;
+    mod serve;
+    mod watches;
+    pub(crate) mod world;
+}
