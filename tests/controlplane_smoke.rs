@@ -276,3 +276,35 @@ async fn a_kubeconfig_reaches_the_server() {
     let version = client.apiserver_version().await.unwrap();
     assert_eq!(version.major, "1");
 }
+
+#[tokio::test]
+async fn a_second_scheduler_can_run_beside() {
+    let Some(mut cluster) = Cluster::start(Floor::Real).await else {
+        return;
+    };
+    let plane = cluster.control_plane().unwrap();
+    let configuration = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": plane.kubeconfig("admin")},
+        "leaderElection": {"leaderElect": false},
+    });
+    if let Err(reason) = plane.start_scheduler(&configuration.to_string()) {
+        return support::server::say(&format!("NOT RUN: kube-scheduler: {reason}"));
+    }
+    create_node(&cluster.client, "n1").await;
+    let status = Patch::Merge(json!({"status": {"allocatable": {"pods": "10"}, "capacity": {"pods": "10"}}}));
+    let nodes: Api<Node> = Api::all(cluster.client.clone());
+    nodes
+        .patch_status("n1", &PatchParams::default(), &status)
+        .await
+        .unwrap();
+    create_pod(&cluster.client, "p1").await;
+    let pods: Api<Pod> = Api::default_namespaced(cluster.client.clone());
+    let is_bound =
+        |pod: Option<&Pod>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_deref()) == Some("n1");
+    let wait = kube::runtime::wait::await_condition(pods, "p1", is_bound);
+    tokio::time::timeout(std::time::Duration::from_mins(1), wait)
+        .await
+        .unwrap()
+        .unwrap();
+}

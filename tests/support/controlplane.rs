@@ -184,7 +184,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Runs a kube-scheduler with this configuration file's text, as `admin`.
+    /// Runs a kube-scheduler with this configuration file's text, which names a kubeconfig.
     pub fn start_scheduler(&mut self, configuration: &str) -> Result<(), String> {
         let path = self
             .directory
@@ -193,7 +193,7 @@ impl ControlPlane {
         let mut command = self.programs.command("kube-scheduler")?;
         command
             .arg(format!("--config={}", path.display()))
-            .args(["--secure-port=0", "--leader-elect=false"]);
+            .args(["--secure-port=0"]);
         self.others
             .push(Server::start("kube-scheduler", command, &self.directory)?);
         Ok(())

@@ -138,11 +138,14 @@ impl Ledger {
                 self.held.insert(pod.uid().to_owned(), peak.clone());
                 peak.keys().flat_map(|card| self.judge(node, pod, card)).collect()
             }
-            Err(reason) => vec![Violation::Undecodable {
-                pod: pod.key(),
-                text: text.to_owned(),
-                reason,
-            }],
+            Err(reason) => {
+                self.held.insert(pod.uid().to_owned(), BTreeMap::new());
+                vec![Violation::Undecodable {
+                    pod: pod.key(),
+                    text: text.to_owned(),
+                    reason,
+                }]
+            }
         }
     }
 
@@ -363,5 +366,79 @@ impl Grant<'_> {
             asked,
             given,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::hami::Release;
+    use super::*;
+
+    fn pod(uid: &str, spec: &serde_json::Value, record: &str) -> Pod {
+        let annotations =
+            json!({"hami.io/vgpu-devices-allocated": record, "volcano.sh/vgpu-ids-new": record});
+        let metadata = json!({"name": uid, "namespace": "default", "uid": uid, "annotations": annotations});
+        serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
+    }
+
+    fn node() -> Node {
+        Node::new("n")
+            .card(Card::new("GPU-a", 0, 10_000).slots(4))
+            .hami(Release::V2_10)
+    }
+
+    #[test]
+    fn sidecars_add_to_apps_and_plain_init_containers_do_not() {
+        let init = json!([{"name": "side", "restartPolicy": "Always"}, {"name": "plain"}]);
+        let spec = json!({"initContainers": init, "containers": [{"name": "app"}]});
+        let record = "GPU-a,NVIDIA,4000,10:;GPU-a,NVIDIA,5000,20:;GPU-a,NVIDIA,4000,30:;";
+        let pod = pod("p", &spec, record);
+        let shares = by_container(Plugin::Hami(Release::V2_10), &pod, record).unwrap();
+        let held = peak(&shares)["GPU-a"];
+        assert_eq!((held.slots, held.memory, held.cores), (2, 9000, 40));
+    }
+
+    #[test]
+    fn a_pod_is_charged_once_and_freed_whole() {
+        let spec = json!({"containers": [{"name": "app"}]});
+        let (first, second) = ("GPU-a,NVIDIA,6000,60:;", "GPU-a,NVIDIA,4001,41:;");
+        let mut ledger = Ledger::default();
+        assert_eq!(ledger.charge(&node(), &pod("p1", &spec, first)), []);
+        assert_eq!(ledger.charge(&node(), &pod("p1", &spec, first)), []);
+        let over = ledger.charge(&node(), &pod("p2", &spec, second));
+        let over: Vec<String> = over.iter().map(ToString::to_string).collect();
+        let expected = [
+            "node n: card GPU-a has 10000 MiB and 10001 are given away, last to default/p2",
+            "node n: card GPU-a has 100 percent of cores and 101 are given away, last to default/p2",
+        ];
+        assert_eq!(over, expected);
+        ledger.release("p1");
+        ledger.release("p2");
+        assert_eq!(ledger.charge(&node(), &pod("p3", &spec, second)), []);
+    }
+
+    #[test]
+    fn a_record_of_more_segments_than_containers_is_a_violation() {
+        let record = "GPU-a,NVIDIA,1,1:;GPU-a,NVIDIA,1,1:;";
+        let pod = pod("p", &json!({"containers": [{"name": "app"}]}), record);
+        let violations = Ledger::default().charge(&node(), &pod);
+        assert!(
+            matches!(violations[..], [Violation::Undecodable { .. }]),
+            "{violations:?}"
+        );
+    }
+
+    #[test]
+    fn volcano_segments_stand_for_asking_containers_or_for_all() {
+        let asking = json!({"name": "app", "resources": {"limits": {"volcano.sh/vgpu-number": "1"}}});
+        let spec = json!({"containers": [{"name": "plain"}, asking]});
+        for record in ["GPU-a,NVIDIA,1,1:", ";GPU-a,NVIDIA,1,1:"] {
+            let pod = pod("p", &spec, record);
+            let (_, apps) = by_container(Plugin::Volcano, &pod, record).unwrap();
+            let holder = apps.iter().find(|(_, shares)| !shares.is_empty()).unwrap().0;
+            assert_eq!(holder.name, "app", "{record}");
+        }
     }
 }

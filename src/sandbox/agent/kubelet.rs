@@ -2,7 +2,7 @@
 //!
 //! It must not choose cards: it asks the node's device plugin, container by container.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut kubelets = Kubelets {
         shared,
         rooms,
-        known: HashMap::new(),
+        known: BTreeMap::new(),
         listed: Vec::new(),
         work: JoinSet::new(),
     };
@@ -42,7 +42,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 struct Kubelets {
     shared: Arc<Shared>,
     rooms: BTreeMap<String, Room>,
-    known: HashMap<String, Known>,
+    known: BTreeMap<String, Known>,
     /// Pods of a list that is not complete yet.
     listed: Vec<Pod>,
     work: JoinSet<Done>,
@@ -90,7 +90,9 @@ impl Kubelets {
         let shared = Arc::clone(&self.shared);
         let mut pods = pin!(watcher(shared.calls.all_pods(), Config::default()).default_backoff());
         loop {
+            // Always in this order, so that a seeded run replays.
             tokio::select! {
+                biased;
                 event = pods.next() => match event {
                     Some(Ok(event)) => self.see(event),
                     Some(Err(error)) => tracing::warn!(%error, "watch of pods broke, starting over"),
