@@ -166,7 +166,8 @@ fn volcano_container(name: &str, memory: u32) -> Value {
 
 #[tokio::test]
 async fn hami_gives_each_container_its_segment_and_frees_the_node_after_the_last() {
-    let Some(case) = Case::start(vec![hami_node("n1")]).await else {
+    let old = two_cards("old").hami(Release::V2_7);
+    let Some(case) = Case::start(vec![hami_node("new"), old]).await else {
         return;
     };
     let share = |count, memory| json!({"nvidia.com/gpu": count, "nvidia.com/gpumem": memory});
@@ -176,17 +177,23 @@ async fn hami_gives_each_container_its_segment_and_frees_the_node_after_the_last
             container("train", &share(2, 3000)), container("log", &json!({})), container("serve", &share(1, 1000)),
         ],
     });
-    case.create("p1", spec).await;
-    case.lock_hami("n1", "p1").await;
     let devices = ";GPU-a,NVIDIA,3000,0:GPU-b,NVIDIA,3000,0:;;GPU-a,NVIDIA,1000,0:;";
-    case.bind_hami("p1", "n1", devices).await;
+    // Four segments, and each of the two calls writes one separator more than it read; the old plugin drops the empty.
+    for (node, left) in [("new", ";;;;;;"), ("old", "")] {
+        case.create(node, spec.clone()).await;
+        case.lock_hami(node, node).await;
+        case.bind_hami(node, node, devices).await;
 
-    let pod = case.in_phase("p1", "Running").await;
-    assert_eq!(annotation(&pod, "hami.io/bind-phase"), "success");
-    // Four segments; each of the two calls writes one separator more than it read.
-    assert_eq!(annotation(&pod, "hami.io/vgpu-devices-to-allocate"), ";;;;;;");
-    assert_eq!(annotation(&pod, "hami.io/vgpu-devices-allocated"), devices);
-    assert_eq!(case.node_annotation("n1", "hami.io/mutex.lock").await, None);
+        let pod = case.in_phase(node, "Running").await;
+        assert_eq!(annotation(&pod, "hami.io/bind-phase"), "success");
+        assert_eq!(
+            annotation(&pod, "hami.io/vgpu-devices-to-allocate"),
+            left,
+            "{node}"
+        );
+        assert_eq!(annotation(&pod, "hami.io/vgpu-devices-allocated"), devices);
+        assert_eq!(case.node_annotation(node, "hami.io/mutex.lock").await, None);
+    }
     case.assert_clean();
 }
 

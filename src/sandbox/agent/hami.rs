@@ -111,8 +111,9 @@ async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal
         .iter()
         .position(|segment| !segment.is_empty())
         .ok_or(Refusal::NothingLeft)?;
+    let origin = origin(pod, release, &segments, next);
     let shares = std::mem::take(&mut segments[next]);
-    judge(ask, release, pod, next, &shares);
+    judge(ask, release, pod, origin, &shares);
     if shares.len() != ask.wanted {
         return Err(Refusal::Count {
             wanted: ask.wanted,
@@ -131,6 +132,25 @@ async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal
         .collect();
     ask.calls.annotate_pod(pod, json!({TO_ALLOCATE: left})).await?;
     finish(ask, pod).await
+}
+
+/// The place that segment `next` had when the scheduler wrote it: plugins up to v2.8 close the gaps on each call.
+fn origin(pod: &Pod, release: Release, segments: &[Vec<Share>], next: usize) -> usize {
+    if release >= Release::V2_9 {
+        return next;
+    }
+    let left = segments.iter().filter(|segment| !segment.is_empty()).count();
+    let record = decode(pod.annotation(ALLOCATED).unwrap_or_default()).unwrap_or_default();
+    let (places, _): (Vec<usize>, Vec<_>) = record
+        .iter()
+        .enumerate()
+        .filter(|(_, segment)| !segment.is_empty())
+        .unzip();
+    places
+        .len()
+        .checked_sub(left)
+        .and_then(|done| places.get(done).copied())
+        .unwrap_or(next)
 }
 
 /// Of another pod's segment nothing more is to be said than that it is another's.
