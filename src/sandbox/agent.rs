@@ -11,8 +11,8 @@ mod kubelet;
 pub mod node;
 mod record;
 mod share;
-pub mod view;
-pub mod volcano;
+mod view;
+mod volcano;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

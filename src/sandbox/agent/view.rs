@@ -10,66 +10,66 @@ use serde::{Deserialize, Deserializer};
 
 /// A pod as kubelet and the device plugins see it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Pod {
+pub(super) struct Pod {
     /// Name, namespace, uid, version, deletion and annotations; nothing else is kept.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(super) metadata: ObjectMeta,
     /// Containers and node.
     #[serde(default)]
-    pub spec: PodSpec,
+    pub(super) spec: PodSpec,
     /// Phase.
     #[serde(default)]
-    pub status: PodStatus,
+    pub(super) status: PodStatus,
 }
 
 /// The part of a pod's spec that decides its admission on a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PodSpec {
+pub(super) struct PodSpec {
     /// Set once, by a Binding.
-    pub node_name: Option<String>,
+    pub(super) node_name: Option<String>,
     /// In the order in which kubelet allocates them, before all app containers.
-    pub init_containers: Vec<Container>,
+    pub(super) init_containers: Vec<Container>,
     /// The app containers.
-    pub containers: Vec<Container>,
+    pub(super) containers: Vec<Container>,
 }
 
 /// One container.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Container {
+pub(super) struct Container {
     /// Unique in the pod.
-    pub name: String,
+    pub(super) name: String,
     /// `Always` makes an init container a sidecar.
-    pub restart_policy: Option<String>,
+    pub(super) restart_policy: Option<String>,
     /// Quantities by resource name.
-    pub resources: Resources,
+    pub(super) resources: Resources,
 }
 
 /// Limits and requests, as the API writes quantities.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Resources {
+pub(super) struct Resources {
     /// What devices are counted by.
-    pub limits: BTreeMap<String, serde_json::Value>,
+    pub(super) limits: BTreeMap<String, serde_json::Value>,
     /// What cpu and memory are counted by.
-    pub requests: BTreeMap<String, serde_json::Value>,
+    pub(super) requests: BTreeMap<String, serde_json::Value>,
 }
 
 /// The part of a pod's status that tells whether it holds resources.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct PodStatus {
+pub(super) struct PodStatus {
     /// Pending, Running, Succeeded or Failed; absent means Pending.
-    pub phase: Option<String>,
+    pub(super) phase: Option<String>,
 }
 
 /// A node as its device plugin reads it.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Node {
+pub(super) struct Node {
     /// Name, version and annotations; nothing else is kept.
     #[serde(deserialize_with = "lean")]
-    pub metadata: ObjectMeta,
+    pub(super) metadata: ObjectMeta,
 }
 
 #[derive(Deserialize)]
@@ -98,54 +98,54 @@ fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
 
 impl Pod {
     /// `<namespace>/<name>`.
-    pub fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         format!("{}/{}", self.namespace(), self.name())
     }
 
     /// Empty where the server sent none.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
     /// Empty where the server sent none.
-    pub fn namespace(&self) -> &str {
+    pub(super) fn namespace(&self) -> &str {
         self.metadata.namespace.as_deref().unwrap_or_default()
     }
 
     /// Empty where the server sent none.
-    pub fn uid(&self) -> &str {
+    pub(super) fn uid(&self) -> &str {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
     /// The value of an annotation.
-    pub fn annotation(&self, key: &str) -> Option<&str> {
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.annotations.as_ref()?.get(key).map(String::as_str)
     }
 
     /// Succeeded or Failed: it holds nothing any more.
-    pub fn is_terminal(&self) -> bool {
+    pub(super) fn is_terminal(&self) -> bool {
         matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"))
     }
 
     /// Not yet admitted by a kubelet.
-    pub fn is_pending(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         matches!(self.status.phase.as_deref(), None | Some("Pending" | ""))
     }
 
     /// Being deleted.
-    pub fn is_terminating(&self) -> bool {
+    pub(super) fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
 
     /// Init containers, then app containers: the order in which kubelet allocates.
-    pub fn in_kubelet_order(&self) -> impl Iterator<Item = &Container> {
+    pub(super) fn in_kubelet_order(&self) -> impl Iterator<Item = &Container> {
         self.spec.init_containers.iter().chain(&self.spec.containers)
     }
 }
 
 impl Container {
     /// A whole, positive number of a resource; limits count before requests.
-    pub fn amount(&self, resource: &str) -> Option<u64> {
+    pub(super) fn amount(&self, resource: &str) -> Option<u64> {
         let value = self
             .resources
             .limits
@@ -157,7 +157,7 @@ impl Container {
     }
 
     /// Whether it is an init container that keeps running.
-    pub fn is_sidecar(&self) -> bool {
+    pub(super) fn is_sidecar(&self) -> bool {
         self.restart_policy.as_deref() == Some("Always")
     }
 }
