@@ -9,6 +9,7 @@
 //! conflicts), server-side tables, protobuf and CBOR.
 
 mod admission;
+pub mod agent;
 mod binding;
 mod clock;
 mod create;
@@ -87,14 +88,7 @@ impl Sandbox {
     /// An API server with the namespaces and priority classes of a fresh cluster; its clock starts now.
     pub fn new(options: Options) -> Self {
         let clock = Clock::starting_at(options.base_time);
-        Self {
-            server: Arc::new(Server::new(
-                options.seed,
-                options.history,
-                clock,
-                options.transport,
-            )),
-        }
+        Self { server: Arc::new(Server::new(options.seed, options.history, clock, options.transport)) }
     }
 
     /// The server as a service over HTTP requests, for the administrator.

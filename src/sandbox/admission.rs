@@ -53,24 +53,14 @@ impl<'a> Attributes<'a> {
         old: Option<&'a Value>,
         dry_run: DryRun,
     ) -> Self {
-        Self {
-            call,
-            operation,
-            name: object::name(named).to_owned(),
-            old,
-            dry_run,
-        }
+        Self { call, operation, name: object::name(named).to_owned(), old, dry_run }
     }
 
     /// Group, version and kind of the object in the review.
     pub(super) fn kind(&self) -> (&'static str, &'static str, &'static str) {
         match self.call.subresource.as_str() {
             "binding" => ("", "v1", "Binding"),
-            _ => (
-                self.call.resource.group,
-                self.call.resource.version,
-                self.call.resource.kind,
-            ),
+            _ => (self.call.resource.group, self.call.resource.version, self.call.resource.kind),
         }
     }
 
@@ -115,9 +105,7 @@ fn webhooks(server: &Server, plural: &str) -> Vec<Webhook> {
     let configurations = resource::known("admissionregistration.k8s.io", plural);
     let mut store = server.store();
     let all = store.objects(configurations).values();
-    all.flat_map(|configuration| object::list(configuration, "/webhooks"))
-        .map(Webhook::read)
-        .collect()
+    all.flat_map(|configuration| object::list(configuration, "/webhooks")).map(Webhook::read).collect()
 }
 
 /// Lets the mutating webhooks change the object, one after the other; `settle` runs after each change.
@@ -178,9 +166,7 @@ async fn mutate_once(
     }
     // A patch that was understood and does not fit rejects the request whatever the failure policy is.
     json_patch::patch(&mut changed, &patch).map_err(|error| StatusError::internal(&error.to_string()))?;
-    let mut changed = attributes
-        .unspelled(changed)
-        .map_err(|error| StatusError::internal(&error.message))?;
+    let mut changed = attributes.unspelled(changed).map_err(|error| StatusError::internal(&error.message))?;
     settle(&mut changed)?;
     Ok(changed)
 }
@@ -196,9 +182,7 @@ pub(super) async fn validate(
     }
     let object = object.unwrap_or(&Value::Null);
     let webhooks = webhooks(server, "validatingwebhookconfigurations");
-    let matching = webhooks
-        .iter()
-        .filter(|webhook| webhook.matches(server, attributes, object));
+    let matching = webhooks.iter().filter(|webhook| webhook.matches(server, attributes, object));
     let asked = matching.map(|webhook| async move {
         let verdict = consult(server, attributes, webhook, object).await?;
         match verdict {

@@ -39,9 +39,7 @@ fn check_target(call: &Call, binding: &Value) -> Result<()> {
         return Err(StatusError::bad_request(text));
     }
     if !call.name.is_empty() && name != call.name {
-        return Err(StatusError::bad_request(
-            "name in URL does not match name in Binding object",
-        ));
+        return Err(StatusError::bad_request("name in URL does not match name in Binding object"));
     }
     validate(binding)
 }
@@ -50,11 +48,7 @@ fn validate(binding: &Value) -> Result<()> {
     let kind = object::text(binding, "/target/kind");
     let mut causes = Vec::new();
     if !matches!(kind, "" | "Node") {
-        causes.push(Cause::invalid(
-            "target.kind",
-            &json!(kind),
-            "must be \"Node\" or empty",
-        ));
+        causes.push(Cause::invalid("target.kind", &json!(kind), "must be \"Node\" or empty"));
     }
     if object::text(binding, "/target/name").is_empty() {
         causes.push(Cause::required("target.name", ""));
@@ -67,9 +61,7 @@ fn assign(server: &Server, call: &Call, binding: &Value, dry_run: DryRun) -> Res
     let pods = resource::known("", "pods");
     let key = (call.namespace.clone(), object::name(binding).to_owned());
     let mut store = server.store();
-    let seen = store
-        .get(pods, &key)
-        .ok_or_else(|| StatusError::not_found(pods, &key.1))?;
+    let seen = store.get(pods, &key).ok_or_else(|| StatusError::not_found(pods, &key.1))?;
     if let Some(why) = obstacle(binding, &seen) {
         return Err(StatusError::conflict(pods, "pods/binding", &key.1, &why));
     }
@@ -87,9 +79,7 @@ fn obstacle(binding: &Value, pod: &Value) -> Option<String> {
     let node = object::text(pod, "/spec/nodeName");
     if !uid.is_empty() && uid != object::uid(pod) {
         let found = object::uid(pod);
-        return Some(format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-        ));
+        return Some(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"));
     }
     if !version.is_empty() && version != object::resource_version(pod) {
         let found = object::resource_version(pod);
@@ -98,9 +88,7 @@ fn obstacle(binding: &Value, pod: &Value) -> Option<String> {
         ));
     }
     if object::is_deleting(pod) {
-        return Some(format!(
-            "pod {name} is being deleted, cannot be assigned to a host"
-        ));
+        return Some(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }
     if !node.is_empty() {
         return Some(format!("pod {name} is already assigned to node {node:?}"));
@@ -122,10 +110,7 @@ fn bound(seen: &Value, binding: &Value, now: &str) -> Value {
     object::default(status, "conditions", json!([]));
     let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
     if let Some(conditions) = status["conditions"].as_array_mut() {
-        match conditions
-            .iter_mut()
-            .find(|condition| condition["type"] == "PodScheduled")
-        {
+        match conditions.iter_mut().find(|condition| condition["type"] == "PodScheduled") {
             Some(condition) => *condition = scheduled,
             None => conditions.push(scheduled),
         }

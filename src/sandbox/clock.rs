@@ -12,10 +12,7 @@ pub(super) struct Clock {
 
 impl Clock {
     pub(super) fn starting_at(base: Timestamp) -> Self {
-        Self {
-            base,
-            start: Instant::now(),
-        }
+        Self { base, start: Instant::now() }
     }
 
     /// The present instant of the sandbox.
@@ -26,7 +23,5 @@ impl Clock {
 
 /// `metav1.Time`: RFC 3339 in whole seconds.
 pub(super) fn seconds(at: Timestamp) -> String {
-    Timestamp::from_second(at.as_second())
-        .expect("the second of a valid time is valid")
-        .to_string()
+    Timestamp::from_second(at.as_second()).expect("the second of a valid time is valid").to_string()
 }

@@ -69,10 +69,8 @@ pub(super) fn check_namespace(server: &Server, call: &Call) -> Result<()> {
     if call.resource.scope == Scope::Cluster {
         return Ok(());
     }
-    let namespace = server.get(
-        resource::known("", "namespaces"),
-        &(String::new(), call.namespace.clone()),
-    )?;
+    let namespace =
+        server.get(resource::known("", "namespaces"), &(String::new(), call.namespace.clone()))?;
     if object::is_deleting(&namespace) {
         let why = format!(
             "unable to create new content in namespace {} because it is being terminated",
@@ -87,22 +85,14 @@ pub(super) fn check_namespace(server: &Server, call: &Call) -> Result<()> {
 pub(super) fn begin(server: &Server, resource: &Resource, object: &mut Value) {
     let generate = object::text(object, "/metadata/generateName").to_owned();
     if object::name(object).is_empty() && !generate.is_empty() {
-        let cut = generate
-            .char_indices()
-            .nth(58)
-            .map_or(generate.len(), |(index, _)| index);
+        let cut = generate.char_indices().nth(58).map_or(generate.len(), |(index, _)| index);
         let name = format!("{}{}", &generate[..cut], server.name_suffix());
         object::set_meta(object, "name", Some(json!(name)));
     }
     let now = server.clock.now();
     object::set_meta(object, "uid", Some(json!(server.uid())));
     object::set_meta(object, "creationTimestamp", Some(json!(clock::seconds(now))));
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "managedFields",
-    ] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
         object::set_meta(object, field, None);
     }
     let generation = (resource.generation == Generation::Counted).then(|| json!(1));

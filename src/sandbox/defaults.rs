@@ -100,16 +100,8 @@ fn pod(object: &mut Value) {
 
 fn container(container: &mut Value) {
     let image = object::text(container, "/image");
-    let tag = image
-        .rsplit('/')
-        .next()
-        .and_then(|last| last.split_once(':'))
-        .map_or("latest", |(_, tag)| tag);
-    let pull = if tag == "latest" && !image.contains('@') {
-        "Always"
-    } else {
-        "IfNotPresent"
-    };
+    let tag = image.rsplit('/').next().and_then(|last| last.split_once(':')).map_or("latest", |(_, tag)| tag);
+    let pull = if tag == "latest" && !image.contains('@') { "Always" } else { "IfNotPresent" };
     object::default(container, "imagePullPolicy", json!(pull));
     object::default(container, "terminationMessagePath", json!("/dev/termination-log"));
     object::default(container, "terminationMessagePolicy", json!("File"));
@@ -135,12 +127,7 @@ fn requests(resources: &mut Value) {
 
 /// Writes every quantity of a resource list as a real server stores it.
 fn respell(list: Option<&mut Value>) {
-    for amount in list
-        .and_then(Value::as_object_mut)
-        .map(Map::values_mut)
-        .into_iter()
-        .flatten()
-    {
+    for amount in list.and_then(Value::as_object_mut).map(Map::values_mut).into_iter().flatten() {
         let text = match amount {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
@@ -182,11 +169,8 @@ fn first_pod_status(pod: &Value, now: Timestamp) -> Value {
 
 /// The quality-of-service class, from cpu and memory alone.
 fn quality(pod: &Value) -> &'static str {
-    let containers = || {
-        ["/spec/containers", "/spec/initContainers"]
-            .iter()
-            .flat_map(|list| object::list(pod, list))
-    };
+    let containers =
+        || ["/spec/containers", "/spec/initContainers"].iter().flat_map(|list| object::list(pod, list));
     let amount = |container: &Value, list: &str, name: &str| {
         let text = object::text(container, &format!("/resources/{list}/{name}")).to_owned();
         Some(text).filter(|text| !text.is_empty() && text != "0")
@@ -194,9 +178,7 @@ fn quality(pod: &Value) -> &'static str {
     let names = ["cpu", "memory"];
     let asks = |container: &Value| {
         names.iter().any(|name| {
-            amount(container, "limits", name)
-                .or_else(|| amount(container, "requests", name))
-                .is_some()
+            amount(container, "limits", name).or_else(|| amount(container, "requests", name)).is_some()
         })
     };
     let bounded = |container: &Value| {

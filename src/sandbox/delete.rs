@@ -15,14 +15,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Kinds whose deletion answers with the object; the others answer with a Status.
-const ANSWER_OBJECT: &[&str] = &[
-    "pods",
-    "persistentvolumeclaims",
-    "persistentvolumes",
-    "resourcequotas",
-    "serviceaccounts",
-    "services",
-];
+const ANSWER_OBJECT: &[&str] =
+    &["pods", "persistentvolumeclaims", "persistentvolumes", "resourcequotas", "serviceaccounts", "services"];
 
 /// How often a deletion is tried again when another write comes between.
 const ATTEMPTS: usize = 5;
@@ -69,10 +63,7 @@ pub(super) async fn delete_collection(server: &Server, call: &Call, body: &[u8])
     let picked: Vec<Key> = {
         let mut store = server.store();
         let objects = store.objects(call.resource).iter();
-        objects
-            .filter(|(_, object)| selection.matches(object))
-            .map(|(key, _)| key.clone())
-            .collect()
+        objects.filter(|(_, object)| selection.matches(object)).map(|(key, _)| key.clone()).collect()
     };
     for key in picked {
         for _ in 0..ATTEMPTS {
@@ -89,21 +80,9 @@ pub(super) async fn delete_collection(server: &Server, call: &Call, body: &[u8])
 
 impl Terms {
     fn read(call: &Call, body: &[u8]) -> Result<Self> {
-        let options = if body.is_empty() {
-            json!({})
-        } else {
-            wire::read(&call.content_type, body)?
-        };
-        let text = |pointer: &str| {
-            options
-                .pointer(pointer)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-        };
-        let grace = call
-            .query
-            .number("gracePeriodSeconds")?
-            .and_then(|seconds| i64::try_from(seconds).ok());
+        let options = if body.is_empty() { json!({}) } else { wire::read(&call.content_type, body)? };
+        let text = |pointer: &str| options.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let grace = call.query.number("gracePeriodSeconds")?.and_then(|seconds| i64::try_from(seconds).ok());
         let dry_run = match options.pointer("/dryRun/0").and_then(Value::as_str) {
             Some("All") => DryRun::All,
             _ => call.query.dry_run()?,
@@ -143,10 +122,7 @@ async fn end(server: &Server, call: &Call, key: &Key, terms: &Terms) -> Result<E
     admission::mutate(server, &attributes, Value::Null, |_| Ok(())).await?;
     admission::validate(server, &attributes, None).await?;
     let mut store = server.store();
-    if !store
-        .get(call.resource, key)
-        .is_some_and(|current| Arc::ptr_eq(&current, &seen))
-    {
+    if !store.get(call.resource, key).is_some_and(|current| Arc::ptr_eq(&current, &seen)) {
         return Ok(End::Lost);
     }
     let grace = grace(call.resource.plural, &seen, terms.grace);
@@ -175,17 +151,13 @@ fn grace(plural: &str, object: &Value, asked: Option<i64>) -> i64 {
     if plural != "pods" || object::text(object, "/spec/nodeName").is_empty() || ended {
         return 0;
     }
-    let own = object
-        .pointer("/spec/terminationGracePeriodSeconds")
-        .and_then(Value::as_i64);
+    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
     asked.or(own).unwrap_or(30).max(0)
 }
 
 /// The object with the time by which it should be gone; a mark that is already there only moves forward.
 fn mark(server: &Server, plural: &str, seen: &Value, grace: i64) -> Value {
-    let earlier = seen
-        .pointer("/metadata/deletionGracePeriodSeconds")
-        .and_then(Value::as_i64);
+    let earlier = seen.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     if object::is_deleting(seen) && earlier.unwrap_or(0) <= grace {
         return seen.clone();
     }

@@ -11,16 +11,8 @@ use serde_json::{Value, json};
 /// The version that the server claims to be.
 const VERSION: &str = "v1.36.3";
 /// What kubectl means by `all`.
-const IN_ALL: &[&str] = &[
-    "cronjobs",
-    "daemonsets",
-    "deployments",
-    "jobs",
-    "pods",
-    "replicasets",
-    "services",
-    "statefulsets",
-];
+const IN_ALL: &[&str] =
+    &["cronjobs", "daemonsets", "deployments", "jobs", "pods", "replicasets", "services", "statefulsets"];
 const VERBS: &[Verb] = &[
     Verb::Create,
     Verb::Delete,
@@ -60,20 +52,14 @@ fn version() -> Value {
 
 /// Name and version of each group but core, in the table's order.
 fn group_versions() -> Vec<(&'static str, &'static str)> {
-    let mut all: Vec<_> = RESOURCES
-        .iter()
-        .filter(|row| !row.group.is_empty())
-        .map(|row| (row.group, row.version))
-        .collect();
+    let mut all: Vec<_> =
+        RESOURCES.iter().filter(|row| !row.group.is_empty()).map(|row| (row.group, row.version)).collect();
     all.dedup();
     all
 }
 
 fn groups() -> Vec<Value> {
-    group_versions()
-        .into_iter()
-        .map(|(name, version)| group(name, version))
-        .collect()
+    group_versions().into_iter().map(|(name, version)| group(name, version)).collect()
 }
 
 fn group(name: &str, version: &str) -> Value {
@@ -91,10 +77,8 @@ fn named(name: &str) -> Result<Value> {
 }
 
 fn resources(group: &str, version: &str) -> Result<Value> {
-    let rows: Vec<&Resource> = RESOURCES
-        .iter()
-        .filter(|row| (row.group, row.version) == (group, version))
-        .collect();
+    let rows: Vec<&Resource> =
+        RESOURCES.iter().filter(|row| (row.group, row.version) == (group, version)).collect();
     let first = rows.first().ok_or_else(StatusError::no_path)?;
     let resources: Vec<Value> = rows.iter().flat_map(|row| entries(row)).collect();
     Ok(json!({
@@ -135,9 +119,7 @@ fn entries(row: &Resource) -> Vec<Value> {
 }
 
 fn openapi_index() -> Value {
-    let groups = group_versions()
-        .into_iter()
-        .map(|(group, version)| format!("apis/{group}/{version}"));
+    let groups = group_versions().into_iter().map(|(group, version)| format!("apis/{group}/{version}"));
     let paths = std::iter::once("api/v1".to_owned()).chain(groups);
     let paths: serde_json::Map<String, Value> = paths
         .map(|path| {
@@ -150,16 +132,11 @@ fn openapi_index() -> Value {
 
 /// As much as kubectl reads before it sends objects: that patches take the parameter `fieldValidation`.
 fn openapi(group: &str, version: &str) -> Value {
-    let rows = RESOURCES
-        .iter()
-        .filter(|row| (row.group, row.version) == (group, version));
+    let rows = RESOURCES.iter().filter(|row| (row.group, row.version) == (group, version));
     let paths: serde_json::Map<String, Value> = rows
         .map(|row| {
-            let root = if group.is_empty() {
-                "/api/v1".to_owned()
-            } else {
-                format!("/apis/{group}/{version}")
-            };
+            let root =
+                if group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group}/{version}") };
             let scope = match row.scope {
                 Scope::Cluster => "",
                 Scope::Namespaced => "/namespaces/{namespace}",
@@ -173,10 +150,7 @@ fn openapi(group: &str, version: &str) -> Value {
                 "x-kubernetes-action": "patch", "x-kubernetes-group-version-kind": kind,
                 "parameters": parameters, "responses": {},
             });
-            (
-                format!("{root}{scope}/{}/{{name}}", row.plural),
-                json!({ "patch": operation }),
-            )
+            (format!("{root}{scope}/{}/{{name}}", row.plural), json!({ "patch": operation }))
         })
         .collect();
     json!({ "openapi": "3.0.0", "info": { "title": "Kubernetes", "version": VERSION }, "paths": paths })

@@ -32,9 +32,7 @@ pub(super) fn list(server: &Server, call: &Call) -> Result<Reply> {
     let objects = if page.revision == store.revision() {
         store.objects(call.resource)
     } else {
-        rebuilt = store
-            .snapshot_at(call.resource, page.revision)
-            .map_err(|error| too_old(call, error))?;
+        rebuilt = store.snapshot_at(call.resource, page.revision).map_err(|error| too_old(call, error))?;
         &rebuilt
     };
     Ok(Reply::Json(200, render(call, objects, &selection, &page)))
@@ -54,29 +52,18 @@ fn read_page(call: &Call, newest: u64) -> Result<Page> {
         let (revision, after) = read_token(token).ok_or_else(|| {
             StatusError::bad_request("continue key is not valid: illegal base64 or content")
         })?;
-        return Ok(Page {
-            revision,
-            after: Some(after),
-            limit,
-        });
+        return Ok(Page { revision, after: Some(after), limit });
     }
     let asked = call.query.number("resourceVersion")?;
     if asked.is_some_and(|asked| asked > newest) {
-        let text = format!(
-            "Too large resource version: {}, current: {newest}",
-            asked.unwrap_or_default()
-        );
+        let text = format!("Too large resource version: {}, current: {newest}", asked.unwrap_or_default());
         return Err(StatusError::new(504, "Timeout", text));
     }
     let exact = call.query.get("resourceVersionMatch") == Some("Exact");
     let revision = asked.filter(|asked| exact && *asked > 0).unwrap_or(newest);
     // The watch cache, which serves resourceVersion=0, knows no pages.
     let limit = if asked == Some(0) { usize::MAX } else { limit };
-    Ok(Page {
-        revision,
-        after: None,
-        limit,
-    })
+    Ok(Page { revision, after: None, limit })
 }
 
 fn read_token(token: &str) -> Option<(u64, Key)> {
@@ -91,9 +78,7 @@ fn write_token(revision: u64, (namespace, name): &Key) -> String {
 
 fn render(call: &Call, objects: &Snapshot, selection: &Selection, page: &Page) -> Value {
     let start = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
-    let mut left = objects
-        .range((start, Bound::Unbounded))
-        .filter(|(_, object)| selection.matches(object));
+    let mut left = objects.range((start, Bound::Unbounded)).filter(|(_, object)| selection.matches(object));
     let mut items = Vec::new();
     let mut last = None;
     for (key, object) in left.by_ref().take(page.limit) {

@@ -4,10 +4,7 @@ use serde_json::{Map, Value};
 
 /// The string at a JSON pointer, or empty.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 pub(super) fn name(object: &Value) -> &str {
@@ -27,9 +24,7 @@ pub(super) fn resource_version(object: &Value) -> &str {
 }
 
 pub(super) fn is_deleting(object: &Value) -> bool {
-    object
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(Value::is_string)
+    object.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
 }
 
 pub(super) fn has_finalizers(object: &Value) -> bool {
@@ -38,18 +33,13 @@ pub(super) fn has_finalizers(object: &Value) -> bool {
 
 /// The list at a JSON pointer, or an empty one.
 pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// The string map at a JSON pointer, as pairs.
 pub(super) fn pairs<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let map = object.pointer(pointer).and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    map.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
 /// The object under a key, made when it is absent or null.

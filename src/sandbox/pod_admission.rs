@@ -16,11 +16,7 @@ pub(super) fn admit(server: &Server, resource: &Resource, object: &mut Value) ->
     let name = object::name(object).to_owned();
     let (class, value, preemption) = priority(server, resource, object, &name)?;
     let spec = object::child(object, "spec");
-    if let Some(given) = spec
-        .get("priority")
-        .and_then(Value::as_i64)
-        .filter(|given| *given != value)
-    {
+    if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|given| *given != value) {
         let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; \
              priority admission controller computed {value} from the given PriorityClass name"
@@ -48,11 +44,7 @@ fn priority(
     let wanted = object::text(pod, "/spec/priorityClassName");
     let mut store = server.store();
     let found = if wanted.is_empty() {
-        store
-            .objects(classes)
-            .values()
-            .find(|class| class["globalDefault"] == json!(true))
-            .cloned()
+        store.objects(classes).values().find(|class| class["globalDefault"] == json!(true)).cloned()
     } else {
         store.get(classes, &(String::new(), wanted.to_owned()))
     };
@@ -60,10 +52,7 @@ fn priority(
         Some(class) => Ok((
             Some(object::name(&class).to_owned()),
             class["value"].as_i64().unwrap_or_default(),
-            class["preemptionPolicy"]
-                .as_str()
-                .unwrap_or("PreemptLowerPriority")
-                .to_owned(),
+            class["preemptionPolicy"].as_str().unwrap_or("PreemptLowerPriority").to_owned(),
         )),
         None if wanted.is_empty() => Ok((None, 0, "PreemptLowerPriority".to_owned())),
         None => {
@@ -75,10 +64,7 @@ fn priority(
 
 fn tolerate(spec: &mut Value, key: &str) {
     let covered = object::list(spec, "/tolerations").iter().any(|toleration| {
-        let (own, effect) = (
-            object::text(toleration, "/key"),
-            object::text(toleration, "/effect"),
-        );
+        let (own, effect) = (object::text(toleration, "/key"), object::text(toleration, "/effect"));
         (own == key || own.is_empty()) && matches!(effect, "" | "NoExecute")
     });
     if !covered {

@@ -5,18 +5,8 @@ pub(super) const FORMAT: &str = "quantities must match the regular expression \
      '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 /// Decimal suffixes with their power of a thousand.
-const DECIMAL: &[(&str, i32)] = &[
-    ("n", -3),
-    ("u", -2),
-    ("m", -1),
-    ("", 0),
-    ("k", 1),
-    ("M", 2),
-    ("G", 3),
-    ("T", 4),
-    ("P", 5),
-    ("E", 6),
-];
+const DECIMAL: &[(&str, i32)] =
+    &[("n", -3), ("u", -2), ("m", -1), ("", 0), ("k", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5), ("E", 6)];
 /// Binary suffixes with their power of 1024.
 const BINARY: &[(&str, u32)] = &[("Ki", 1), ("Mi", 2), ("Gi", 3), ("Ti", 4), ("Pi", 5), ("Ei", 6)];
 
@@ -36,9 +26,7 @@ struct Parsed {
 
 fn parse(text: &str) -> Option<Parsed> {
     let digits = text.trim_start_matches(['+', '-']);
-    let end = digits
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(digits.len());
+    let end = digits.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(digits.len());
     let (number, suffix) = digits.split_at(end);
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if text.len() - digits.len() > 1 || whole.len() + part.len() == 0 || part.contains('.') {
@@ -112,10 +100,7 @@ fn write(quantity: &Parsed) -> String {
     if format == Format::Exponent && power != 0 {
         return format!("{value}e{}", power * 3);
     }
-    let suffix = DECIMAL
-        .iter()
-        .find(|(_, own)| *own == power)
-        .map_or("", |(suffix, _)| suffix);
+    let suffix = DECIMAL.iter().find(|(_, own)| *own == power).map_or("", |(suffix, _)| suffix);
     format!("{value}{suffix}")
 }
 

@@ -47,10 +47,7 @@ impl UserInfo {
     /// The administrator that every unmarked request comes from.
     pub fn admin() -> Self {
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-        Self {
-            username: "system:admin".to_owned(),
-            groups,
-        }
+        Self { username: "system:admin".to_owned(), groups }
     }
 
     /// A service account of a namespace with the groups that it always has.
@@ -60,10 +57,7 @@ impl UserInfo {
             format!("system:serviceaccounts:{namespace}"),
             "system:authenticated".to_owned(),
         ];
-        Self {
-            username: format!("system:serviceaccount:{namespace}:{name}"),
-            groups,
-        }
+        Self { username: format!("system:serviceaccount:{namespace}:{name}"), groups }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -95,10 +89,7 @@ impl Query {
 
     /// The value, where it is present and not empty.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|(name, value)| name == key && !value.is_empty())
-            .map(|(_, value)| value.as_str())
+        self.0.iter().find(|(name, value)| name == key && !value.is_empty()).map(|(_, value)| value.as_str())
     }
 
     pub(super) fn is_set(&self, key: &str) -> bool {
@@ -108,8 +99,7 @@ impl Query {
     pub(super) fn number(&self, key: &str) -> Result<Option<u64>> {
         self.get(key)
             .map(|text| {
-                text.parse()
-                    .map_err(|_| StatusError::bad_request(format!("{key}: not a number: {text:?}")))
+                text.parse().map_err(|_| StatusError::bad_request(format!("{key}: not a number: {text:?}")))
             })
             .transpose()
     }
@@ -165,10 +155,7 @@ impl Call {
     }
 
     pub(super) fn warn(&self, text: String) {
-        self.warnings
-            .lock()
-            .expect("no holder of this lock panics")
-            .push(text);
+        self.warnings.lock().expect("no holder of this lock panics").push(text);
     }
 }
 

@@ -48,16 +48,7 @@ impl Resource {
     ) -> Self {
         let (short_names, subresources): (&[&str], &[&str]) = (&[], &[]);
         let (scope, generation) = (Scope::Namespaced, Generation::Absent);
-        Self {
-            group,
-            version,
-            plural,
-            kind,
-            scope,
-            generation,
-            short_names,
-            subresources,
-        }
+        Self { group, version, plural, kind, scope, generation, short_names, subresources }
     }
 
     const fn cluster(
@@ -67,10 +58,7 @@ impl Resource {
         kind: &'static str,
     ) -> Self {
         let row = Self::namespaced(group, version, plural, kind);
-        Self {
-            scope: Scope::Cluster,
-            ..row
-        }
+        Self { scope: Scope::Cluster, ..row }
     }
 
     const fn short(self, short_names: &'static [&'static str]) -> Self {
@@ -82,10 +70,7 @@ impl Resource {
     }
 
     const fn counted(self) -> Self {
-        Self {
-            generation: Generation::Counted,
-            ..self
-        }
+        Self { generation: Generation::Counted, ..self }
     }
 
     /// `v1` or `group/version`.
@@ -135,45 +120,25 @@ pub static RESOURCES: &[Resource] = &[
     Resource::namespaced("", "v1", "bindings", "Binding"),
     Resource::namespaced("", "v1", "configmaps", "ConfigMap").short(&["cm"]),
     Resource::namespaced("", "v1", "events", "Event").short(&["ev"]),
-    Resource::cluster("", "v1", "namespaces", "Namespace")
-        .short(&["ns"])
-        .below(&["finalize", "status"]),
-    Resource::cluster("", "v1", "nodes", "Node")
-        .short(&["no"])
-        .below(&["status"]),
+    Resource::cluster("", "v1", "namespaces", "Namespace").short(&["ns"]).below(&["finalize", "status"]),
+    Resource::cluster("", "v1", "nodes", "Node").short(&["no"]).below(&["status"]),
     Resource::namespaced("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
         .short(&["pvc"])
         .below(&["status"]),
-    Resource::cluster("", "v1", "persistentvolumes", "PersistentVolume")
-        .short(&["pv"])
-        .below(&["status"]),
+    Resource::cluster("", "v1", "persistentvolumes", "PersistentVolume").short(&["pv"]).below(&["status"]),
     Resource::namespaced("", "v1", "pods", "Pod")
         .short(&["po"])
         .below(&["binding", "ephemeralcontainers", "resize", "status"])
         .counted(),
-    Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota")
-        .short(&["quota"])
-        .below(&["status"]),
+    Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota").short(&["quota"]).below(&["status"]),
     Resource::namespaced("", "v1", "secrets", "Secret"),
     Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount").short(&["sa"]),
-    Resource::namespaced("", "v1", "services", "Service")
-        .short(&["svc"])
-        .below(&["status"]),
-    Resource::cluster(
-        ADMISSION,
-        "v1",
-        "mutatingwebhookconfigurations",
-        "MutatingWebhookConfiguration",
-    )
-    .counted(),
-    Resource::cluster(
-        ADMISSION,
-        "v1",
-        "validatingadmissionpolicies",
-        "ValidatingAdmissionPolicy",
-    )
-    .below(&["status"])
-    .counted(),
+    Resource::namespaced("", "v1", "services", "Service").short(&["svc"]).below(&["status"]),
+    Resource::cluster(ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration")
+        .counted(),
+    Resource::cluster(ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+        .below(&["status"])
+        .counted(),
     Resource::cluster(
         ADMISSION,
         "v1",
@@ -181,17 +146,9 @@ pub static RESOURCES: &[Resource] = &[
         "ValidatingAdmissionPolicyBinding",
     )
     .counted(),
-    Resource::cluster(
-        ADMISSION,
-        "v1",
-        "validatingwebhookconfigurations",
-        "ValidatingWebhookConfiguration",
-    )
-    .counted(),
-    Resource::namespaced("apps", "v1", "daemonsets", "DaemonSet")
-        .short(&["ds"])
-        .below(&["status"])
+    Resource::cluster(ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
         .counted(),
+    Resource::namespaced("apps", "v1", "daemonsets", "DaemonSet").short(&["ds"]).below(&["status"]).counted(),
     Resource::namespaced("apps", "v1", "deployments", "Deployment")
         .short(&["deploy"])
         .below(&["status"])
@@ -204,13 +161,8 @@ pub static RESOURCES: &[Resource] = &[
         .short(&["sts"])
         .below(&["status"])
         .counted(),
-    Resource::namespaced("batch", "v1", "cronjobs", "CronJob")
-        .short(&["cj"])
-        .below(&["status"])
-        .counted(),
-    Resource::namespaced("batch", "v1", "jobs", "Job")
-        .below(&["status"])
-        .counted(),
+    Resource::namespaced("batch", "v1", "cronjobs", "CronJob").short(&["cj"]).below(&["status"]).counted(),
+    Resource::namespaced("batch", "v1", "jobs", "Job").below(&["status"]).counted(),
     Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease"),
     Resource::namespaced("events.k8s.io", "v1", "events", "Event").short(&["ev"]),
     Resource::cluster("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema")
@@ -224,16 +176,12 @@ pub static RESOURCES: &[Resource] = &[
     Resource::cluster(RBAC, "v1", "clusterroles", "ClusterRole"),
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
-    Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
-        .short(&["pc"])
-        .counted(),
+    Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass").short(&["pc"]).counted(),
 ];
 
 /// The resource of that group and plural.
 pub fn find(group: &str, plural: &str) -> Option<&'static Resource> {
-    RESOURCES
-        .iter()
-        .find(|row| row.group == group && row.plural == plural)
+    RESOURCES.iter().find(|row| row.group == group && row.plural == plural)
 }
 
 /// The resource of that plural, wherever the plural is unique or core.

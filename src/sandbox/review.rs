@@ -67,21 +67,15 @@ pub(super) fn response(uid: &str, body: &[u8]) -> Result<Verdict, WebhookFault> 
     }
     let response = &review["response"];
     if response["uid"] != uid {
-        return Err(fault(format!(
-            "expected response.uid={uid:?}, got {}",
-            response["uid"]
-        )));
+        return Err(fault(format!("expected response.uid={uid:?}, got {}", response["uid"])));
     }
-    let allowed = response["allowed"]
-        .as_bool()
-        .ok_or_else(|| fault("response.allowed is absent".to_owned()))?;
+    let allowed =
+        response["allowed"].as_bool().ok_or_else(|| fault("response.allowed is absent".to_owned()))?;
     let warnings = super::object::list(response, "/warnings").iter();
     Ok(Verdict {
         denial: (!allowed).then(|| Denial(response["status"].clone())),
         patch: patch(response)?,
-        warnings: warnings
-            .filter_map(|warning| warning.as_str().map(str::to_owned))
-            .collect(),
+        warnings: warnings.filter_map(|warning| warning.as_str().map(str::to_owned)).collect(),
     })
 }
 
@@ -90,30 +84,23 @@ fn patch(response: &Value) -> Result<Option<json_patch::Patch>, WebhookFault> {
     let coded = response["patch"].as_str().filter(|patch| !patch.is_empty());
     match (coded, response["patchType"].as_str()) {
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(fault(
-            "webhook returned response.patchType but not response.patch".to_owned(),
-        )),
+        (None, Some(_)) => {
+            Err(fault("webhook returned response.patchType but not response.patch".to_owned()))
+        }
         (Some(coded), Some("JSONPatch")) => {
-            let bytes = STANDARD
-                .decode(coded)
-                .map_err(|error| fault(format!("response.patch: {error}")))?;
+            let bytes = STANDARD.decode(coded).map_err(|error| fault(format!("response.patch: {error}")))?;
             let patch =
                 serde_json::from_slice(&bytes).map_err(|error| fault(format!("response.patch: {error}")))?;
             Ok(Some(patch))
         }
-        (Some(_), other) => Err(fault(format!(
-            "webhook returned invalid response.patchType of {other:?}"
-        ))),
+        (Some(_), other) => Err(fault(format!("webhook returned invalid response.patchType of {other:?}"))),
     }
 }
 
 impl Denial {
     /// The client's error: the webhook's code (400 when it names none that refuses) and its message behind its name.
     pub(super) fn to_error(&self, webhook: &str) -> StatusError {
-        let code = self.0["code"]
-            .as_u64()
-            .and_then(|code| u16::try_from(code).ok())
-            .unwrap_or(0);
+        let code = self.0["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0);
         let reason = self.0["reason"].as_str().unwrap_or_default();
         let opening = format!("admission webhook {webhook:?} denied the request");
         let message = match (self.0["message"].as_str().unwrap_or_default(), reason) {
@@ -122,9 +109,6 @@ impl Denial {
             (message, _) => format!("{opening}: {message}"),
         };
         let error = StatusError::new(if code < 400 { 400 } else { code }, reason, message);
-        StatusError {
-            details: Box::new(self.0["details"].clone()),
-            ..error
-        }
+        StatusError { details: Box::new(self.0["details"].clone()), ..error }
     }
 }

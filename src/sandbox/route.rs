@@ -60,12 +60,7 @@ fn objects<'a>(group: &str, version: &str, rest: &[&'a str]) -> Option<Route<'a>
         Scope::Namespaced => !namespace.is_empty() || name.is_empty(),
     };
     let served = subresource.is_empty() || resource.subresources.contains(&subresource);
-    (scoped && served).then_some(Route::Objects(Target {
-        resource,
-        namespace,
-        name,
-        subresource,
-    }))
+    (scoped && served).then_some(Route::Objects(Target { resource, namespace, name, subresource }))
 }
 
 #[cfg(test)]
@@ -85,14 +80,8 @@ mod tests {
         let pods = resource::known("", "pods");
         let cases = [
             ("/api/v1/pods", Some((pods, "", "", ""))),
-            (
-                "/api/v1/namespaces/a/pods/p/binding",
-                Some((pods, "a", "p", "binding")),
-            ),
-            (
-                "/api/v1/namespaces/a/status",
-                Some((resource::known("", "namespaces"), "", "a", "status")),
-            ),
+            ("/api/v1/namespaces/a/pods/p/binding", Some((pods, "a", "p", "binding"))),
+            ("/api/v1/namespaces/a/status", Some((resource::known("", "namespaces"), "", "a", "status"))),
             ("/api/v1/namespaces/status/pods", Some((pods, "status", "", ""))),
             (
                 "/apis/apps/v1/namespaces/a/deployments",

@@ -29,11 +29,7 @@ struct Requirement {
 impl Requirement {
     fn new(key: &str, operator: Operator, values: &[&str]) -> Self {
         let values = values.iter().map(|&value| value.to_owned()).collect();
-        Self {
-            key: key.to_owned(),
-            operator,
-            values,
-        }
+        Self { key: key.to_owned(), operator, values }
     }
 
     fn holds(&self, label: Option<&str>) -> bool {
@@ -60,10 +56,7 @@ impl LabelSelector {
     /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let terms = split_terms(text);
-        let terms = terms
-            .iter()
-            .map(|term| term.trim())
-            .filter(|term| !term.is_empty());
+        let terms = terms.iter().map(|term| term.trim()).filter(|term| !term.is_empty());
         Ok(Self(terms.map(parse_term).collect::<Result<_>>()?))
     }
 
@@ -73,9 +66,8 @@ impl LabelSelector {
             return Self::default();
         };
         let labels = object::pairs(selector, "/matchLabels");
-        let mut all: Vec<Requirement> = labels
-            .map(|(key, value)| Requirement::new(key, Operator::In, &[value]))
-            .collect();
+        let mut all: Vec<Requirement> =
+            labels.map(|(key, value)| Requirement::new(key, Operator::In, &[value])).collect();
         for expression in object::list(selector, "/matchExpressions") {
             let operator = match object::text(expression, "/operator") {
                 "In" => Operator::In,
@@ -83,15 +75,9 @@ impl LabelSelector {
                 "Exists" => Operator::Exists,
                 _ => Operator::DoesNotExist,
             };
-            let values: Vec<&str> = object::list(expression, "/values")
-                .iter()
-                .filter_map(Value::as_str)
-                .collect();
-            all.push(Requirement::new(
-                object::text(expression, "/key"),
-                operator,
-                &values,
-            ));
+            let values: Vec<&str> =
+                object::list(expression, "/values").iter().filter_map(Value::as_str).collect();
+            all.push(Requirement::new(object::text(expression, "/key"), operator, &values));
         }
         Self(all)
     }
@@ -99,11 +85,7 @@ impl LabelSelector {
     pub(super) fn matches(&self, object: &Value) -> bool {
         let labels = object.pointer("/metadata/labels");
         self.0.iter().all(|requirement| {
-            requirement.holds(
-                labels
-                    .and_then(|labels| labels.get(&requirement.key))
-                    .and_then(Value::as_str),
-            )
+            requirement.holds(labels.and_then(|labels| labels.get(&requirement.key)).and_then(Value::as_str))
         })
     }
 }
@@ -124,13 +106,9 @@ fn split_terms(text: &str) -> Vec<&str> {
 
 fn parse_term(term: &str) -> Result<Requirement> {
     let set = |operator, key: &str, list: &str| {
-        let list = list
-            .trim()
-            .strip_prefix('(')
-            .and_then(|list| list.strip_suffix(')'));
+        let list = list.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')'));
         let values: Vec<&str> = list.unwrap_or_default().split(',').map(str::trim).collect();
-        list.map(|_| Requirement::new(key.trim(), operator, &values))
-            .ok_or_else(|| unparsable(term))
+        list.map(|_| Requirement::new(key.trim(), operator, &values)).ok_or_else(|| unparsable(term))
     };
     if let Some((key, list)) = term.split_once(" notin ") {
         return set(Operator::NotIn, key, list);
@@ -171,11 +149,7 @@ struct FieldSelector(Vec<(String, Operator, String)>);
 impl FieldSelector {
     fn parse(resource: &Resource, text: &str) -> Result<Self> {
         let terms = text.split(',').filter(|term| !term.is_empty());
-        Ok(Self(
-            terms
-                .map(|term| parse_field(resource, term))
-                .collect::<Result<_>>()?,
-        ))
+        Ok(Self(terms.map(|term| parse_field(resource, term)).collect::<Result<_>>()?))
     }
 
     fn matches(&self, object: &Value) -> bool {
@@ -198,9 +172,7 @@ fn parse_field(resource: &Resource, term: &str) -> Result<(String, Operator, Str
         Some((field, operator, value))
     });
     let (field, operator, value) = found.ok_or_else(|| {
-        StatusError::bad_request(format!(
-            "invalid field selector: {term:?}; can't understand {term:?}"
-        ))
+        StatusError::bad_request(format!("invalid field selector: {term:?}; can't understand {term:?}"))
     })?;
     let field = match (resource.plural, field) {
         ("events", "reason" | "type") => field,
@@ -208,15 +180,9 @@ fn parse_field(resource: &Resource, term: &str) -> Result<(String, Operator, Str
         _ => field,
     };
     if !selectable(resource, field) {
-        return Err(StatusError::bad_request(format!(
-            "field label not supported: {field}"
-        )));
+        return Err(StatusError::bad_request(format!("field label not supported: {field}")));
     }
-    Ok((
-        format!("/{}", field.replace('.', "/")),
-        operator,
-        value.to_owned(),
-    ))
+    Ok((format!("/{}", field.replace('.', "/")), operator, value.to_owned()))
 }
 
 fn selectable(resource: &Resource, field: &str) -> bool {
@@ -285,17 +251,7 @@ mod tests {
     #[test]
     fn label_selectors_pick_what_kubectl_says() {
         let object = json!({ "metadata": { "labels": { "a": "b", "n": "7" } } });
-        let picked = [
-            "a=b",
-            "a==b,n",
-            "a!=c",
-            "x!=b",
-            "a in (b, c),n>6",
-            "x notin (b)",
-            "!x",
-            "n<8",
-            "",
-        ];
+        let picked = ["a=b", "a==b,n", "a!=c", "x!=b", "a in (b, c),n>6", "x notin (b)", "!x", "n<8", ""];
         let left = ["a=c", "x", "a notin (b,c)", "!a", "n>7", "a in (c)"];
         for text in picked {
             assert!(LabelSelector::parse(text).unwrap().matches(&object), "{text}");
@@ -311,11 +267,9 @@ mod tests {
         let pods = resource::known("", "pods");
         let read = |text: &str| Selection::read(pods, "", &Query::parse(&format!("fieldSelector={text}")));
         let pod = json!({ "metadata": { "name": "p" }, "spec": { "schedulerName": "s" }, "status": { "phase": "Running" } });
-        for text in [
-            "metadata.name%3Dp",
-            "spec.nodeName%3D",
-            "status.phase!%3DFailed,spec.schedulerName%3D%3Ds",
-        ] {
+        for text in
+            ["metadata.name%3Dp", "spec.nodeName%3D", "status.phase!%3DFailed,spec.schedulerName%3D%3Ds"]
+        {
             assert!(read(text).unwrap().matches(&pod), "{text}");
         }
         assert!(!read("spec.nodeName!%3D").unwrap().matches(&pod));

@@ -62,20 +62,14 @@ pub struct Served {
 
 impl fmt::Debug for Served {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Served")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
+        out.debug_struct("Served").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
 /// Binds the address and prepares certificate, token and kubeconfig.
 pub(super) async fn serve(service: ApiService, address: SocketAddr) -> Result<Served, ServeError> {
-    let listener = TcpListener::bind(address)
-        .await
-        .map_err(|error| ServeError::Listen(address, error))?;
-    let bound = listener
-        .local_addr()
-        .map_err(|error| ServeError::Listen(address, error))?;
+    let listener = TcpListener::bind(address).await.map_err(|error| ServeError::Listen(address, error))?;
+    let bound = listener.local_addr().map_err(|error| ServeError::Listen(address, error))?;
     let key = KeyPair::generate()?;
     let names = vec![bound.ip().to_string(), "localhost".to_owned()];
     let certificate = CertificateParams::new(names)?.self_signed(&key)?;
@@ -90,18 +84,9 @@ pub(super) async fn serve(service: ApiService, address: SocketAddr) -> Result<Se
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let url = format!("https://{bound}");
     let ca = certificate.pem();
-    let guard = Guard {
-        service,
-        token: Arc::from(token.as_str()),
-    };
+    let guard = Guard { service, token: Arc::from(token.as_str()) };
     let run = accept(listener, TlsAcceptor::from(Arc::new(config)), guard).boxed();
-    Ok(Served {
-        kubeconfig: kubeconfig(&url, &ca, &token),
-        url,
-        token,
-        ca,
-        run,
-    })
+    Ok(Served { kubeconfig: kubeconfig(&url, &ca, &token), url, token, ca, run })
 }
 
 fn kubeconfig(url: &str, ca: &str, token: &str) -> String {
@@ -123,27 +108,21 @@ struct Guard {
 
 impl Guard {
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let given = headers
-            .get(header::AUTHORIZATION)
-            .map(http::HeaderValue::as_bytes);
+        let given = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
         given.and_then(|given| given.strip_prefix(b"Bearer ")) == Some(self.token.as_bytes())
     }
 
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-        let open = matches!(
-            request.uri().path(),
-            "/healthz" | "/readyz" | "/livez" | "/version"
-        );
+        let open = matches!(request.uri().path(), "/healthz" | "/readyz" | "/livez" | "/version");
         if open || self.admits(request.headers()) {
             return self.service.oneshot(request).await;
         }
         let status = super::StatusError::new(401, "Unauthorized", "Unauthorized").to_status();
         let mut response = Response::new(Body::from(status.to_string()));
         *response.status_mut() = http::StatusCode::UNAUTHORIZED;
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            http::HeaderValue::from_static("application/json"),
-        );
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         Ok(response)
     }
 }
@@ -176,9 +155,7 @@ async fn converse(stream: TcpStream, tls: TlsAcceptor, guard: Guard) {
     };
     let service = tower::service_fn(move |request| guard.clone().answer(request));
     let builder = auto::Builder::new(TokioExecutor::new());
-    let served = builder
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
-        .await;
+    let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection to the sandbox broke");
     }
@@ -191,9 +168,6 @@ mod tests {
         let text = super::kubeconfig("https://127.0.0.1:1", "PEM", "t");
         let read: kube::config::Kubeconfig = serde_saphyr::from_str(&text).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("sandbox"));
-        assert_eq!(
-            read.clusters[0].cluster.as_ref().unwrap().server.as_deref(),
-            Some("https://127.0.0.1:1")
-        );
+        assert_eq!(read.clusters[0].cluster.as_ref().unwrap().server.as_deref(), Some("https://127.0.0.1:1"));
     }
 }

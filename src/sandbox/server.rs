@@ -42,10 +42,8 @@ pub(super) struct Server {
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Priority classes that exist from the start, with their values.
-const PRIORITY_CLASSES: &[(&str, i64)] = &[
-    ("system-cluster-critical", 2_000_000_000),
-    ("system-node-critical", 2_000_001_000),
-];
+const PRIORITY_CLASSES: &[(&str, i64)] =
+    &[("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 impl Server {
     pub(super) fn new(seed: u64, history: usize, clock: Clock, transport: Arc<dyn WebhookTransport>) -> Self {
@@ -57,10 +55,7 @@ impl Server {
             transport,
         };
         for name in NAMESPACES {
-            server.plant(
-                resource::known("", "namespaces"),
-                json!({ "metadata": { "name": name } }),
-            );
+            server.plant(resource::known("", "namespaces"), json!({ "metadata": { "name": name } }));
         }
         for (name, value) in PRIORITY_CLASSES {
             let class = json!({ "metadata": { "name": name }, "value": value });
@@ -85,16 +80,11 @@ impl Server {
     }
 
     pub(super) fn name_suffix(&self) -> String {
-        self.sequence
-            .lock()
-            .expect("no holder of this lock panics")
-            .suffix()
+        self.sequence.lock().expect("no holder of this lock panics").suffix()
     }
 
     pub(super) fn get(&self, resource: &'static Resource, key: &Key) -> Result<Arc<Value>> {
-        self.store()
-            .get(resource, key)
-            .ok_or_else(|| StatusError::not_found(resource, &key.1))
+        self.store().get(resource, key).ok_or_else(|| StatusError::not_found(resource, &key.1))
     }
 
     pub(super) fn count(&self, call: &Call, code: u16) {
@@ -109,9 +99,6 @@ impl Server {
     }
 
     pub(super) fn requests(&self) -> BTreeMap<RequestKey, u64> {
-        self.requests
-            .lock()
-            .expect("no holder of this lock panics")
-            .clone()
+        self.requests.lock().expect("no holder of this lock panics").clone()
     }
 }

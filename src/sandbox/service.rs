@@ -67,11 +67,7 @@ impl ApiService {
             Ok(body) => dispatch(&self.server, &call, &body.to_bytes()).await,
             Err(error) => Err(unreadable(error.as_ref())),
         };
-        let warnings = call
-            .warnings
-            .lock()
-            .expect("no holder of this lock panics")
-            .clone();
+        let warnings = call.warnings.lock().expect("no holder of this lock panics").clone();
         let response = render(reply, &warnings);
         self.server.count(&call, response.status().as_u16());
         response
@@ -121,24 +117,16 @@ fn unreadable(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Status
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// The user whom the headers `Impersonate-User` and `Impersonate-Group` name.
 fn impersonated(headers: &HeaderMap) -> Option<UserInfo> {
     let username = header_text(headers, "impersonate-user");
     let groups = headers.get_all("impersonate-group").iter();
-    let mut groups: Vec<String> = groups
-        .filter_map(|group| Some(group.to_str().ok()?.to_owned()))
-        .collect();
+    let mut groups: Vec<String> = groups.filter_map(|group| Some(group.to_str().ok()?.to_owned())).collect();
     groups.push("system:authenticated".to_owned());
-    (!username.is_empty()).then(|| UserInfo {
-        username: username.to_owned(),
-        groups,
-    })
+    (!username.is_empty()).then(|| UserInfo { username: username.to_owned(), groups })
 }
 
 fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
@@ -194,20 +182,14 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
 fn render(reply: Result<Reply>, warnings: &[String]) -> Response<Body> {
     let reply = reply.unwrap_or_else(|error| Reply::Json(error.code, error.to_status()));
     let (code, kind, body) = match reply {
-        Reply::Json(code, value) => (
-            code,
-            "application/json",
-            Body::from(Bytes::from(value.to_string())),
-        ),
+        Reply::Json(code, value) => (code, "application/json", Body::from(Bytes::from(value.to_string()))),
         Reply::Text(text) => (200, "text/plain; charset=utf-8", Body::from(text)),
         Reply::Stream(body) => (200, "application/json", body),
     };
     let mut response = Response::new(body);
     *response.status_mut() =
         http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {

@@ -34,57 +34,32 @@ impl Cause {
             "" => "Required value".to_owned(),
             why => format!("Required value: {why}"),
         };
-        Self {
-            reason: "FieldValueRequired",
-            field: field.into(),
-            message,
-        }
+        Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
     pub(super) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
         let message = format!("Invalid value: {value}: {why}");
-        Self {
-            reason: "FieldValueInvalid",
-            field: field.into(),
-            message,
-        }
+        Self { reason: "FieldValueInvalid", field: field.into(), message }
     }
 
     pub(super) fn duplicate(field: impl Into<String>, value: &str) -> Self {
         let message = format!("Duplicate value: {value:?}");
-        Self {
-            reason: "FieldValueDuplicate",
-            field: field.into(),
-            message,
-        }
+        Self { reason: "FieldValueDuplicate", field: field.into(), message }
     }
 
     pub(super) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self {
-            reason: "FieldValueForbidden",
-            field: field.into(),
-            message: format!("Forbidden: {why}"),
-        }
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
 
     pub(super) fn too_long(field: impl Into<String>, limit: usize) -> Self {
         let message = format!("Too long: may not be more than {limit} bytes");
-        Self {
-            reason: "FieldValueTooLong",
-            field: field.into(),
-            message,
-        }
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
     }
 }
 
 impl StatusError {
     pub(super) fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            reason: reason.to_owned(),
-            message: message.into(),
-            details: Box::new(Value::Null),
-        }
+        Self { code, reason: reason.to_owned(), message: message.into(), details: Box::new(Value::Null) }
     }
 
     fn about(self, resource: &Resource, name: &str) -> Self {
@@ -93,10 +68,7 @@ impl StatusError {
             details["group"] = json!(resource.group);
         }
         details["kind"] = json!(resource.plural);
-        Self {
-            details: Box::new(details),
-            ..self
-        }
+        Self { details: Box::new(details), ..self }
     }
 
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
@@ -104,33 +76,18 @@ impl StatusError {
     }
 
     pub(super) fn not_found(resource: &Resource, name: &str) -> Self {
-        Self::new(
-            404,
-            "NotFound",
-            format!("{} {name:?} not found", resource.qualified()),
-        )
-        .about(resource, name)
+        Self::new(404, "NotFound", format!("{} {name:?} not found", resource.qualified()))
+            .about(resource, name)
     }
 
     pub(super) fn no_path() -> Self {
-        let error = Self::new(
-            404,
-            "NotFound",
-            "the server could not find the requested resource",
-        );
-        Self {
-            details: Box::new(json!({})),
-            ..error
-        }
+        let error = Self::new(404, "NotFound", "the server could not find the requested resource");
+        Self { details: Box::new(json!({})), ..error }
     }
 
     pub(super) fn already_exists(resource: &Resource, name: &str) -> Self {
-        Self::new(
-            409,
-            "AlreadyExists",
-            format!("{} {name:?} already exists", resource.qualified()),
-        )
-        .about(resource, name)
+        Self::new(409, "AlreadyExists", format!("{} {name:?} already exists", resource.qualified()))
+            .about(resource, name)
     }
 
     /// 409 with the usual opening, `target` being such as `pods/binding`.
@@ -150,12 +107,8 @@ impl StatusError {
     }
 
     pub(super) fn forbidden(resource: &Resource, name: &str, why: &str) -> Self {
-        Self::new(
-            403,
-            "Forbidden",
-            format!("{} {name:?} is forbidden: {why}", resource.qualified()),
-        )
-        .about(resource, name)
+        Self::new(403, "Forbidden", format!("{} {name:?} is forbidden: {why}", resource.qualified()))
+            .about(resource, name)
     }
 
     pub(super) fn expired(message: impl Into<String>) -> Self {
@@ -164,22 +117,13 @@ impl StatusError {
 
     pub(super) fn internal(why: &str) -> Self {
         let error = Self::new(500, "InternalError", format!("Internal error occurred: {why}"));
-        Self {
-            details: Box::new(json!({ "causes": [{ "message": why }] })),
-            ..error
-        }
+        Self { details: Box::new(json!({ "causes": [{ "message": why }] })), ..error }
     }
 
     pub(super) fn invalid(resource: &Resource, name: &str, causes: &[Cause]) -> Self {
-        let texts: Vec<String> = causes
-            .iter()
-            .map(|cause| format!("{}: {}", cause.field, cause.message))
-            .collect();
-        let text = if let [one] = texts.as_slice() {
-            one.clone()
-        } else {
-            format!("[{}]", texts.join(", "))
-        };
+        let texts: Vec<String> =
+            causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let text = if let [one] = texts.as_slice() { one.clone() } else { format!("[{}]", texts.join(", ")) };
         let message = format!("{} {name:?} is invalid: {text}", resource.qualified_kind());
         let mut error = Self::new(422, "Invalid", message).about(resource, name);
         error.details["kind"] = json!(resource.kind);

@@ -56,10 +56,7 @@ pub(super) struct Store {
 
 /// The key under which an object is stored.
 pub(super) fn key_of(object: &Value) -> Key {
-    (
-        object::namespace(object).to_owned(),
-        object::name(object).to_owned(),
-    )
+    (object::namespace(object).to_owned(), object::name(object).to_owned())
 }
 
 fn too_old(revision: u64, compacted: u64) -> StatusError {
@@ -69,11 +66,7 @@ fn too_old(revision: u64, compacted: u64) -> StatusError {
 impl Store {
     /// An empty store that keeps so many changes for each resource.
     pub(super) fn new(history: usize) -> Self {
-        Self {
-            revision: 1,
-            history,
-            tables: BTreeMap::new(),
-        }
+        Self { revision: 1, history, tables: BTreeMap::new() }
     }
 
     pub(super) fn revision(&self) -> u64 {
@@ -103,11 +96,7 @@ impl Store {
     /// Stores an object under a new revision.
     pub(super) fn put(&mut self, resource: &'static Resource, mut object: Value) -> Arc<Value> {
         self.revision += 1;
-        object::set_meta(
-            &mut object,
-            "resourceVersion",
-            Some(json!(self.revision.to_string())),
-        );
+        object::set_meta(&mut object, "resourceVersion", Some(json!(self.revision.to_string())));
         let after = Arc::new(object);
         let before = self.table(resource).objects.insert(key_of(&after), after.clone());
         self.record(resource, before, after.clone(), Outcome::Stored);
@@ -119,11 +108,7 @@ impl Store {
         let before = self.table(resource).objects.remove(key)?;
         self.revision += 1;
         let mut last = (*before).clone();
-        object::set_meta(
-            &mut last,
-            "resourceVersion",
-            Some(json!(self.revision.to_string())),
-        );
+        object::set_meta(&mut last, "resourceVersion", Some(json!(self.revision.to_string())));
         let last = Arc::new(last);
         self.record(resource, Some(before), last.clone(), Outcome::Removed);
         Some(last)
@@ -138,17 +123,9 @@ impl Store {
     ) {
         let (revision, limit) = (self.revision, self.history);
         let table = self.table(resource);
-        table.history.push_back(Change {
-            revision,
-            before,
-            after,
-            outcome,
-        });
+        table.history.push_back(Change { revision, before, after, outcome });
         while table.history.len() > limit {
-            table.forgotten = table
-                .history
-                .pop_front()
-                .map_or(table.forgotten, |change| change.revision);
+            table.forgotten = table.history.pop_front().map_or(table.forgotten, |change| change.revision);
             table.compacted = table.compacted.max(table.forgotten);
         }
         table.moved.send_replace(revision);
@@ -157,10 +134,7 @@ impl Store {
     /// Forgets the whole history: older revisions answer 410 from now on.
     pub(super) fn compact(&mut self) {
         for table in self.tables.values_mut() {
-            table.forgotten = table
-                .history
-                .back()
-                .map_or(table.forgotten, |change| change.revision);
+            table.forgotten = table.history.back().map_or(table.forgotten, |change| change.revision);
             table.history.clear();
             table.compacted = self.revision;
         }
@@ -174,11 +148,7 @@ impl Store {
     /// Refuses a reader who starts from a revision before the last compaction.
     pub(super) fn check_start(&mut self, resource: &'static Resource, revision: u64) -> Result<()> {
         let compacted = self.table(resource).compacted;
-        if revision < compacted {
-            Err(too_old(revision, compacted))
-        } else {
-            Ok(())
-        }
+        if revision < compacted { Err(too_old(revision, compacted)) } else { Ok(()) }
     }
 
     /// The changes after a revision, oldest first; an error when they are no longer all known.
@@ -191,11 +161,7 @@ impl Store {
         if revision < table.forgotten {
             return Err(too_old(revision, table.compacted));
         }
-        let newer = table
-            .history
-            .iter()
-            .rev()
-            .take_while(|change| change.revision > revision);
+        let newer = table.history.iter().rev().take_while(|change| change.revision > revision);
         let mut changes: Vec<Change> = newer.cloned().collect();
         changes.reverse();
         Ok(changes)

@@ -61,9 +61,7 @@ pub(super) fn merge(object: &mut Value, patch: &Value) -> Result<()> {
         }
         Some("merge") | None => {}
         Some(other) => {
-            return Err(StatusError::bad_request(format!(
-                "Unknown patch type found: {other}"
-            )));
+            return Err(StatusError::bad_request(format!("Unknown patch type found: {other}")));
         }
     }
     if !object.is_object() {
@@ -99,13 +97,7 @@ fn merge_field(map: &mut Map<String, Value>, field: &str, value: &Value) -> Resu
 fn merge_list(list: &mut Value, field: &str, patch: &[Value]) -> Result<()> {
     let replace = patch.iter().any(|item| item["$patch"] == "replace");
     let Some(own) = list.as_array_mut().filter(|_| !replace) else {
-        *list = Value::Array(
-            patch
-                .iter()
-                .filter(|item| item["$patch"] != "replace")
-                .map(plain)
-                .collect(),
-        );
+        *list = Value::Array(patch.iter().filter(|item| item["$patch"] != "replace").map(plain).collect());
         return Ok(());
     };
     match strategy(field, if own.is_empty() { patch } else { own }) {
@@ -154,9 +146,7 @@ fn plain(value: &Value) -> Value {
 }
 
 fn without_directives(map: &Map<String, Value>) -> Map<String, Value> {
-    let kept = map
-        .iter()
-        .filter(|(field, value)| !field.starts_with('$') && !value.is_null());
+    let kept = map.iter().filter(|(field, value)| !field.starts_with('$') && !value.is_null());
     kept.map(|(field, value)| (field.clone(), plain(value))).collect()
 }
 
@@ -239,21 +229,12 @@ mod tests {
     #[test]
     fn directives_replace_remove_and_order() {
         let object = || json!({"m": {"a": "1", "b": "2"}, "finalizers": ["x", "y"], "env": [{"name": "A"}, {"name": "B"}]});
-        assert_eq!(
-            merged(object(), &json!({"m": {"$patch": "replace", "c": "3"}}))["m"],
-            json!({"c": "3"})
-        );
-        assert_eq!(
-            merged(object(), &json!({"m": {"a": null}}))["m"],
-            json!({"b": "2"})
-        );
+        assert_eq!(merged(object(), &json!({"m": {"$patch": "replace", "c": "3"}}))["m"], json!({"c": "3"}));
+        assert_eq!(merged(object(), &json!({"m": {"a": null}}))["m"], json!({"b": "2"}));
         let patch = json!({"$deleteFromPrimitiveList/finalizers": ["x"], "m": {"$retainKeys": ["b"]},
             "$setElementOrder/env": [{"name": "B"}, {"name": "A"}]});
         let got = merged(object(), &patch);
-        assert_eq!(
-            got,
-            json!({"m": {"b": "2"}, "finalizers": ["y"], "env": [{"name": "B"}, {"name": "A"}]})
-        );
+        assert_eq!(got, json!({"m": {"b": "2"}, "finalizers": ["y"], "env": [{"name": "B"}, {"name": "A"}]}));
         assert!(merge(&mut object(), &json!({"env": [{"value": "no name"}]})).is_err());
     }
 }

@@ -100,17 +100,11 @@ fn swap(
     if !Arc::ptr_eq(&current, seen) {
         return Ok(None);
     }
-    object::set_meta(
-        &mut next,
-        "resourceVersion",
-        Some(seen["metadata"]["resourceVersion"].clone()),
-    );
+    object::set_meta(&mut next, "resourceVersion", Some(seen["metadata"]["resourceVersion"].clone()));
     if dry_run == DryRun::All || next == **seen {
         return Ok(Some(next));
     }
-    let grace = next
-        .pointer("/metadata/deletionGracePeriodSeconds")
-        .and_then(Value::as_i64);
+    let grace = next.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let ended = object::is_deleting(&next) && !object::has_finalizers(&next) && grace.unwrap_or(0) == 0;
     let namespace_ended = object::list(&next, "/spec/finalizers").is_empty();
     if ended && (call.resource.plural != "namespaces" || namespace_ended) {
@@ -154,12 +148,7 @@ fn merge(call: &Call, seen: &Value, mut wanted: Value) -> Value {
             wanted
         }
         "status" => {
-            for field in seen
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(field, _)| field.as_str())
-            {
+            for field in seen.as_object().into_iter().flatten().map(|(field, _)| field.as_str()) {
                 if !matches!(field, "status" | "metadata") {
                     keep(&mut wanted, field);
                 }
@@ -212,9 +201,7 @@ fn count_generation(resource: &Resource, seen: &Value, next: &mut Value) {
     let spec = |object: &Value| {
         let fields = object.as_object().into_iter().flatten();
         let fields = fields.filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"));
-        fields
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect::<serde_json::Map<_, _>>()
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect::<serde_json::Map<_, _>>()
     };
     if resource.generation == Generation::Counted && spec(seen) != spec(next) {
         let generation = seen["metadata"]["generation"].as_i64().unwrap_or_default();

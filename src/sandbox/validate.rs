@@ -72,22 +72,14 @@ fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
                 "must be no more than 63 bytes",
             ));
         } else if !value.is_empty() && !is_label_part(value) {
-            causes.push(Cause::invalid(
-                "metadata.labels",
-                &Value::from(value),
-                LABEL_VALUE,
-            ));
+            causes.push(Cause::invalid("metadata.labels", &Value::from(value), LABEL_VALUE));
         }
     }
     let mut total = 0;
     for (key, value) in object::pairs(object, "/metadata/annotations") {
         total += key.len() + value.len();
         if !is_qualified(&key.to_lowercase()) {
-            causes.push(Cause::invalid(
-                "metadata.annotations",
-                &Value::from(key),
-                QUALIFIED,
-            ));
+            causes.push(Cause::invalid("metadata.annotations", &Value::from(key), QUALIFIED));
         }
     }
     if total > ANNOTATIONS_LIMIT {
@@ -99,25 +91,17 @@ fn metadata(resource: &Resource, object: &Value) -> Vec<Cause> {
 fn name(resource: &Resource, object: &Value) -> Vec<Cause> {
     let name = object::name(object);
     if name.is_empty() {
-        return vec![Cause::required(
-            "metadata.name",
-            "name or generateName is required",
-        )];
+        return vec![Cause::required("metadata.name", "name or generateName is required")];
     }
     let (fits, why) = match resource.plural {
         "namespaces" | "services" => (name.len() <= 63 && is_label(name), LABEL),
         // Roles may be called anything that fits one path segment.
-        "roles" | "rolebindings" | "clusterroles" | "clusterrolebindings" => (
-            !name.contains(['/', '%']) && !matches!(name, "." | ".."),
-            "may not contain '/' or '%'",
-        ),
+        "roles" | "rolebindings" | "clusterroles" | "clusterrolebindings" => {
+            (!name.contains(['/', '%']) && !matches!(name, "." | ".."), "may not contain '/' or '%'")
+        }
         _ => (is_subdomain(name), SUBDOMAIN),
     };
-    if fits {
-        Vec::new()
-    } else {
-        vec![Cause::invalid("metadata.name", &Value::from(name), why)]
-    }
+    if fits { Vec::new() } else { vec![Cause::invalid("metadata.name", &Value::from(name), why)] }
 }
 
 fn is_label(text: &str) -> bool {
@@ -140,9 +124,7 @@ fn is_label_part(text: &str) -> bool {
     text.len() <= 63
         && text.starts_with(edge)
         && text.ends_with(edge)
-        && text
-            .chars()
-            .all(|letter| edge(letter) || matches!(letter, '-' | '_' | '.'))
+        && text.chars().all(|letter| edge(letter) || matches!(letter, '-' | '_' | '.'))
 }
 
 /// Whether the text is `name` or `domain/name`.
@@ -163,10 +145,7 @@ fn webhooks(object: &Value) -> Vec<Cause> {
             causes.push(Cause::invalid(at("name"), &Value::from(name), why));
         }
         if !matches!(object::text(webhook, "/sideEffects"), "None" | "NoneOnDryRun") {
-            causes.push(Cause::required(
-                at("sideEffects"),
-                "must specify one of None, NoneOnDryRun",
-            ));
+            causes.push(Cause::required(at("sideEffects"), "must specify one of None, NoneOnDryRun"));
         }
         let versions = object::list(webhook, "/admissionReviewVersions");
         if !versions.iter().any(|version| version == "v1") {
@@ -180,16 +159,9 @@ fn webhooks(object: &Value) -> Vec<Cause> {
             let why = "exactly one of url or service is required";
             causes.push(Cause::required(at("clientConfig"), why));
         }
-        if !webhook["timeoutSeconds"]
-            .as_i64()
-            .is_none_or(|seconds| (1..=30).contains(&seconds))
-        {
+        if !webhook["timeoutSeconds"].as_i64().is_none_or(|seconds| (1..=30).contains(&seconds)) {
             let why = "the timeout value must be between 1 and 30 seconds";
-            causes.push(Cause::invalid(
-                at("timeoutSeconds"),
-                &webhook["timeoutSeconds"],
-                why,
-            ));
+            causes.push(Cause::invalid(at("timeoutSeconds"), &webhook["timeoutSeconds"], why));
         }
     }
     causes

@@ -25,16 +25,9 @@ pub(super) fn new(pod: &Value) -> Vec<Cause> {
             causes.extend(self::container(&at, container, &mut names));
         }
     }
-    if !matches!(
-        object::text(pod, "/spec/restartPolicy"),
-        "Always" | "OnFailure" | "Never"
-    ) {
+    if !matches!(object::text(pod, "/spec/restartPolicy"), "Always" | "OnFailure" | "Never") {
         let why = "supported values: \"Always\", \"OnFailure\", \"Never\"";
-        causes.push(Cause::invalid(
-            "spec.restartPolicy",
-            &pod["spec"]["restartPolicy"],
-            why,
-        ));
+        causes.push(Cause::invalid("spec.restartPolicy", &pod["spec"]["restartPolicy"], why));
     }
     let gated = !object::list(pod, "/spec/schedulingGates").is_empty();
     if gated && !object::text(pod, "/spec/nodeName").is_empty() {
@@ -79,11 +72,7 @@ fn resources(at: &str, resources: &Value) -> Vec<Cause> {
             match quantity::is_negative(amount) {
                 None => causes.push(Cause::invalid(field, &json!(amount), quantity::FORMAT)),
                 Some(true) => {
-                    causes.push(Cause::invalid(
-                        field,
-                        &json!(amount),
-                        "must be greater than or equal to 0",
-                    ));
+                    causes.push(Cause::invalid(field, &json!(amount), "must be greater than or equal to 0"));
                 }
                 Some(false) => {}
             }
@@ -107,10 +96,7 @@ fn extended(at: &str, resources: &Value) -> Vec<Cause> {
             Some(limit) if limit != amount => Some(Cause::invalid(
                 format!("{at}.requests"),
                 &json!(amount),
-                &format!(
-                    "must be equal to {name} limit of {}",
-                    limit.as_str().unwrap_or_default()
-                ),
+                &format!("must be equal to {name} limit of {}", limit.as_str().unwrap_or_default()),
             )),
             Some(_) => None,
         })
@@ -128,9 +114,7 @@ pub(super) fn change(subresource: &str, old: &Value, new: &Value) -> Vec<Cause> 
 
 fn resize(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    let pairs = object::list(new, "/spec/containers")
-        .iter()
-        .zip(object::list(old, "/spec/containers"));
+    let pairs = object::list(new, "/spec/containers").iter().zip(object::list(old, "/spec/containers"));
     for (index, (new, old)) in pairs.enumerate() {
         let at = format!("spec.containers[{index}].resources");
         causes.extend(resources(&at, &new["resources"]));
@@ -151,20 +135,14 @@ fn resize(old: &Value, new: &Value) -> Vec<Cause> {
 fn spec_change(old: &Value, new: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let tolerations = object::list(new, "/spec/tolerations");
-    if object::list(old, "/spec/tolerations")
-        .iter()
-        .any(|toleration| !tolerations.contains(toleration))
-    {
+    if object::list(old, "/spec/tolerations").iter().any(|toleration| !tolerations.contains(toleration)) {
         causes.push(Cause::forbidden(
             "spec.tolerations",
             "existing toleration can not be modified except its tolerationSeconds",
         ));
     }
     let gates = object::list(old, "/spec/schedulingGates");
-    if object::list(new, "/spec/schedulingGates")
-        .iter()
-        .any(|gate| !gates.contains(gate))
-    {
+    if object::list(new, "/spec/schedulingGates").iter().any(|gate| !gates.contains(gate)) {
         let why = "only deletion is allowed, but found new scheduling gate";
         causes.push(Cause::forbidden("spec.schedulingGates", why));
     }
@@ -185,12 +163,7 @@ enum Gated {
 fn fixed_part(pod: &Value, gated: Gated) -> Value {
     let mut spec = pod["spec"].clone();
     for list in ["containers", "initContainers"] {
-        for container in spec
-            .get_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
             object::set(container, "image", None);
         }
     }

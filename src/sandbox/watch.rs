@@ -53,14 +53,8 @@ struct Watcher {
 /// Starts a watch; its first events are read in the same instant, so nothing falls between.
 pub(super) fn watch(server: &Arc<Server>, call: &Call) -> Result<Reply> {
     let selection = Selection::read(call.resource, &call.namespace, &call.query)?;
-    let asked = call
-        .query
-        .number("resourceVersion")?
-        .filter(|revision| *revision > 0);
-    let initial = call
-        .query
-        .get("sendInitialEvents")
-        .map(|_| call.query.is_set("sendInitialEvents"));
+    let asked = call.query.number("resourceVersion")?.filter(|revision| *revision > 0);
+    let initial = call.query.get("sendInitialEvents").map(|_| call.query.is_set("sendInitialEvents"));
     check_initial(call, initial)?;
     let end = call.query.number("timeoutSeconds")?.unwrap_or(DEFAULT_TIMEOUT);
     let end = Instant::now() + Duration::from_secs(end);
@@ -101,10 +95,7 @@ fn check_initial(call: &Call, initial: Option<bool>) -> Result<()> {
             "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
         ),
     };
-    let text = format!(
-        "ListOptions.meta.k8s.io \"\" is invalid: {}: {}",
-        cause.field, cause.message
-    );
+    let text = format!("ListOptions.meta.k8s.io \"\" is invalid: {}: {}", cause.field, cause.message);
     Err(StatusError::new(422, "Invalid", text))
 }
 
@@ -139,8 +130,7 @@ impl Watcher {
         if initial != Some(false) {
             let objects = store.objects(self.resource).values();
             let picked = objects.filter(|object| self.selection.matches(object));
-            self.ready
-                .extend(picked.map(|object| line("ADDED", &wire::encode(self.resource, object))));
+            self.ready.extend(picked.map(|object| line("ADDED", &wire::encode(self.resource, object))));
         }
         drop(store);
         if initial == Some(true) && self.bookmarks == Bookmarks::Sent {
@@ -155,10 +145,7 @@ impl Watcher {
             metadata["annotations"] = annotations;
         }
         let (kind, version) = (self.resource.kind, self.resource.api_version());
-        line(
-            "BOOKMARK",
-            &json!({ "kind": kind, "apiVersion": version, "metadata": metadata }),
-        )
+        line("BOOKMARK", &json!({ "kind": kind, "apiVersion": version, "metadata": metadata }))
     }
 
     /// The next line of the stream; none when the watch is over.
@@ -178,11 +165,8 @@ impl Watcher {
             // The sender lives in the store that this watcher holds, so `changed` can't fail.
             let moved = tokio::time::timeout_at(wake, self.moved.changed()).await;
             if moved.is_err() && self.bookmarks == Bookmarks::Sent && wake < self.end {
-                self.next_bookmark = if wake + LAST_BOOKMARK >= self.end {
-                    self.end
-                } else {
-                    bookmark_before(self.end)
-                };
+                self.next_bookmark =
+                    if wake + LAST_BOOKMARK >= self.end { self.end } else { bookmark_before(self.end) };
                 self.collect();
                 let bookmark = self.bookmark(None);
                 self.ready.push_back(bookmark);
@@ -211,10 +195,7 @@ impl Watcher {
 
     /// A change as this selector sees it: what leaves the selection is DELETED, what enters it is ADDED.
     fn event(&self, change: &Change) -> Option<Bytes> {
-        let before = change
-            .before
-            .as_deref()
-            .filter(|object| self.selection.matches(object));
+        let before = change.before.as_deref().filter(|object| self.selection.matches(object));
         let after = Some(&*change.after)
             .filter(|object| change.outcome == Outcome::Stored && self.selection.matches(object));
         match (before, after) {

@@ -44,11 +44,7 @@ impl Webhook {
             name: object::text(settings, "/name").to_owned(),
             namespaces: LabelSelector::from_object(settings.get("namespaceSelector")),
             objects: LabelSelector::from_object(settings.get("objectSelector")),
-            failure_policy: if ignored {
-                FailurePolicy::Ignore
-            } else {
-                FailurePolicy::Fail
-            },
+            failure_policy: if ignored { FailurePolicy::Ignore } else { FailurePolicy::Fail },
             timeout: Duration::from_secs(settings["timeoutSeconds"].as_u64().unwrap_or(10)),
             settings: settings.clone(),
         }
@@ -59,17 +55,12 @@ impl Webhook {
     }
 
     pub(super) fn has_no_side_effects(&self) -> bool {
-        matches!(
-            object::text(&self.settings, "/sideEffects"),
-            "None" | "NoneOnDryRun"
-        )
+        matches!(object::text(&self.settings, "/sideEffects"), "None" | "NoneOnDryRun")
     }
 
     /// Whether rules and selectors pick the request.
     pub(super) fn matches(&self, server: &Server, attributes: &Attributes<'_>, object: &Value) -> bool {
-        let ruled = object::list(&self.settings, "/rules")
-            .iter()
-            .any(|rule| rule_matches(rule, attributes));
+        let ruled = object::list(&self.settings, "/rules").iter().any(|rule| rule_matches(rule, attributes));
         if !ruled {
             return false;
         }
@@ -99,10 +90,7 @@ impl Webhook {
             .map_err(|_| WebhookFault(format!("{post}: context deadline exceeded")))?
             .map_err(|error| WebhookFault(format!("{post}: {error}")))?;
         if !(200..300).contains(&answer.code) {
-            return Err(WebhookFault(format!(
-                "{post}: the server answered {}",
-                answer.code
-            )));
+            return Err(WebhookFault(format!("{post}: the server answered {}", answer.code)));
         }
         review::response(&uid, &answer.body)
     }
@@ -110,10 +98,9 @@ impl Webhook {
     /// What a failed call means for the request.
     pub(super) fn failed(&self, attributes: &Attributes<'_>, fault: &WebhookFault) -> Result<()> {
         match self.failure_policy {
-            FailurePolicy::Fail => Err(StatusError::internal(&format!(
-                "failed calling webhook {:?}: {fault}",
-                self.name
-            ))),
+            FailurePolicy::Fail => {
+                Err(StatusError::internal(&format!("failed calling webhook {:?}: {fault}", self.name)))
+            }
             FailurePolicy::Ignore => {
                 tracing::warn!(webhook = self.name, request = attributes.name, %fault, "failing open");
                 Ok(())
@@ -148,22 +135,17 @@ impl Webhook {
 fn rule_matches(rule: &Value, attributes: &Attributes<'_>) -> bool {
     let call = attributes.call;
     let lists = |field: &str, want: &str| {
-        object::list(rule, &format!("/{field}"))
-            .iter()
-            .any(|item| item == "*" || item == want)
+        object::list(rule, &format!("/{field}")).iter().any(|item| item == "*" || item == want)
     };
     let scope = match object::text(rule, "/scope") {
         "Namespaced" => call.resource.scope == Scope::Namespaced,
         "Cluster" => call.resource.scope == Scope::Cluster,
         _ => true,
     };
-    let resources = object::list(rule, "/resources")
-        .iter()
-        .filter_map(Value::as_str)
-        .any(|item| {
-            let (name, below) = item.split_once('/').unwrap_or((item, ""));
-            (name == "*" || name == call.resource.plural) && (below == "*" || below == call.subresource)
-        });
+    let resources = object::list(rule, "/resources").iter().filter_map(Value::as_str).any(|item| {
+        let (name, below) = item.split_once('/').unwrap_or((item, ""));
+        (name == "*" || name == call.resource.plural) && (below == "*" || below == call.subresource)
+    });
     scope
         && resources
         && lists("apiGroups", call.resource.group)

@@ -86,8 +86,7 @@ impl InProcess {
         S: Clone + Send + Sync + 'static,
         S::Future: Send + 'static,
     {
-        self.handlers
-            .insert(authority.to_owned(), BoxCloneSyncService::new(handler));
+        self.handlers.insert(authority.to_owned(), BoxCloneSyncService::new(handler));
         self
     }
 }
@@ -95,10 +94,7 @@ impl InProcess {
 impl WebhookTransport for InProcess {
     fn call(&self, call: WebhookCall) -> BoxFuture<'static, Result<WebhookAnswer, WebhookError>> {
         let handler = host(&call.url).and_then(|(_, authority)| {
-            self.handlers
-                .get(&authority)
-                .cloned()
-                .ok_or(WebhookError::Host(authority))
+            self.handlers.get(&authority).cloned().ok_or(WebhookError::Host(authority))
         });
         async move {
             let request = post(&call.url, Body::from(call.body))?;
@@ -142,24 +138,17 @@ impl WebhookTransport for Https {
 async fn exchange(dial: &str, name: String, call: WebhookCall) -> Result<WebhookAnswer, WebhookError> {
     let tls_error = |error: &dyn fmt::Display| WebhookError::Tls(dial.to_owned(), error.to_string());
     let http_error = |error: &dyn fmt::Display| WebhookError::Http(dial.to_owned(), error.to_string());
-    let tcp = TcpStream::connect(dial)
-        .await
-        .map_err(|error| WebhookError::Connect(dial.to_owned(), error))?;
+    let tcp =
+        TcpStream::connect(dial).await.map_err(|error| WebhookError::Connect(dial.to_owned(), error))?;
     let config = trusting(&call.ca_bundle).map_err(|error| tls_error(&error))?;
     let name = ServerName::try_from(name).map_err(|error| tls_error(&error))?;
-    let tls = TlsConnector::from(Arc::new(config))
-        .connect(name, tcp)
-        .await
-        .map_err(|error| tls_error(&error))?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tls))
-        .await
-        .map_err(|error| http_error(&error))?;
+    let tls =
+        TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|error| tls_error(&error))?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(tls)).await.map_err(|error| http_error(&error))?;
     let request = post(&call.url, Full::new(call.body))?;
     let answer = async move {
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|error| http_error(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| http_error(&error))?;
         read(response, &call.url).await
     };
     let (answer, connection) = tokio::join!(answer, connection);
@@ -208,8 +197,5 @@ where
     let code = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await;
     let body = body.map_err(|error| WebhookError::Http(url.to_owned(), error.to_string()))?;
-    Ok(WebhookAnswer {
-        code,
-        body: body.to_bytes(),
-    })
+    Ok(WebhookAnswer { code, body: body.to_bytes() })
 }

@@ -39,22 +39,14 @@ pub(super) fn parse_yaml(body: &[u8]) -> Result<Value> {
     let text = std::str::from_utf8(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
     let value: Value = serde_saphyr::from_str(text)
         .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(StatusError::bad_request("the body is not an object"))
-    }
+    if value.is_object() { Ok(value) } else { Err(StatusError::bad_request("the body is not an object")) }
 }
 
 /// Reads a JSON body.
 pub(super) fn parse(body: &[u8]) -> Result<Value> {
     let value: Value = serde_json::from_slice(body)
         .map_err(|error| StatusError::bad_request(format!("the body is not valid JSON: {error}")))?;
-    if value.is_object() {
-        Ok(value)
-    } else {
-        Err(StatusError::bad_request("the body is not an object"))
-    }
+    if value.is_object() { Ok(value) } else { Err(StatusError::bad_request("the body is not an object")) }
 }
 
 /// The stored form of what a client sent; its kind and version must be those of the path.
@@ -89,29 +81,17 @@ fn is_new_event(resource: &Resource) -> bool {
 }
 
 fn pair(name: &str, order: fn((&'static str, &'static str)) -> (&'static str, &'static str)) -> &str {
-    EVENT_FIELDS
-        .iter()
-        .map(|row| order(*row))
-        .find(|(from, _)| *from == name)
-        .map_or(name, |(_, to)| to)
+    EVENT_FIELDS.iter().map(|row| order(*row)).find(|(from, _)| *from == name).map_or(name, |(_, to)| to)
 }
 
 fn rename(value: &Value, spell: impl Fn(&str) -> &str) -> Value {
     let fields = value.as_object().into_iter().flatten();
-    Value::Object(
-        fields
-            .map(|(name, value)| (spell(name).to_owned(), value.clone()))
-            .collect(),
-    )
+    Value::Object(fields.map(|(name, value)| (spell(name).to_owned(), value.clone())).collect())
 }
 
 /// The object with `kind` and `apiVersion` first, as the server writes them.
 fn headed(event_version: &str, resource: &Resource, value: &Value) -> Value {
-    let version = if resource.plural == "events" {
-        event_version.to_owned()
-    } else {
-        resource.api_version()
-    };
+    let version = if resource.plural == "events" { event_version.to_owned() } else { resource.api_version() };
     let mut headed = Map::new();
     headed.insert("kind".to_owned(), json!(resource.kind));
     headed.insert("apiVersion".to_owned(), json!(version));
@@ -131,10 +111,7 @@ mod tests {
 
     #[test]
     fn an_event_reads_the_same_through_both_groups() {
-        let (core, new) = (
-            resource::known("", "events"),
-            resource::known("events.k8s.io", "events"),
-        );
+        let (core, new) = (resource::known("", "events"), resource::known("events.k8s.io", "events"));
         let sent = json!({ "regarding": { "name": "p" }, "note": "n", "reportingController": "c" });
         let stored = decode(new, sent).unwrap();
         let want = json!({ "kind": "Event", "apiVersion": "v1", "involvedObject": { "name": "p" },

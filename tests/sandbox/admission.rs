@@ -47,9 +47,7 @@ fn router(seen: &Seen) -> Router {
         let name = uri.path().trim_start_matches('/').to_owned();
         let review: Value = serde_json::from_slice(&body).unwrap();
         let request = &review["request"];
-        seen.lock()
-            .unwrap()
-            .push(json!({ "uri": uri.to_string(), "request": request }));
+        seen.lock().unwrap().push(json!({ "uri": uri.to_string(), "request": request }));
         if name == "hang" {
             future::pending::<()>().await;
         }
@@ -58,10 +56,7 @@ fn router(seen: &Seen) -> Router {
         let answer =
             json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response });
         let code = if name == "broken" { 500 } else { 200 };
-        http::Response::builder()
-            .status(code)
-            .body(Body::from(answer.to_string()))
-            .unwrap()
+        http::Response::builder().status(code).body(Body::from(answer.to_string())).unwrap()
     };
     Router::new().route("/{name}", post(handler))
 }
@@ -69,10 +64,7 @@ fn router(seen: &Seen) -> Router {
 fn start() -> (Sandbox, Client, Seen) {
     let seen = Seen::default();
     let transport = Arc::new(InProcess::default().with("berth.berth-system.svc:443", router(&seen)));
-    let sandbox = Sandbox::new(Options {
-        transport,
-        ..Options::default()
-    });
+    let sandbox = Sandbox::new(Options { transport, ..Options::default() });
     let client = sandbox.client();
     (sandbox, client, seen)
 }
@@ -103,9 +95,7 @@ async fn validating(client: &Client, webhooks: Vec<Value>) {
 }
 
 async fn create(client: &Client) -> Result<Pod, Error> {
-    pods(client)
-        .create(&PostParams::default(), &object(pod_json("p")))
-        .await
+    pods(client).create(&PostParams::default(), &object(pod_json("p"))).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,11 +103,7 @@ async fn a_denial_carries_code_and_message() {
     let (_sandbox, client, _seen) = start();
     validating(
         &client,
-        vec![
-            entry("allow", json!({})),
-            entry("deny", json!({})),
-            entry("deny-bare", json!({})),
-        ],
+        vec![entry("allow", json!({})), entry("deny", json!({})), entry("deny-bare", json!({}))],
     )
     .await;
     let (code, _, message) = refusal(create(&client).await);
@@ -142,35 +128,19 @@ async fn mutations_follow_names_and_are_reinvoked_once() {
     mutating(
         &client,
         "a",
-        vec![
-            entry("annotate", json!({ "reinvocationPolicy": "IfNeeded" })),
-            entry("allow", json!({})),
-        ],
+        vec![entry("annotate", json!({ "reinvocationPolicy": "IfNeeded" })), entry("allow", json!({}))],
     )
     .await;
     let pod = create(&client).await.unwrap();
     assert_eq!(pod.annotations()["a"], "1");
     assert_eq!(pod.spec.unwrap().scheduler_name.as_deref(), Some("berth"));
-    let uris: Vec<Value> = seen
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|call| call["uri"].clone())
-        .collect();
+    let uris: Vec<Value> = seen.lock().unwrap().iter().map(|call| call["uri"].clone()).collect();
     assert_eq!(
         uris,
-        [
-            "/annotate?timeout=10s",
-            "/allow?timeout=10s",
-            "/rename?timeout=10s",
-            "/annotate?timeout=10s"
-        ]
+        ["/annotate?timeout=10s", "/allow?timeout=10s", "/rename?timeout=10s", "/annotate?timeout=10s"]
     );
     let seen = seen.lock().unwrap();
-    assert_eq!(
-        seen[0]["request"]["object"]["spec"]["schedulerName"],
-        "default-scheduler"
-    );
+    assert_eq!(seen[0]["request"]["object"]["spec"]["schedulerName"], "default-scheduler");
     assert_eq!(seen[0]["request"]["object"]["metadata"].get("uid"), None);
     assert_eq!(seen[3]["request"]["object"]["spec"]["schedulerName"], "berth");
     assert_eq!(seen[0]["request"]["userInfo"]["username"], "system:admin");
@@ -209,18 +179,9 @@ async fn broken_answers_follow_the_policy_but_a_misfit_patch_never_does() {
         ("misfit", "Fail", Some(500)),
     ] {
         let (_sandbox, client, _seen) = start();
-        mutating(
-            &client,
-            "m",
-            vec![entry(path, json!({ "failurePolicy": policy }))],
-        )
-        .await;
+        mutating(&client, "m", vec![entry(path, json!({ "failurePolicy": policy }))]).await;
         let answer = create(&client).await;
-        assert_eq!(
-            answer.is_err().then(|| refusal(answer).0),
-            want,
-            "{path} {policy}"
-        );
+        assert_eq!(answer.is_err().then(|| refusal(answer).0), want, "{path} {policy}");
     }
 }
 
@@ -241,17 +202,7 @@ fn rule(operation: &str, resource: &str, scope: &str) -> Value {
 /// The paths called since the last look.
 fn take(seen: &Seen) -> Vec<String> {
     let mut seen = seen.lock().unwrap();
-    seen.drain(..)
-        .map(|call| {
-            call["uri"]
-                .as_str()
-                .unwrap()
-                .split('?')
-                .next()
-                .unwrap()
-                .to_owned()
-        })
-        .collect()
+    seen.drain(..).map(|call| call["uri"].as_str().unwrap().split('?').next().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,36 +218,19 @@ async fn rules_name_operations_subresources_and_scope() {
     create_pod(&client, "p").await;
     assert_eq!(take(&seen), ["/all"]);
     let user = UserInfo::service_account("berth-system", "berth");
-    bind(
-        &sandbox.client_as(user),
-        "p",
-        "n",
-        json!({ "annotations": { "x": "y" } }),
-    )
-    .await
-    .unwrap();
+    bind(&sandbox.client_as(user), "p", "n", json!({ "annotations": { "x": "y" } })).await.unwrap();
     let request = seen.lock().unwrap()[0]["request"].clone();
     assert_eq!(request["object"]["metadata"]["annotations"]["x"], "y");
-    assert_eq!(
-        (&request["subResource"], &request["kind"]["kind"]),
-        (&json!("binding"), &json!("Binding"))
-    );
-    assert_eq!(
-        request["userInfo"]["username"],
-        "system:serviceaccount:berth-system:berth"
-    );
+    assert_eq!((&request["subResource"], &request["kind"]["kind"]), (&json!("binding"), &json!("Binding")));
+    assert_eq!(request["userInfo"]["username"], "system:serviceaccount:berth-system:berth");
     assert_eq!(take(&seen), ["/binding"]);
     pods(&client).delete("p", &DeleteParams::default()).await.unwrap();
     let request = seen.lock().unwrap()[0]["request"].clone();
-    assert_eq!(
-        (&request["operation"], &request["object"]),
-        (&json!("DELETE"), &Value::Null)
-    );
+    assert_eq!((&request["operation"], &request["object"]), (&json!("DELETE"), &Value::Null));
     assert_eq!(request["oldObject"]["metadata"]["name"], "p");
     assert_eq!(take(&seen), ["/all", "/delete"]);
-    let request = http::Request::post("/api/v1/namespaces")
-        .body(br#"{"metadata":{"name":"x"}}"#.to_vec())
-        .unwrap();
+    let request =
+        http::Request::post("/api/v1/namespaces").body(br#"{"metadata":{"name":"x"}}"#.to_vec()).unwrap();
     client.request::<Value>(request).await.unwrap();
     assert_eq!(take(&seen), ["/cluster"]);
 }
@@ -311,26 +245,12 @@ async fn updates_and_deletions_show_the_old_object_and_the_dry_run() {
     validating(&client, vec![webhook]).await;
     for label in [json!("yes"), json!(null)] {
         let patch = Patch::Merge(json!({ "metadata": { "labels": { "gpu": label } } }));
-        pods(&client)
-            .patch_status("p", &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        pods(&client).patch_status("p", &PatchParams::default(), &patch).await.unwrap();
     }
     let patch = Patch::Merge(json!({ "metadata": { "labels": { "gpu": "yes" } } }));
-    pods(&client)
-        .patch("p", &PatchParams::default(), &patch)
-        .await
-        .unwrap();
-    pods(&client)
-        .delete("p", &DeleteParams::default().dry_run())
-        .await
-        .unwrap();
-    let seen: Vec<Value> = seen
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|call| call["request"].clone())
-        .collect();
+    pods(&client).patch("p", &PatchParams::default(), &patch).await.unwrap();
+    pods(&client).delete("p", &DeleteParams::default().dry_run()).await.unwrap();
+    let seen: Vec<Value> = seen.lock().unwrap().iter().map(|call| call["request"].clone()).collect();
     let label = |object: &Value| object["metadata"]["labels"]["gpu"].clone();
     let seen: Vec<_> = seen
         .iter()
@@ -360,25 +280,15 @@ async fn selectors_read_the_namespace_and_the_object() {
         { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"] },
     ] } });
     let labelled = json!({ "objectSelector": { "matchLabels": { "gpu": "yes" } } });
-    validating(
-        &client,
-        vec![entry("elsewhere", elsewhere), entry("labelled", labelled)],
-    )
-    .await;
+    validating(&client, vec![entry("elsewhere", elsewhere), entry("labelled", labelled)]).await;
     let mut sent = pod_json("p");
     create_pod(&client, "plain").await;
     assert!(take(&seen).is_empty());
     sent["metadata"]["labels"] = json!({ "gpu": "yes" });
-    pods(&client)
-        .create(&PostParams::default(), &object(sent.clone()))
-        .await
-        .unwrap();
+    pods(&client).create(&PostParams::default(), &object(sent.clone())).await.unwrap();
     assert_eq!(take(&seen), ["/labelled"]);
     let kube_system: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
-    kube_system
-        .create(&PostParams::default(), &object(sent))
-        .await
-        .unwrap();
+    kube_system.create(&PostParams::default(), &object(sent)).await.unwrap();
     assert_eq!(take(&seen), ["/elsewhere", "/labelled"]);
 }
 
@@ -386,24 +296,13 @@ async fn selectors_read_the_namespace_and_the_object() {
 async fn dry_runs_are_reviewed_and_warnings_reach_the_client() {
     let (_sandbox, client, seen) = start();
     let twice = json!({ "reinvocationPolicy": "IfNeeded" });
-    mutating(
-        &client,
-        "m",
-        vec![entry("annotate", twice.clone()), entry("rename", twice)],
-    )
-    .await;
+    mutating(&client, "m", vec![entry("annotate", twice.clone()), entry("rename", twice)]).await;
     let body = serde_json::to_vec(&pod_json("p")).unwrap();
-    let request = http::Request::post("/api/v1/namespaces/default/pods?dryRun=All")
-        .body(body.into())
-        .unwrap();
+    let request =
+        http::Request::post("/api/v1/namespaces/default/pods?dryRun=All").body(body.into()).unwrap();
     let response = client.send(request).await.unwrap();
     assert_eq!(response.status(), 201);
     assert_eq!(response.headers()["warning"], "299 - \"seen \\\"twice\\\"\"");
-    assert!(
-        seen.lock()
-            .unwrap()
-            .iter()
-            .all(|call| call["request"]["dryRun"] == true)
-    );
+    assert!(seen.lock().unwrap().iter().all(|call| call["request"]["dryRun"] == true));
     assert_eq!(refusal(pods(&client).get("p").await).0, 404);
 }

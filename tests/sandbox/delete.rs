@@ -13,11 +13,7 @@ async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace() {
     let (_sandbox, client) = start();
     create_pod(&client, "p").await;
     bind(&client, "p", "n1", json!({})).await.unwrap();
-    let marked = pods(&client)
-        .delete("p", &DeleteParams::default())
-        .await
-        .unwrap()
-        .left();
+    let marked = pods(&client).delete("p", &DeleteParams::default()).await.unwrap().left();
     assert!(marked.is_some(), "the answer is the pod");
     let pod = pods(&client).get("p").await.unwrap();
     assert_eq!(pod.metadata.deletion_grace_period_seconds, Some(30));
@@ -25,15 +21,8 @@ async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace() {
     assert_eq!(at.to_string(), "2026-01-01T00:00:30Z");
     let version = pod.resource_version();
     pods(&client).delete("p", &DeleteParams::default()).await.unwrap();
-    assert_eq!(
-        pods(&client).get("p").await.unwrap().resource_version(),
-        version,
-        "the mark stays"
-    );
-    pods(&client)
-        .delete("p", &DeleteParams::default().grace_period(0))
-        .await
-        .unwrap();
+    assert_eq!(pods(&client).get("p").await.unwrap().resource_version(), version, "the mark stays");
+    pods(&client).delete("p", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert_eq!(refusal(pods(&client).get("p").await).2, "pods \"p\" not found");
 }
 
@@ -41,40 +30,17 @@ async fn a_pod_on_a_node_stays_until_it_is_deleted_without_grace() {
 async fn a_pod_without_a_node_goes_at_once_if_it_is_the_one_meant() {
     let (_sandbox, client) = start();
     let pod = create_pod(&client, "p").await;
-    let wrong = Preconditions {
-        uid: Some("other".to_owned()),
-        resource_version: None,
-    };
-    let (code, _, message) = refusal(
-        pods(&client)
-            .delete("p", &DeleteParams::default().preconditions(wrong))
-            .await,
-    );
-    assert!(
-        code == 409 && message.contains("UID in precondition: other"),
-        "{message}"
-    );
-    let stale = Preconditions {
-        uid: None,
-        resource_version: Some("1".to_owned()),
-    };
+    let wrong = Preconditions { uid: Some("other".to_owned()), resource_version: None };
+    let (code, _, message) =
+        refusal(pods(&client).delete("p", &DeleteParams::default().preconditions(wrong)).await);
+    assert!(code == 409 && message.contains("UID in precondition: other"), "{message}");
+    let stale = Preconditions { uid: None, resource_version: Some("1".to_owned()) };
     assert_eq!(
-        refusal(
-            pods(&client)
-                .delete("p", &DeleteParams::default().preconditions(stale))
-                .await
-        )
-        .0,
+        refusal(pods(&client).delete("p", &DeleteParams::default().preconditions(stale)).await).0,
         409
     );
-    let right = Preconditions {
-        uid: pod.uid(),
-        resource_version: pod.resource_version(),
-    };
-    pods(&client)
-        .delete("p", &DeleteParams::default().preconditions(right))
-        .await
-        .unwrap();
+    let right = Preconditions { uid: pod.uid(), resource_version: pod.resource_version() };
+    pods(&client).delete("p", &DeleteParams::default().preconditions(right)).await.unwrap();
     assert_eq!(refusal(pods(&client).get("p").await).0, 404);
 }
 
@@ -99,9 +65,7 @@ async fn a_collection_goes_by_its_selector() {
         let sent = json!({ "metadata": { "name": name, "labels": { "app": label } } });
         maps.create(&PostParams::default(), &object(sent)).await.unwrap();
     }
-    maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("app=x"))
-        .await
-        .unwrap();
+    maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("app=x")).await.unwrap();
     let left = maps.list(&ListParams::default()).await.unwrap();
     assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["b"]);
 }

@@ -13,10 +13,7 @@ use std::time::Duration;
 
 /// Everything that a watcher sees while several clients write at once.
 async fn transcript(seed: u64) -> Vec<String> {
-    let sandbox = Sandbox::new(Options {
-        seed,
-        ..Options::default()
-    });
+    let sandbox = Sandbox::new(Options { seed, ..Options::default() });
     let client = sandbox.client();
     let mut stream = watcher::watcher(pods(&client), watcher::Config::default()).boxed();
     let writers = (0..5_u64).map(|index| {
@@ -25,17 +22,9 @@ async fn transcript(seed: u64) -> Vec<String> {
             tokio::time::sleep(Duration::from_secs(index % 2)).await;
             let mut sent = pod_json("");
             sent["metadata"] = json!({ "generateName": format!("w{index}-") });
-            let pod = pods(&client)
-                .create(&PostParams::default(), &object(sent))
-                .await
-                .unwrap();
-            bind(&client, &pod.name_any(), "n1", json!({ "uid": pod.uid() }))
-                .await
-                .unwrap();
-            pods(&client)
-                .delete(&pod.name_any(), &DeleteParams::default())
-                .await
-                .unwrap();
+            let pod = pods(&client).create(&PostParams::default(), &object(sent)).await.unwrap();
+            bind(&client, &pod.name_any(), "n1", json!({ "uid": pod.uid() })).await.unwrap();
+            pods(&client).delete(&pod.name_any(), &DeleteParams::default()).await.unwrap();
         }
     });
     let written = async {
@@ -60,11 +49,8 @@ async fn transcript(seed: u64) -> Vec<String> {
 }
 
 fn run(seed: u64) -> Vec<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(transcript(seed))
 }
 

@@ -15,9 +15,7 @@ use std::sync::Arc;
 
 async fn client(kubeconfig: &str) -> Client {
     let kubeconfig: Kubeconfig = serde_saphyr::from_str(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-        .await
-        .unwrap();
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     Client::try_from(config).unwrap()
 }
 
@@ -29,15 +27,9 @@ async fn a_client_with_the_kubeconfig_reads_writes_and_watches() {
     let stranger = kubeconfig.replace(&served.token, "wrong");
     let talk = async {
         let known = client(&kubeconfig).await;
-        let mut watch = pods(&known)
-            .watch(&WatchParams::default(), "0")
-            .await
-            .unwrap()
-            .boxed();
+        let mut watch = pods(&known).watch(&WatchParams::default(), "0").await.unwrap().boxed();
         create_pod(&known, "p").await;
-        let Some(Ok(WatchEvent::Added(pod))) = watch.next().await else {
-            panic!("no pod")
-        };
+        let Some(Ok(WatchEvent::Added(pod))) = watch.next().await else { panic!("no pod") };
         assert_eq!(pod.name_any(), "p");
         assert_eq!(refusal(pods(&client(&stranger).await).get("p").await).0, 401);
     };
@@ -49,22 +41,11 @@ async fn a_client_with_the_kubeconfig_reads_writes_and_watches() {
 
 #[tokio::test]
 async fn a_webhook_is_called_over_https_and_trusted_by_its_bundle_only() {
-    let webhook = Sandbox::new(Options::default())
-        .serve("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
-    let stranger = Sandbox::new(Options::default())
-        .serve("127.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
-    let transport = Https::default().resolving(
-        "localhost:443",
-        webhook.url.trim_start_matches("https://").parse().unwrap(),
-    );
-    let sandbox = Sandbox::new(Options {
-        transport: Arc::new(transport),
-        ..Options::default()
-    });
+    let webhook = Sandbox::new(Options::default()).serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let stranger = Sandbox::new(Options::default()).serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let transport = Https::default()
+        .resolving("localhost:443", webhook.url.trim_start_matches("https://").parse().unwrap());
+    let sandbox = Sandbox::new(Options { transport: Arc::new(transport), ..Options::default() });
     let answer = async |ca: &str| {
         let client = sandbox.client();
         let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
@@ -74,14 +55,9 @@ async fn a_webhook_is_called_over_https_and_trusted_by_its_bundle_only() {
             "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] }],
         }] });
         let made = api.create(&PostParams::default(), &object(sent)).await.unwrap();
-        let (_, _, message) = refusal(
-            pods(&client)
-                .create(&PostParams::default(), &object(pod_json("p")))
-                .await,
-        );
-        api.delete(&made.name_any(), &kube::api::DeleteParams::default())
-            .await
-            .unwrap();
+        let (_, _, message) =
+            refusal(pods(&client).create(&PostParams::default(), &object(pod_json("p"))).await);
+        api.delete(&made.name_any(), &kube::api::DeleteParams::default()).await.unwrap();
         message
     };
     let talk = async {
@@ -89,10 +65,7 @@ async fn a_webhook_is_called_over_https_and_trusted_by_its_bundle_only() {
         let message = answer(&webhook.ca).await;
         assert!(message.contains("the server answered 401"), "{message}");
         let message = answer(&stranger.ca).await;
-        assert!(
-            message.contains("tls with") && message.contains("certificate"),
-            "{message}"
-        );
+        assert!(message.contains("tls with") && message.contains("certificate"), "{message}");
     };
     tokio::select! {
         never = webhook.run => match never {},

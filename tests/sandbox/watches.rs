@@ -48,18 +48,10 @@ async fn a_deleted_object_carries_the_version_of_its_deletion() {
     let pod = create_pod(&client, "a").await;
     pods(&client).delete("a", &DeleteParams::default()).await.unwrap();
     let params = WatchParams::default().timeout(5).disable_bookmarks();
-    let stream = pods(&client)
-        .watch(&params, &pod.resource_version().unwrap())
-        .await
-        .unwrap();
+    let stream = pods(&client).watch(&params, &pod.resource_version().unwrap()).await.unwrap();
     let all: Vec<WatchEvent<Pod>> = stream.try_collect().await.unwrap();
-    let [WatchEvent::Deleted(gone)] = all.as_slice() else {
-        panic!("{all:?}")
-    };
-    assert_eq!(
-        gone.resource_version().unwrap(),
-        sandbox.resource_version().to_string()
-    );
+    let [WatchEvent::Deleted(gone)] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(gone.resource_version().unwrap(), sandbox.resource_version().to_string());
     assert_eq!(gone.uid(), pod.uid());
 }
 
@@ -70,19 +62,10 @@ async fn what_leaves_the_selector_is_deleted_and_what_enters_is_added() {
     create_pod(&client, "a").await;
     bind(&client, "a", "n", json!({})).await.unwrap();
     let label = Patch::Merge(json!({ "metadata": { "labels": { "x": "y" } } }));
-    pods(&client)
-        .patch("a", &PatchParams::default(), &label)
-        .await
-        .unwrap();
+    pods(&client).patch("a", &PatchParams::default(), &label).await.unwrap();
     let base = WatchParams::default().timeout(5).disable_bookmarks();
-    assert_eq!(
-        events(&client, &base.clone().fields("spec.nodeName="), &from).await,
-        ["+a", "-a"]
-    );
-    assert_eq!(
-        events(&client, &base.clone().fields("spec.nodeName=n"), &from).await,
-        ["+a", "~a"]
-    );
+    assert_eq!(events(&client, &base.clone().fields("spec.nodeName="), &from).await, ["+a", "-a"]);
+    assert_eq!(events(&client, &base.clone().fields("spec.nodeName=n"), &from).await, ["+a", "~a"]);
     assert_eq!(events(&client, &base.labels("x=y"), &from).await, ["+a"]);
 }
 
@@ -110,17 +93,12 @@ async fn a_forgotten_version_answers_410() {
     sandbox.compact();
     let params = WatchParams::default().timeout(5);
     let mut stream = pods(&client).watch(&params, &from).await.unwrap().boxed();
-    let Some(Ok(WatchEvent::Error(status))) = stream.next().await else {
-        panic!("no error event")
-    };
+    let Some(Ok(WatchEvent::Error(status))) = stream.next().await else { panic!("no error event") };
     assert_eq!((status.code, status.reason.as_str()), (410, "Expired"));
     assert!(stream.next().await.is_none());
     let newest = sandbox.resource_version().to_string();
     let params = params.disable_bookmarks();
-    assert!(
-        events(&client, &params, &newest).await.is_empty(),
-        "the newest version is not too old"
-    );
+    assert!(events(&client, &params, &newest).await.is_empty(), "the newest version is not too old");
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,11 +117,7 @@ async fn a_running_watch_survives_a_compaction_of_what_it_has_seen() {
     };
     let (event, ()) = tokio::join!(stream.next(), later);
     assert_eq!(short(&event.unwrap().unwrap()), "+b");
-    assert_eq!(
-        events(&client, &params, &from).await,
-        ["!410"],
-        "a new watch from there is too late"
-    );
+    assert_eq!(events(&client, &params, &from).await, ["!410"], "a new watch from there is too late");
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,36 +131,18 @@ async fn initial_events_end_with_an_annotated_bookmark() {
         http::Request::get(path).body(Vec::new()).unwrap()
     };
     assert_eq!(refusal(client.request::<Value>(request("")).await).0, 422);
-    let text = client
-        .request_text(request("&resourceVersionMatch=NotOlderThan"))
-        .await
-        .unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(
-        (&lines[0]["type"], &lines[0]["object"]["metadata"]["name"]),
-        (&json!("ADDED"), &json!("a"))
-    );
+    let text = client.request_text(request("&resourceVersionMatch=NotOlderThan")).await.unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["type"], &lines[0]["object"]["metadata"]["name"]), (&json!("ADDED"), &json!("a")));
     assert_eq!(lines[1]["type"], "BOOKMARK");
     let metadata = &lines[1]["object"]["metadata"];
-    assert_eq!(
-        metadata["annotations"],
-        json!({ "k8s.io/initial-events-end": "true" })
-    );
-    assert_eq!(
-        metadata["resourceVersion"],
-        sandbox.resource_version().to_string()
-    );
+    assert_eq!(metadata["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
+    assert_eq!(metadata["resourceVersion"], sandbox.resource_version().to_string());
 }
 
 #[tokio::test(start_paused = true)]
 async fn kubes_watcher_resyncs_after_410_by_list_and_by_stream() {
-    for config in [
-        watcher::Config::default(),
-        watcher::Config::default().streaming_lists(),
-    ] {
+    for config in [watcher::Config::default(), watcher::Config::default().streaming_lists()] {
         let (sandbox, client) = start();
         create_pod(&client, "a").await;
         let mut stream = watcher::watcher(pods(&client), config.timeout(10)).boxed();
@@ -216,17 +172,8 @@ async fn events_arrive_when_they_happen() {
     let began = Instant::now();
     let later = async {
         tokio::time::sleep(Duration::from_secs(7)).await;
-        pods(&client)
-            .create(&PostParams::default(), &object(pod_json("a")))
-            .await
-            .unwrap();
+        pods(&client).create(&PostParams::default(), &object(pod_json("a"))).await.unwrap();
     };
     let (event, ()) = tokio::join!(stream.next(), later);
-    assert_eq!(
-        (
-            short(&event.unwrap().unwrap()).as_str(),
-            began.elapsed().as_secs()
-        ),
-        ("+a", 7)
-    );
+    assert_eq!((short(&event.unwrap().unwrap()).as_str(), began.elapsed().as_secs()), ("+a", 7));
 }

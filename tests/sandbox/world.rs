@@ -11,10 +11,7 @@ use serde_json::{Value, json};
 
 /// A sandbox whose seed is 1, and its client.
 pub(crate) fn start() -> (Sandbox, Client) {
-    let sandbox = Sandbox::new(Options {
-        seed: 1,
-        ..Options::default()
-    });
+    let sandbox = Sandbox::new(Options { seed: 1, ..Options::default() });
     let client = sandbox.client();
     (sandbox, client)
 }
@@ -31,10 +28,7 @@ pub(crate) fn pod_json(name: &str) -> Value {
 
 /// Creates the smallest pod.
 pub(crate) async fn create_pod(client: &Client, name: &str) -> Pod {
-    pods(client)
-        .create(&PostParams::default(), &object(pod_json(name)))
-        .await
-        .unwrap()
+    pods(client).create(&PostParams::default(), &object(pod_json(name))).await.unwrap()
 }
 
 /// Pods of the namespace `default`.
@@ -50,9 +44,7 @@ pub(crate) async fn bind(client: &Client, pod: &str, node: &str, metadata: Value
         object(json!({ "metadata": metadata, "target": { "kind": "Node", "name": node } }));
     let request = Request::new("/api/v1/namespaces/default/pods");
     let body = serde_json::to_vec(&binding).unwrap();
-    let request = request
-        .create_subresource("binding", pod, &PostParams::default(), body)
-        .unwrap();
+    let request = request.create_subresource("binding", pod, &PostParams::default(), body).unwrap();
     client.request(request).await
 }
 

@@ -1,0 +1,182 @@
+//! Allocate as HAMi's device plugin answers it.
+//!
+//! It must not know what Berth would do: it stands for another project's program (`pkg/device-plugin`, v2.10).
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::allocate::{Ask, Refusal};
+use super::api::code;
+use super::audit::{Grant, Violation};
+use super::node::Plugin;
+use super::share::{Names, Share, decode, encode_segment};
+use super::view::Pod;
+
+pub(super) const NAMES: Names = Names {
+    count: "nvidia.com/gpu",
+    memory: "nvidia.com/gpumem",
+    percentage: "nvidia.com/gpumem-percentage",
+    cores: "nvidia.com/gpucores",
+};
+pub(super) const REGISTER: &str = "hami.io/node-nvidia-register";
+pub(super) const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
+const TO_ALLOCATE: &str = "hami.io/vgpu-devices-to-allocate";
+const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
+const BIND_TIME: &str = "hami.io/bind-time";
+const BIND_PHASE: &str = "hami.io/bind-phase";
+const LOCK: &str = "hami.io/mutex.lock";
+const VENDOR: &str = "NVIDIA";
+const RELEASE_TRIES: u32 = 5;
+const RELEASE_BACKOFF: Duration = Duration::from_millis(100);
+
+/// A release of HAMi, as far as the wire differs: each stands for those up to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Release {
+    /// Registers 7 comma fields a card.
+    V2_4,
+    /// Registers 9 comma fields a card (v2.5 to v2.7).
+    V2_7,
+    /// Registers JSON; forgets empty segments.
+    V2_8,
+    /// Keeps empty segments; finds pods in phase `success` too.
+    V2_9,
+    /// As v2.9 on the wire, without MIG.
+    V2_10,
+}
+
+/// One container's Allocate: everything that goes wrong once the pod is known fails the pod and frees the node.
+pub(super) async fn allocate(ask: &Ask<'_>, release: Release) -> Result<(), Refusal> {
+    let pod = pending_pod(ask, release).await?;
+    if pod.uid() != ask.pod.uid() {
+        let (node, admitting, found) = (ask.node.name.clone(), ask.pod.key(), pod.key());
+        ask.note(Violation::WrongPod { node, admitting, found });
+    }
+    let outcome = serve(ask, release, &pod).await;
+    if outcome.is_err() {
+        ask.settle(ask.calls.annotate_pod(&pod, json!({BIND_PHASE: "failed"})).await.map(drop));
+        free_node(ask, &pod).await;
+    }
+    outcome
+}
+
+/// The lock names the pod; without a lock that names one, the first that looks bound and not yet allocated.
+async fn pending_pod(ask: &Ask<'_>, release: Release) -> Result<Pod, Refusal> {
+    let node = ask.calls.node(&ask.node.name).await?;
+    let lock = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(LOCK));
+    if let Some(lock) = lock.filter(|lock| lock.contains(',')) {
+        let parts: Vec<&str> = lock.split(',').collect();
+        let [_, namespace, name] = parts[..] else {
+            return Err(Refusal::Lock(lock.clone()));
+        };
+        return Ok(ask.calls.pod(namespace, name).await?);
+    }
+    let of_node = ListParams::default().fields(&format!("spec.nodeName={}", ask.node.name));
+    let pods = ask.calls.pods(&of_node).await?;
+    pods.into_iter().find(|pod| awaits(pod, &ask.node.name, release)).ok_or(Refusal::NoPod)
+}
+
+fn awaits(pod: &Pod, node: &str, release: Release) -> bool {
+    let phase = match pod.annotation(BIND_PHASE) {
+        Some("allocating") => true,
+        Some("success") => release >= Release::V2_9,
+        _ => false,
+    };
+    phase
+        && pod.is_pending()
+        && pod.annotation(BIND_TIME).is_some()
+        && pod.annotation(ASSIGNED_NODE) == Some(node)
+}
+
+async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal> {
+    let text = pod.annotation(TO_ALLOCATE).unwrap_or_default();
+    let mut segments = decode(text).map_err(Refusal::Devices)?;
+    let next = segments.iter().position(|segment| !segment.is_empty()).ok_or(Refusal::NothingLeft)?;
+    let origin = origin(pod, release, &segments, next);
+    let shares = std::mem::take(&mut segments[next]);
+    judge(ask, release, pod, origin, &shares);
+    if shares.len() != ask.wanted {
+        return Err(Refusal::Count { wanted: ask.wanted, found: shares.len() });
+    }
+    if ask.is_faulty() {
+        return Err(Refusal::Told);
+    }
+    if release < Release::V2_9 {
+        segments.retain(|segment| !segment.is_empty());
+    }
+    let left: String = segments.iter().map(|segment| encode_segment(segment) + ";").collect();
+    ask.calls.annotate_pod(pod, json!({TO_ALLOCATE: left})).await?;
+    finish(ask, pod).await
+}
+
+/// The place that segment `next` had when the scheduler wrote it: plugins up to v2.8 close the gaps on each call.
+fn origin(pod: &Pod, release: Release, segments: &[Vec<Share>], next: usize) -> usize {
+    if release >= Release::V2_9 {
+        return next;
+    }
+    let left = segments.iter().filter(|segment| !segment.is_empty()).count();
+    let record = decode(pod.annotation(ALLOCATED).unwrap_or_default()).unwrap_or_default();
+    let (places, _): (Vec<usize>, Vec<_>) =
+        record.iter().enumerate().filter(|(_, segment)| !segment.is_empty()).unzip();
+    places.len().checked_sub(left).and_then(|done| places.get(done).copied()).unwrap_or(next)
+}
+
+/// Of another pod's segment nothing more is to be said than that it is another's.
+fn judge(ask: &Ask<'_>, release: Release, pod: &Pod, segment: usize, shares: &[Share]) {
+    if pod.uid() != ask.pod.uid() {
+        return;
+    }
+    let container = ask.container();
+    let (key, name) = (pod.key(), container.name.clone());
+    if segment != ask.place {
+        ask.note(Violation::WrongContainer { pod: key.clone(), container: name.clone(), segment });
+    }
+    if shares.len() != ask.wanted {
+        let (asked, given) = (ask.wanted, shares.len());
+        ask.note(Violation::WrongCount { pod: key, container: name, asked, given });
+    }
+    let grant = Grant { pod, container, segment, shares };
+    for violation in grant.judge(ask.node, Plugin::Hami(release)) {
+        ask.note(violation);
+    }
+}
+
+/// The pod is done when no vendor's word is left in what it still has to allocate.
+async fn finish(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
+    let now = ask.calls.pod(pod.namespace(), pod.name()).await?;
+    if now.annotation(TO_ALLOCATE).unwrap_or_default().contains(VENDOR) {
+        return Ok(());
+    }
+    ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success"})).await?;
+    free_node(ask, pod).await;
+    Ok(())
+}
+
+/// Takes the lock away if it is this pod's or does not say whose it is.
+async fn free_node(ask: &Ask<'_>, pod: &Pod) {
+    let mut last = Ok(());
+    for attempt in 0..RELEASE_TRIES {
+        last = try_free(ask, pod).await;
+        if last.is_ok() {
+            return;
+        }
+        tokio::time::sleep(RELEASE_BACKOFF * 2_u32.pow(attempt)).await;
+    }
+    ask.settle(last);
+}
+
+async fn try_free(ask: &Ask<'_>, pod: &Pod) -> kube::Result<()> {
+    let node = match ask.calls.node(&ask.node.name).await {
+        Err(error) if code(&error) == Some(404) => return Ok(()),
+        node => node?,
+    };
+    let lock = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(LOCK));
+    let own = format!(",{},{}", pod.namespace(), pod.name());
+    if !lock.is_some_and(|lock| !lock.contains(',') || lock.ends_with(&own)) {
+        return Ok(());
+    }
+    let version = node.metadata.resource_version;
+    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {LOCK: null}}});
+    ask.calls.patch_node(&ask.node.name, patch).await.map(drop)
+}

@@ -1,0 +1,112 @@
+//! Finds the programs of a real control plane: ready-made ones that the environment names, else ours, built by Go.
+//!
+//! It must not start them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How to run etcd, kube-apiserver and kube-scheduler.
+#[derive(Clone, Debug)]
+pub enum Programs {
+    /// Binaries that somebody else installed; they do not end with their standard input.
+    Installed { etcd: PathBuf, kube_apiserver: PathBuf },
+    /// `tests/controlplane`, with the program's name as its first argument.
+    Built(PathBuf),
+}
+
+impl Programs {
+    /// The programs, or why there are none here.
+    pub fn find() -> Result<Self, String> {
+        match installed() {
+            Some(programs) => Ok(programs),
+            None => built().map(Programs::Built),
+        }
+    }
+
+    /// A command that runs one of the programs by its upstream name.
+    pub fn command(&self, name: &str) -> Result<Command, String> {
+        match (self, name) {
+            (Programs::Installed { etcd, .. }, "etcd") => Ok(Command::new(etcd)),
+            (Programs::Installed { kube_apiserver, .. }, "kube-apiserver") => {
+                Ok(Command::new(kube_apiserver))
+            }
+            (Programs::Installed { .. }, _) => Err(format!("no {name} among the installed programs")),
+            (Programs::Built(program), _) => {
+                let mut command = Command::new(program);
+                command.arg(name);
+                Ok(command)
+            }
+        }
+    }
+}
+
+fn installed() -> Option<Programs> {
+    let directory = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let one = |variable: &str, name: &str| {
+        std::env::var_os(variable)
+            .map(PathBuf::from)
+            .or_else(|| directory.as_ref().map(|directory| directory.join(name)))
+            .filter(|path| path.is_file())
+    };
+    Some(Programs::Installed {
+        etcd: one("TEST_ASSET_ETCD", "etcd")?,
+        kube_apiserver: one("TEST_ASSET_KUBE_APISERVER", "kube-apiserver")?,
+    })
+}
+
+/// Builds at most once for all test binaries that ask at the same time; a build is kept until its sources change.
+fn built() -> Result<PathBuf, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("controlplane");
+    std::fs::create_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
+    let lock = File::create(target.join("lock")).map_err(|error| format!("lock file: {error}"))?;
+    lock.lock().map_err(|error| format!("lock file: {error}"))?;
+    let program = target.join("controlplane");
+    let stamp = target.join("sources");
+    let sources = sources(&source)?;
+    if program.is_file() && std::fs::read(&stamp).is_ok_and(|built_from| built_from == sources) {
+        return Ok(program);
+    }
+    go_build(&source, &program)?;
+    std::fs::write(&stamp, sources).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    Ok(program)
+}
+
+fn sources(directory: &Path) -> Result<Vec<u8>, String> {
+    let mut all = Vec::new();
+    for name in ["main.go", "go.mod", "go.sum"] {
+        let path = directory.join(name);
+        all.extend(std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?);
+    }
+    Ok(all)
+}
+
+fn go_build(source: &Path, program: &Path) -> Result<(), String> {
+    let version = "k8s.io/component-base/version";
+    let values = [
+        "gitVersion=v1.36.3",
+        "gitMajor=1",
+        "gitMinor=36",
+        "gitCommit=unknown",
+        "gitTreeState=clean",
+        "buildDate=1970-01-01T00:00:00Z",
+    ];
+    let ldflags =
+        values.iter().fold("-s -w".to_owned(), |flags, value| format!("{flags} -X {version}.{value}"));
+    super::server::say(
+        "building etcd and kube-apiserver from tests/controlplane, which takes minutes the first time",
+    );
+    let output = Command::new("go")
+        .args(["build", "-trimpath", "-ldflags", &ldflags, "-o"])
+        .args([OsString::from(program), OsString::from(".")])
+        .env("CGO_ENABLED", "0")
+        .current_dir(source)
+        .output()
+        .map_err(|error| format!("go: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("go build: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)))
+}

@@ -1,0 +1,269 @@
+//! Runs a real etcd and kube-apiserver for one test, on loopback ports and a directory of its own.
+//!
+//! It must not outlive the test: its servers are killed on drop and end by themselves when the test process is gone.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::build::Programs;
+use super::identity::{Identity, write_credentials};
+use super::server::{Server, pause, say};
+
+/// What a test may ask for beside the standing flags.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Callers beside `admin`.
+    pub identities: Vec<Identity>,
+    /// Appended to the flags of kube-apiserver.
+    pub apiserver_flags: Vec<String>,
+}
+
+/// etcd and kube-apiserver, running.
+pub struct ControlPlane {
+    programs: Programs,
+    options: Options,
+    directory: PathBuf,
+    ports: Ports,
+    etcd: Option<Server>,
+    apiserver: Option<Server>,
+    others: Vec<Server>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    etcd: u16,
+    peer: u16,
+    apiserver: u16,
+}
+
+const ADMIN: &str = "admin";
+const START_TRIES: u32 = 3;
+
+impl ControlPlane {
+    /// A ready API server; `None`, said on standard error, where this machine can neither find nor build one.
+    ///
+    /// With `BERTH_REQUIRE_CONTROLPLANE=1` the absence panics instead.
+    pub async fn start(options: Options) -> Option<Self> {
+        let found =
+            tokio::task::spawn_blocking(Programs::find).await.expect("finding programs does not panic");
+        let programs = match found {
+            Ok(programs) => programs,
+            Err(reason) => {
+                absent(&reason);
+                return None;
+            }
+        };
+        for attempt in 1..=START_TRIES {
+            match Self::try_start(programs.clone(), options.clone()).await {
+                Ok(plane) => return Some(plane),
+                Err(error) => say(&format!("control plane, attempt {attempt}: {error}")),
+            }
+        }
+        panic!("the control plane did not start in {START_TRIES} attempts");
+    }
+
+    async fn try_start(programs: Programs, mut options: Options) -> Result<Self, String> {
+        options.identities.push(Identity::new(ADMIN, &["system:masters"]));
+        let directory = fresh_directory()?;
+        write_credentials(&directory, &options.identities)?;
+        let ports = Ports::free()?;
+        let mut plane =
+            Self { programs, options, directory, ports, etcd: None, apiserver: None, others: Vec::new() };
+        plane.start_etcd().await?;
+        plane.start_apiserver().await?;
+        Ok(plane)
+    }
+
+    /// The whole access: a client of `system:masters`.
+    pub fn admin(&self) -> kube::Client {
+        self.client(ADMIN)
+    }
+
+    /// A client of `admin` or of one of the identities in the options.
+    pub fn client(&self, user: &str) -> kube::Client {
+        kube::Client::try_from(self.config(user))
+            .expect("the configuration holds a url, a certificate and a token")
+    }
+
+    /// As [`Self::client`], for a test that changes time-outs or retries first.
+    pub fn config(&self, user: &str) -> kube::Config {
+        let certificate =
+            std::fs::read(self.directory.join("serving.der")).expect("written before the start");
+        let url = format!("https://127.0.0.1:{}", self.ports.apiserver).parse().expect("a well-formed url");
+        let mut config = kube::Config::new(url);
+        config.root_cert = Some(vec![certificate]);
+        config.auth_info.token = Some(self.identity(user).token().into());
+        config
+    }
+
+    /// A kubeconfig file for one identity, for programs that take a path.
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        let path = self.directory.join(format!("{}.kubeconfig", user.replace(':', "-")));
+        let content = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.ports.apiserver),
+                "certificate-authority": self.directory.join("serving.crt"),
+            }}],
+            "users": [{"name": user, "user": {"token": self.identity(user).token()}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+        });
+        std::fs::write(&path, content.to_string()).expect("the directory is ours");
+        path
+    }
+
+    /// The API server's own metrics in the text exposition format.
+    pub async fn metrics(&self) -> Result<String, kube::Error> {
+        let request = http::Request::get("/metrics").body(Vec::new()).expect("a well-formed request");
+        self.admin().request_text(request).await
+    }
+
+    /// Where logs and data are, for a test that wants to quote them.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Kills the API server as `kill -9` does.
+    pub fn kill_apiserver(&mut self) {
+        self.apiserver = None;
+    }
+
+    /// Kills etcd as `kill -9` does; what it acknowledged is in its directory.
+    pub fn kill_etcd(&mut self) {
+        self.etcd = None;
+    }
+
+    /// Starts etcd on the same port and data, after [`Self::kill_etcd`].
+    pub async fn start_etcd(&mut self) -> Result<(), String> {
+        let client = format!("http://127.0.0.1:{}", self.ports.etcd);
+        let mut command = self.programs.command("etcd")?;
+        command.arg(format!("--data-dir={}", self.directory.join("etcd").display())).args([
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls=http://127.0.0.1:{}", self.ports.peer),
+            "--unsafe-no-fsync=true".to_owned(),
+        ]);
+        let mut server = Server::start("etcd", command, &self.directory)?;
+        server.ready(etcd_is_healthy(self.ports.etcd)).await?;
+        self.etcd = Some(server);
+        Ok(())
+    }
+
+    /// Starts the API server on the same port, after [`Self::kill_apiserver`]; returns when it is ready.
+    pub async fn start_apiserver(&mut self) -> Result<(), String> {
+        let mut command = self.programs.command("kube-apiserver")?;
+        command.args(self.apiserver_flags()).args(&self.options.apiserver_flags);
+        let mut server = Server::start("kube-apiserver", command, &self.directory)?;
+        let client = self.admin();
+        server
+            .ready(async move {
+                while !is_ready(&client).await {
+                    pause().await;
+                }
+            })
+            .await?;
+        self.apiserver = Some(server);
+        Ok(())
+    }
+
+    /// Runs a kube-scheduler with this configuration file's text, which names a kubeconfig.
+    pub fn start_scheduler(&mut self, configuration: &str) -> Result<(), String> {
+        let path = self.directory.join(format!("scheduler-{}.yaml", self.others.len()));
+        std::fs::write(&path, configuration).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut command = self.programs.command("kube-scheduler")?;
+        command.arg(format!("--config={}", path.display())).args(["--secure-port=0"]);
+        self.others.push(Server::start("kube-scheduler", command, &self.directory)?);
+        Ok(())
+    }
+
+    fn identity(&self, user: &str) -> &Identity {
+        let named = self.options.identities.iter().find(|identity| identity.user == user);
+        named.unwrap_or_else(|| panic!("{user} is not among the identities of this control plane"))
+    }
+
+    fn apiserver_flags(&self) -> Vec<String> {
+        let file = |name: &str| self.directory.join(name).display().to_string();
+        vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
+            format!("--secure-port={}", self.ports.apiserver),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--cert-dir={}", file("certs")),
+            format!("--tls-cert-file={}", file("serving.crt")),
+            format!("--tls-private-key-file={}", file("serving.key")),
+            "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+            "--allow-privileged=true".to_owned(),
+            format!("--service-account-issuer=https://127.0.0.1:{}/", self.ports.apiserver),
+            format!("--service-account-key-file={}", file("sa.pub")),
+            format!("--service-account-signing-key-file={}", file("sa.key")),
+            "--authorization-mode=RBAC".to_owned(),
+            format!("--token-auth-file={}", file("tokens.csv")),
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+        ]
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        self.others.clear();
+        self.apiserver = None;
+        self.etcd = None;
+        if std::thread::panicking() {
+            say(&format!("logs of the control plane stay in {}", self.directory.display()));
+        } else if let Err(error) = std::fs::remove_dir_all(&self.directory) {
+            say(&format!("{}: {error}", self.directory.display()));
+        }
+    }
+}
+
+impl Ports {
+    /// Three ports that nobody listens on; another process may still take one first, hence the attempts.
+    fn free() -> Result<Self, String> {
+        let bind =
+            || std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| format!("loopback port: {error}"));
+        let held = [bind()?, bind()?, bind()?];
+        let mut ports = held.iter().map(|listener| listener.local_addr().map(|address| address.port()));
+        let mut next =
+            || ports.next().expect("three listeners").map_err(|error| format!("loopback port: {error}"));
+        Ok(Self { etcd: next()?, peer: next()?, apiserver: next()? })
+    }
+}
+
+fn absent(reason: &str) {
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let required = std::env::var_os("BERTH_REQUIRE_CONTROLPLANE").is_some_and(|value| value == "1");
+    assert!(!required, "no control plane, which BERTH_REQUIRE_CONTROLPLANE=1 asks for: {reason}");
+    say(&format!(
+        "NOT RUN: {test}: it needs etcd and kube-apiserver, and there is neither Go nor a binary: {reason}"
+    ));
+}
+
+fn fresh_directory() -> Result<PathBuf, String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("plane-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if path.exists() {
+        std::fs::remove_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+async fn is_ready(client: &kube::Client) -> bool {
+    let request = http::Request::get("/readyz").body(Vec::new()).expect("a well-formed request");
+    client.request_text(request).await.is_ok()
+}
+
+async fn etcd_is_healthy(port: u16) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ask = async || -> std::io::Result<bool> {
+        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer.contains("\"true\""))
+    };
+    while !ask().await.unwrap_or(false) {
+        pause().await;
+    }
+}
