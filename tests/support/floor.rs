@@ -2,11 +2,17 @@
 //!
 //! It must not hide a difference between the floors: a case that needs one asks for it by name.
 
+use std::sync::Arc;
+
+use berth::sandbox::{Sandbox, UserInfo};
+
 use super::controlplane::{ControlPlane, Options};
 
 /// What serves the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floor {
+    /// The API server inside the process.
+    Sandbox,
     /// A real etcd and kube-apiserver.
     Real,
 }
@@ -19,7 +25,8 @@ pub struct Cluster {
 }
 
 enum Serving {
-    Real(ControlPlane),
+    Sandbox(Sandbox),
+    Real(Box<ControlPlane>),
 }
 
 impl Cluster {
@@ -28,12 +35,19 @@ impl Cluster {
         Self::start_with(floor, Options::default()).await
     }
 
-    /// As [`Self::start`], with extra callers or flags.
+    /// As [`Self::start`], with extra callers or flags, which only the real floor reads.
     pub async fn start_with(floor: Floor, options: Options) -> Option<Self> {
         match floor {
+            Floor::Sandbox => {
+                let sandbox = Sandbox::new(berth::sandbox::Options {
+                    transport: Arc::new(berth::sandbox::Https::default()),
+                    ..berth::sandbox::Options::default()
+                });
+                Some(Self { client: sandbox.client(), serving: Serving::Sandbox(sandbox) })
+            }
             Floor::Real => {
                 let plane = ControlPlane::start(options).await?;
-                Some(Self { client: plane.admin(), serving: Serving::Real(plane) })
+                Some(Self { client: plane.admin(), serving: Serving::Real(Box::new(plane)) })
             }
         }
     }
@@ -41,14 +55,17 @@ impl Cluster {
     /// A client of one of the identities in the options, or of `admin`.
     pub fn client_of(&self, user: &str) -> kube::Client {
         match &self.serving {
+            Serving::Sandbox(sandbox) => {
+                sandbox.client_as(UserInfo { username: user.to_owned(), ..UserInfo::admin() })
+            }
             Serving::Real(plane) => plane.client(user),
         }
     }
 
     /// The servers behind it, for faults that only processes can have; `None` on a floor without processes.
-    #[allow(clippy::unnecessary_wraps, reason = "not every floor has processes")]
     pub fn control_plane(&mut self) -> Option<&mut ControlPlane> {
         match &mut self.serving {
+            Serving::Sandbox(_) => None,
             Serving::Real(plane) => Some(plane),
         }
     }

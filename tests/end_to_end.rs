@@ -1,0 +1,37 @@
+//! From `kubectl apply` to a card: the same cases on the API server inside the process and on a real one.
+//!
+//! It must not look inside Berth: what is asserted is what the API server shows and what the node agents saw.
+#![cfg(feature = "sandbox")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+#[path = "end_to_end/binding.rs"]
+mod binding;
+#[path = "support/lib.rs"]
+mod support;
+#[path = "end_to_end/world.rs"]
+mod world;
+
+/// Runs each case on both floors.
+macro_rules! on_both_floors {
+    ($($module:ident :: $case:ident),* $(,)?) => {
+        mod on_the_sandbox {
+            $(#[tokio::test] async fn $case() { super::$module::$case(super::support::floor::Floor::Sandbox).await; })*
+        }
+        mod on_a_real_api_server {
+            $(#[tokio::test] async fn $case() { super::$module::$case(super::support::floor::Floor::Real).await; })*
+        }
+    };
+}
+
+on_both_floors! {
+    binding::a_share_is_bound_with_its_assignment_in_one_write,
+    binding::a_volcano_pod_goes_to_a_volcano_node,
+    binding::pods_of_one_node_follow_each_other,
+    binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
+    binding::taints_cordons_and_affinity_are_honoured,
+    binding::an_unserved_constraint_is_named,
+    binding::a_node_with_an_unreadable_registration_is_out_until_mended,
+    binding::a_lock_without_an_owner_is_taken_over,
+    binding::a_failing_agent_costs_its_pod_only,
+    binding::a_restarted_binder_goes_on,
+}

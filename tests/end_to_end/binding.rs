@@ -1,0 +1,185 @@
+//! The binder: which node, which cards, one write, one pod of a node at a time.
+
+use berth::sandbox::agent::{Answer, Behaviour};
+use serde_json::json;
+
+use crate::{
+    support::floor::Floor,
+    world::{World, annotation, hami_node, node_of, phase, pod, volcano_node},
+};
+
+pub(crate) async fn a_share_is_bound_with_its_assignment_in_one_write(floor: Floor) {
+    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    world
+        .create(pod(
+            "train",
+            json!({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}),
+        ))
+        .await;
+    let pod = world.running("train").await;
+    assert_eq!(node_of(&pod), "gpu-1");
+    assert_eq!(annotation(&pod, "hami.io/vgpu-node"), "gpu-1");
+    let allocated = annotation(&pod, "hami.io/vgpu-devices-allocated");
+    assert_eq!(allocated, "GPU-gpu-1-1,NVIDIA,3000,30:GPU-gpu-1-0,NVIDIA,3000,30:;");
+    assert_eq!(annotation(&pod, "hami.io/bind-phase"), "success");
+    assert_eq!(pod.metadata.labels.unwrap()["hami.io/vgpu-node"], "gpu-1");
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_volcano_pod_goes_to_a_volcano_node(floor: Floor) {
+    let nodes = vec![hami_node("hami-1", 1), volcano_node("volcano-1", 2)];
+    let Some(world) = World::start(floor, nodes).await else { return };
+    world
+        .create(pod("infer", json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "2000"})))
+        .await;
+    world.create(pod("train", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "50"}))).await;
+    let infer = world.running("infer").await;
+    assert_eq!(node_of(&infer), "volcano-1");
+    assert_eq!(annotation(&infer, "volcano.sh/vgpu-ids-new"), "GPU-volcano-1-0,NVIDIA,2000,0:");
+    assert_eq!(annotation(&infer, "volcano.sh/bind-phase"), "success");
+    let train = world.running("train").await;
+    assert_eq!(annotation(&train, "hami.io/vgpu-devices-allocated"), "GPU-hami-1-0,NVIDIA,8192,0:;");
+    world.agents_are_content();
+}
+
+pub(crate) async fn pods_of_one_node_follow_each_other(floor: Floor) {
+    let nodes = vec![hami_node("gpu-1", 4), volcano_node("volcano-1", 2)];
+    let Some(world) = World::start(floor, nodes).await else { return };
+    for at in 0..12 {
+        world
+            .create(pod(&format!("hami-{at}"), json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})))
+            .await;
+        let vgpu = json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"});
+        world.create(pod(&format!("volcano-{at}"), vgpu)).await;
+    }
+    world.fleet.answered(24).await;
+    for at in 0..12 {
+        world.running(&format!("hami-{at}")).await;
+        world.running(&format!("volcano-{at}")).await;
+    }
+    assert_eq!(world.fleet.rejected(), 0);
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_pod_that_does_not_fit_says_why_and_goes_when_room_comes(floor: Floor) {
+    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    world.create(pod("first", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
+    world.running("first").await;
+    world.create(pod("second", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
+    assert_eq!(world.unschedulable("second").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    world.delete("first").await;
+    world.running("second").await;
+    assert_eq!(world.events("second", "FailedScheduling").await.len(), 1);
+    world.agents_are_content();
+}
+
+pub(crate) async fn taints_cordons_and_affinity_are_honoured(floor: Floor) {
+    let nodes = ["tainted", "cordoned", "wrong", "right"].map(|name| hami_node(name, 1).label("pool", name));
+    let Some(world) = World::without_berth(floor, nodes.to_vec()).await else { return };
+    let mut world = world;
+    world.patch_node("tainted", json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})).await;
+    world.patch_node("cordoned", json!({"spec": {"unschedulable": true}})).await;
+    world.start_berth();
+    let mut picky = pod("picky", json!({"nvidia.com/gpu": "1"}));
+    picky["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["wrong"]}]}],
+    }}});
+    world.create(picky).await;
+    assert_eq!(node_of(&world.running("picky").await), "right");
+    let mut nowhere = pod("nowhere", json!({"nvidia.com/gpu": "1", "cpu": "64"}));
+    nowhere["spec"]["nodeSelector"] = json!({"pool": "right"});
+    world.create(nowhere).await;
+    assert_eq!(
+        world.unschedulable("nowhere").await,
+        "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, \
+         1 node(s) had untolerated taint(s), 1 node(s) were unschedulable."
+    );
+    world.agents_are_content();
+}
+
+pub(crate) async fn an_unserved_constraint_is_named(floor: Floor) {
+    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    let mut volume = pod("volume", json!({"nvidia.com/gpu": "1"}));
+    volume["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    world.create(volume).await;
+    assert_eq!(
+        world.unschedulable("volume").await,
+        "0/1 nodes are available: Pod has a constraint that is not served yet: spec.volumes[0].persistentVolumeClaim."
+    );
+    world.create(pod("bad", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16Gi"}))).await;
+    let message = world.unschedulable("bad").await;
+    assert!(message.contains("spec.containers[0].resources.limits[nvidia.com/gpumem]"), "{message}");
+    assert!(message.contains("`16384` for 16Gi"), "{message}");
+}
+
+pub(crate) async fn a_node_with_an_unreadable_registration_is_out_until_mended(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    let key = "hami.io/node-nvidia-register";
+    let good = world.nodes().get("gpu-1").await.unwrap().metadata.annotations.unwrap()[key].clone();
+    world.patch_node("gpu-1", json!({"metadata": {"annotations": {key: "[{\"id\":"}}})).await;
+    world.start_berth();
+    world.create(pod("train", json!({"nvidia.com/gpu": "1"}))).await;
+    assert_eq!(
+        world.unschedulable("train").await,
+        "0/1 nodes are available: 1 node(s) had an unreadable GPU registration."
+    );
+    world.patch_node("gpu-1", json!({"metadata": {"annotations": {key: good}}})).await;
+    world.running("train").await;
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_lock_without_an_owner_is_taken_over(floor: Floor) {
+    let Some(mut world) =
+        World::without_berth(floor, vec![hami_node("gone", 1), hami_node("broken", 1)]).await
+    else {
+        return;
+    };
+    let lock = "hami.io/mutex.lock";
+    let held = "2026-01-01T00:00:00Z,default,deleted-long-ago";
+    world.patch_node("gone", json!({"metadata": {"annotations": {lock: held}}})).await;
+    world.patch_node("broken", json!({"metadata": {"annotations": {lock: "nonsense"}}})).await;
+    world.start_berth();
+    for at in 0..4 {
+        world
+            .create(pod(&format!("pod-{at}"), json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000"})))
+            .await;
+    }
+    for at in 0..4 {
+        world.running(&format!("pod-{at}")).await;
+    }
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_failing_agent_costs_its_pod_only(floor: Floor) {
+    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    let failing = Behaviour { answer: Answer::FailingEvery(2), ..Behaviour::default() };
+    world.fleet.behave("gpu-1", failing).unwrap();
+    for name in ["one", "two", "three"] {
+        world.create(pod(name, json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "7000"}))).await;
+        world.pod_when(name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
+    }
+    let failed = world.pods().get("two").await.unwrap();
+    assert_eq!(phase(&failed), "Failed");
+    assert_eq!(
+        phase(&world.pods().get("three").await.unwrap()),
+        "Running",
+        "the failed pod's cards are free"
+    );
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_restarted_binder_goes_on(floor: Floor) {
+    let Some(mut world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    world.create(pod("before", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    world.running("before").await;
+    world.kill_berth().await;
+    // As if it had died between lock and Binding.
+    world.create(pod("between", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    let lock = "2026-01-01T00:00:00Z,default,between";
+    world.patch_node("gpu-1", json!({"metadata": {"annotations": {"hami.io/mutex.lock": lock}}})).await;
+    world.create(pod("too-much", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    world.start_berth();
+    world.running("between").await;
+    assert_eq!(world.unschedulable("too-much").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    world.agents_are_content();
+}
