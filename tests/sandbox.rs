@@ -1,5 +1,9 @@
 //! What the in-process API server answers, seen through kube's client; nothing here looks inside it.
 #![cfg(feature = "sandbox")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends at the first thing that should not happen"
+)]
 
 mod sandbox {
     mod admission;

@@ -117,15 +117,18 @@ fn bound(seen: &Value, binding: &Value, now: &str) -> Value {
             object::child(object::child(&mut pod, "metadata"), map)[key] = json!(value);
         }
     }
-    if let Some(generation) = seen.pointer("/metadata/generation").and_then(Value::as_i64) {
-        object::set_meta(&mut pod, "generation", Some(json!(generation + 1)));
-    }
     let status = object::child(&mut pod, "status");
     object::set(status, "nominatedNodeName", None);
     object::default(status, "conditions", json!([]));
+    let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
     if let Some(conditions) = status["conditions"].as_array_mut() {
-        conditions.retain(|condition| condition["type"] != "PodScheduled");
-        conditions.push(json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now }));
+        match conditions
+            .iter_mut()
+            .find(|condition| condition["type"] == "PodScheduled")
+        {
+            Some(condition) => *condition = scheduled,
+            None => conditions.push(scheduled),
+        }
     }
     pod
 }

@@ -92,7 +92,7 @@ impl Terms {
         let options = if body.is_empty() {
             json!({})
         } else {
-            wire::parse(body)?
+            wire::read(&call.content_type, body)?
         };
         let text = |pointer: &str| {
             options
@@ -127,7 +127,7 @@ impl Terms {
             );
             return Err(StatusError::conflict(
                 call.resource,
-                &call.target(),
+                &call.resource.qualified(),
                 object::name(object),
                 &why,
             ));
@@ -197,7 +197,7 @@ fn mark(server: &Server, plural: &str, seen: &Value, grace: i64) -> Value {
         object::set_meta(&mut marked, "generation", Some(json!(generation + 1)));
     }
     if plural == "namespaces" {
-        marked["status"]["phase"] = json!("Terminating");
+        object::child(&mut marked, "status")["phase"] = json!("Terminating");
     }
     marked
 }

@@ -10,6 +10,17 @@ use serde_json::{Value, json};
 
 /// The version that the server claims to be.
 const VERSION: &str = "v1.36.3";
+/// What kubectl means by `all`.
+const IN_ALL: &[&str] = &[
+    "cronjobs",
+    "daemonsets",
+    "deployments",
+    "jobs",
+    "pods",
+    "replicasets",
+    "services",
+    "statefulsets",
+];
 const VERBS: &[Verb] = &[
     Verb::Create,
     Verb::Delete,
@@ -105,6 +116,9 @@ fn entries(row: &Resource) -> Vec<Value> {
     };
     let mut own = entry(row.plural.to_owned(), row.kind, &verbs);
     own["singularName"] = json!(row.kind.to_lowercase());
+    if IN_ALL.contains(&row.plural) {
+        own["categories"] = json!(["all"]);
+    }
     if !row.short_names.is_empty() {
         own["shortNames"] = json!(row.short_names);
     }

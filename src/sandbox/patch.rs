@@ -31,9 +31,7 @@ pub(super) async fn patch(server: &Server, call: &Call, body: &[u8]) -> Result<R
 
 /// Server-side apply without field ownership: what is absent is created, what exists gets a strategic merge.
 async fn apply(server: &Server, call: &Call, body: &[u8]) -> Result<Reply> {
-    let text = std::str::from_utf8(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
-    let mut wanted: Value = serde_saphyr::from_str(text)
-        .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
+    let mut wanted = wire::parse_yaml(body)?;
     if call.query.get("fieldManager").is_none() {
         let text = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
         return Err(StatusError::new(422, "Invalid", text));

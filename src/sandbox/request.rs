@@ -164,14 +164,6 @@ impl Call {
         (self.namespace.clone(), self.name.clone())
     }
 
-    /// `pods` or `pods/status`.
-    pub(super) fn target(&self) -> String {
-        match self.subresource.as_str() {
-            "" => self.resource.qualified(),
-            below => format!("{}/{below}", self.resource.qualified()),
-        }
-    }
-
     pub(super) fn warn(&self, text: String) {
         self.warnings
             .lock()

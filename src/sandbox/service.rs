@@ -181,10 +181,10 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
         Verb::List => list::list(server, call),
         Verb::Watch => watch::watch(server, call),
         Verb::Create if call.resource.plural == "bindings" || call.subresource == "binding" => {
-            binding::bind(server, call, wire::parse(body)?).await
+            binding::bind(server, call, wire::read(&call.content_type, body)?).await
         }
-        Verb::Create => create::create(server, call, wire::parse(body)?).await,
-        Verb::Update => update::update(server, call, wire::parse(body)?).await,
+        Verb::Create => create::create(server, call, wire::read(&call.content_type, body)?).await,
+        Verb::Update => update::update(server, call, wire::read(&call.content_type, body)?).await,
         Verb::Patch => patch::patch(server, call, body).await,
         Verb::Delete => delete::delete(server, call, body).await,
         Verb::DeleteCollection => delete::delete_collection(server, call, body).await,

@@ -135,12 +135,12 @@ impl StatusError {
 
     /// 409 with the usual opening, `target` being such as `pods/binding`.
     pub(super) fn conflict(resource: &Resource, target: &str, name: &str, why: &str) -> Self {
-        Self::new(
-            409,
-            "Conflict",
-            format!("Operation cannot be fulfilled on {target} {name:?}: {why}"),
-        )
-        .about(resource, name)
+        let message = format!("Operation cannot be fulfilled on {target} {name:?}: {why}");
+        let mut error = Self::new(409, "Conflict", message).about(resource, name);
+        if target.contains('/') {
+            error.details["kind"] = json!(target);
+        }
+        error
     }
 
     pub(super) fn modified(resource: &Resource, name: &str) -> Self {

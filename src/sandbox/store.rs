@@ -39,8 +39,10 @@ pub(super) struct Change {
 struct Table {
     objects: Snapshot,
     history: VecDeque<Change>,
-    /// Revisions at or below this can't be replayed.
+    /// Nobody may start to read below this revision.
     compacted: u64,
+    /// The newest change that was forgotten; who has seen it misses nothing.
+    forgotten: u64,
     moved: watch::Sender<u64>,
 }
 
@@ -58,6 +60,10 @@ pub(super) fn key_of(object: &Value) -> Key {
         object::namespace(object).to_owned(),
         object::name(object).to_owned(),
     )
+}
+
+fn too_old(revision: u64, compacted: u64) -> StatusError {
+    StatusError::expired(format!("too old resource version: {revision} ({compacted})"))
 }
 
 impl Store {
@@ -81,6 +87,7 @@ impl Store {
             objects: Snapshot::new(),
             history: VecDeque::new(),
             compacted: 0,
+            forgotten: 0,
             moved: watch::Sender::new(revision),
         })
     }
@@ -138,10 +145,11 @@ impl Store {
             outcome,
         });
         while table.history.len() > limit {
-            table.compacted = table
+            table.forgotten = table
                 .history
                 .pop_front()
-                .map_or(table.compacted, |change| change.revision);
+                .map_or(table.forgotten, |change| change.revision);
+            table.compacted = table.compacted.max(table.forgotten);
         }
         table.moved.send_replace(revision);
     }
@@ -149,6 +157,10 @@ impl Store {
     /// Forgets the whole history: older revisions answer 410 from now on.
     pub(super) fn compact(&mut self) {
         for table in self.tables.values_mut() {
+            table.forgotten = table
+                .history
+                .back()
+                .map_or(table.forgotten, |change| change.revision);
             table.history.clear();
             table.compacted = self.revision;
         }
@@ -159,6 +171,16 @@ impl Store {
         self.table(resource).moved.subscribe()
     }
 
+    /// Refuses a reader who starts from a revision before the last compaction.
+    pub(super) fn check_start(&mut self, resource: &'static Resource, revision: u64) -> Result<()> {
+        let compacted = self.table(resource).compacted;
+        if revision < compacted {
+            Err(too_old(revision, compacted))
+        } else {
+            Ok(())
+        }
+    }
+
     /// The changes after a revision, oldest first; an error when they are no longer all known.
     pub(super) fn changes_after(
         &mut self,
@@ -166,11 +188,8 @@ impl Store {
         revision: u64,
     ) -> Result<Vec<Change>> {
         let table = self.table(resource);
-        if revision < table.compacted {
-            return Err(StatusError::expired(format!(
-                "too old resource version: {revision} ({})",
-                table.compacted
-            )));
+        if revision < table.forgotten {
+            return Err(too_old(revision, table.compacted));
         }
         let newer = table
             .history
@@ -184,6 +203,7 @@ impl Store {
 
     /// The objects as they stood at a revision, by undoing what came later.
     pub(super) fn snapshot_at(&mut self, resource: &'static Resource, revision: u64) -> Result<Snapshot> {
+        self.check_start(resource, revision)?;
         let later = self.changes_after(resource, revision)?;
         let mut objects = self.objects(resource).clone();
         for change in later.into_iter().rev() {

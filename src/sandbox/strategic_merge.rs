@@ -197,8 +197,8 @@ mod tests {
     use super::merge;
     use serde_json::{Value, json};
 
-    fn merged(mut object: Value, patch: Value) -> Value {
-        merge(&mut object, &patch).unwrap();
+    fn merged(mut object: Value, patch: &Value) -> Value {
+        merge(&mut object, patch).unwrap();
         object
     }
 
@@ -232,7 +232,7 @@ mod tests {
             ),
         ];
         for (object, patch, want) in cases {
-            assert_eq!(merged(object, patch.clone()), want, "{patch}");
+            assert_eq!(merged(object, &patch), want, "{patch}");
         }
     }
 
@@ -240,16 +240,16 @@ mod tests {
     fn directives_replace_remove_and_order() {
         let object = || json!({"m": {"a": "1", "b": "2"}, "finalizers": ["x", "y"], "env": [{"name": "A"}, {"name": "B"}]});
         assert_eq!(
-            merged(object(), json!({"m": {"$patch": "replace", "c": "3"}}))["m"],
+            merged(object(), &json!({"m": {"$patch": "replace", "c": "3"}}))["m"],
             json!({"c": "3"})
         );
         assert_eq!(
-            merged(object(), json!({"m": {"a": null}}))["m"],
+            merged(object(), &json!({"m": {"a": null}}))["m"],
             json!({"b": "2"})
         );
         let patch = json!({"$deleteFromPrimitiveList/finalizers": ["x"], "m": {"$retainKeys": ["b"]},
             "$setElementOrder/env": [{"name": "B"}, {"name": "A"}]});
-        let got = merged(object(), patch);
+        let got = merged(object(), &patch);
         assert_eq!(
             got,
             json!({"m": {"b": "2"}, "finalizers": ["y"], "env": [{"name": "B"}, {"name": "A"}]})

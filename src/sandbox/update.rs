@@ -76,7 +76,7 @@ fn check_preconditions(call: &Call, seen: &Value, wanted: &Value) -> Result<()> 
 /// 409 in the words of a failed uid precondition.
 pub(super) fn uid_conflict(call: &Call, asked: &str, found: &str) -> StatusError {
     let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
-    StatusError::conflict(call.resource, &call.target(), &call.name, &why)
+    StatusError::conflict(call.resource, &call.resource.qualified(), &call.name, &why)
 }
 
 /// Stores the object unless another write came first, which answers none.

@@ -78,7 +78,7 @@ pub(super) fn watch(server: &Arc<Server>, call: &Call) -> Result<Reply> {
         state: State::Open,
     };
     match asked.filter(|_| initial != Some(true)) {
-        Some(revision) => watcher.seen = revision,
+        Some(revision) => watcher.resume(revision),
         None => watcher.start(initial),
     }
     let events = stream::unfold(watcher, |mut watcher| async {
@@ -118,6 +118,20 @@ fn line(kind: &str, object: &Value) -> Bytes {
 }
 
 impl Watcher {
+    /// Goes on from a revision, or fails with 410 when that is too long ago.
+    fn resume(&mut self, revision: u64) {
+        self.seen = revision;
+        let known = self.server.store().check_start(self.resource, revision);
+        if let Err(error) = known {
+            self.fail(&error);
+        }
+    }
+
+    fn fail(&mut self, error: &StatusError) {
+        self.ready.push_back(line("ERROR", &error.to_status()));
+        self.state = State::Failed;
+    }
+
     /// Queues the present state as ADDED events, then the bookmark that ends them.
     fn start(&mut self, initial: Option<bool>) {
         let mut store = self.server.store();
@@ -191,10 +205,7 @@ impl Watcher {
                 self.ready.extend(events);
                 self.seen = self.seen.max(newest);
             }
-            Err(error) => {
-                self.ready.push_back(line("ERROR", &error.to_status()));
-                self.state = State::Failed;
-            }
+            Err(error) => self.fail(&error),
         }
     }
 

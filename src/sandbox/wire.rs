@@ -18,6 +18,34 @@ const EVENT_FIELDS: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
+/// Reads a body of the named media type, JSON where none is named.
+pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Value> {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "" | "application/json" => parse(body),
+        "application/yaml" => parse_yaml(body),
+        other => Err(StatusError::new(
+            415,
+            "UnsupportedMediaType",
+            format!(
+                "the body of the request was in an unknown format ({other}) - accepted media types include: \
+                 application/json, application/yaml"
+            ),
+        )),
+    }
+}
+
+/// Reads a YAML body.
+pub(super) fn parse_yaml(body: &[u8]) -> Result<Value> {
+    let text = std::str::from_utf8(body).map_err(|error| StatusError::bad_request(error.to_string()))?;
+    let value: Value = serde_saphyr::from_str(text)
+        .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(StatusError::bad_request("the body is not an object"))
+    }
+}
+
 /// Reads a JSON body.
 pub(super) fn parse(body: &[u8]) -> Result<Value> {
     let value: Value = serde_json::from_slice(body)

@@ -84,8 +84,8 @@ fn entry(path: &str, more: Value) -> Value {
         "clientConfig": { "service": { "name": "berth", "namespace": "berth-system", "path": format!("/{path}") } },
         "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] }],
     });
-    for (field, value) in more.as_object().into_iter().flatten() {
-        entry[field] = value.clone();
+    if let Value::Object(more) = more {
+        more.into_iter().for_each(|(field, value)| entry[field] = value);
     }
     entry
 }
@@ -232,32 +232,17 @@ async fn a_webhook_that_nobody_serves_fails() {
     assert!(refusal(create(&client).await).2.contains("no such host"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn selectors_rules_and_scope_decide_who_is_called() {
-    let (sandbox, client, seen) = start();
-    let rule = |operation: &str, resource: &str, scope: &str| json!([{ "apiGroups": [""], "apiVersions": ["*"], "operations": [operation], "resources": [resource], "scope": scope }]);
-    let expression = |key: &str, operator: &str, value: &str| json!({ "matchExpressions": [{ "key": key, "operator": operator, "values": [value] }] });
-    validating(
-        &client,
-        vec![
-            entry("binding", json!({ "rules": rule("CREATE", "pods/binding", "*") })),
-            entry("all", json!({ "rules": rule("*", "*", "Namespaced") })),
-            entry("cluster", json!({ "rules": rule("*", "*", "Cluster") })),
-            entry("delete", json!({ "rules": rule("DELETE", "pods", "*") })),
-            entry(
-                "other-ns",
-                json!({ "namespaceSelector": expression("kubernetes.io/metadata.name", "NotIn", "default") }),
-            ),
-            entry(
-                "labelled",
-                json!({ "objectSelector": { "matchLabels": { "gpu": "yes" } } }),
-            ),
-        ],
-    )
-    .await;
-    let take = || -> Vec<String> {
-        let mut seen = seen.lock().unwrap();
-        let paths = seen.drain(..).map(|call| {
+fn rule(operation: &str, resource: &str, scope: &str) -> Value {
+    json!({ "rules": [{
+        "apiGroups": [""], "apiVersions": ["*"], "operations": [operation], "resources": [resource], "scope": scope,
+    }] })
+}
+
+/// The paths called since the last look.
+fn take(seen: &Seen) -> Vec<String> {
+    let mut seen = seen.lock().unwrap();
+    seen.drain(..)
+        .map(|call| {
             call["uri"]
                 .as_str()
                 .unwrap()
@@ -265,11 +250,22 @@ async fn selectors_rules_and_scope_decide_who_is_called() {
                 .next()
                 .unwrap()
                 .to_owned()
-        });
-        paths.collect()
-    };
+        })
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn rules_name_operations_subresources_and_scope() {
+    let (sandbox, client, seen) = start();
+    let webhooks = vec![
+        entry("binding", rule("CREATE", "pods/binding", "*")),
+        entry("all", rule("*", "*", "Namespaced")),
+        entry("cluster", rule("*", "*", "Cluster")),
+        entry("delete", rule("DELETE", "pods", "*")),
+    ];
+    validating(&client, webhooks).await;
     create_pod(&client, "p").await;
-    assert_eq!(take(), ["/all"]);
+    assert_eq!(take(&seen), ["/all"]);
     let user = UserInfo::service_account("berth-system", "berth");
     bind(
         &sandbox.client_as(user),
@@ -289,7 +285,7 @@ async fn selectors_rules_and_scope_decide_who_is_called() {
         request["userInfo"]["username"],
         "system:serviceaccount:berth-system:berth"
     );
-    assert_eq!(take(), ["/binding"]);
+    assert_eq!(take(&seen), ["/binding"]);
     pods(&client).delete("p", &DeleteParams::default()).await.unwrap();
     let request = seen.lock().unwrap()[0]["request"].clone();
     assert_eq!(
@@ -297,20 +293,41 @@ async fn selectors_rules_and_scope_decide_who_is_called() {
         (&json!("DELETE"), &Value::Null)
     );
     assert_eq!(request["oldObject"]["metadata"]["name"], "p");
-    assert_eq!(take(), ["/all", "/delete"]);
-    let mut labelled = pod_json("q");
-    labelled["metadata"]["labels"] = json!({ "gpu": "yes" });
-    let kube_system: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
-    kube_system
-        .create(&PostParams::default(), &object(labelled))
-        .await
-        .unwrap();
-    assert_eq!(take(), ["/all", "/other-ns", "/labelled"]);
+    assert_eq!(take(&seen), ["/all", "/delete"]);
     let request = http::Request::post("/api/v1/namespaces")
         .body(br#"{"metadata":{"name":"x"}}"#.to_vec())
         .unwrap();
     client.request::<Value>(request).await.unwrap();
-    assert_eq!(take(), ["/cluster"]);
+    assert_eq!(take(&seen), ["/cluster"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn selectors_read_the_namespace_and_the_object() {
+    let (_sandbox, client, seen) = start();
+    let elsewhere = json!({ "namespaceSelector": { "matchExpressions": [
+        { "key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"] },
+    ] } });
+    let labelled = json!({ "objectSelector": { "matchLabels": { "gpu": "yes" } } });
+    validating(
+        &client,
+        vec![entry("elsewhere", elsewhere), entry("labelled", labelled)],
+    )
+    .await;
+    let mut sent = pod_json("p");
+    create_pod(&client, "plain").await;
+    assert!(take(&seen).is_empty());
+    sent["metadata"]["labels"] = json!({ "gpu": "yes" });
+    pods(&client)
+        .create(&PostParams::default(), &object(sent.clone()))
+        .await
+        .unwrap();
+    assert_eq!(take(&seen), ["/labelled"]);
+    let kube_system: Api<Pod> = Api::namespaced(client.clone(), "kube-system");
+    kube_system
+        .create(&PostParams::default(), &object(sent))
+        .await
+        .unwrap();
+    assert_eq!(take(&seen), ["/elsewhere", "/labelled"]);
 }
 
 #[tokio::test(start_paused = true)]

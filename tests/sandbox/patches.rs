@@ -109,6 +109,11 @@ async fn an_apply_patch_creates_then_merges_and_unknown_types_are_refused() {
         .body(b"{}".to_vec())
         .unwrap();
     assert_eq!(refusal(client.request::<Value>(request).await).0, 415);
+    let request = http::Request::post("/api/v1/namespaces/default/configmaps")
+        .header("content-type", "application/vnd.kubernetes.protobuf")
+        .body(b"k8s\0".to_vec())
+        .unwrap();
+    assert_eq!(refusal(client.request::<Value>(request).await).0, 415);
     assert_eq!(
         refusal(
             maps.replace(

@@ -42,7 +42,7 @@ async fn transcript(seed: u64) -> Vec<String> {
         futures::future::join_all(writers).await;
         create_pod(&client, "last").await;
     };
-    let seen = async {
+    let read = async {
         let mut lines = Vec::new();
         while let Some(event) = stream.next().await {
             let line = format!("{:?}", event.unwrap());
@@ -54,7 +54,7 @@ async fn transcript(seed: u64) -> Vec<String> {
         }
         lines
     };
-    let ((), mut lines) = tokio::join!(written, seen);
+    let ((), mut lines) = tokio::join!(written, read);
     lines.push(format!("{:?}", sandbox.requests()));
     lines
 }

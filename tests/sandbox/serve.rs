@@ -1,6 +1,7 @@
 //! The sandbox over real sockets: TLS, token, kubeconfig, watches, and a webhook over HTTPS.
 
 use super::world::{create_pod, object, pod_json, pods, refusal};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use berth::sandbox::{Https, Options, Sandbox};
 use futures::StreamExt;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -67,7 +68,6 @@ async fn a_webhook_is_called_over_https_and_trusted_by_its_bundle_only() {
     let answer = async |ca: &str| {
         let client = sandbox.client();
         let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-        use base64::{Engine, engine::general_purpose::STANDARD};
         let sent = json!({ "metadata": { "generateName": "w" }, "webhooks": [{
             "name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"],
             "clientConfig": { "url": "https://localhost/review", "caBundle": STANDARD.encode(ca) },

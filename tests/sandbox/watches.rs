@@ -2,9 +2,9 @@
 
 use super::world::{bind, create_pod, object, pod_json, pods, refusal, start};
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{
-    Client, ResourceExt,
+    Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
     runtime::watcher::{self, Event},
 };
@@ -120,6 +120,29 @@ async fn a_forgotten_version_answers_410() {
     assert!(
         events(&client, &params, &newest).await.is_empty(),
         "the newest version is not too old"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_watch_survives_a_compaction_of_what_it_has_seen() {
+    let (sandbox, client) = start();
+    create_pod(&client, "a").await;
+    let params = WatchParams::default().timeout(20).disable_bookmarks();
+    let from = sandbox.resource_version().to_string();
+    let mut stream = pods(&client).watch(&params, &from).await.unwrap().boxed();
+    let later = async {
+        let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+        let map = object(json!({ "metadata": { "name": "m" } }));
+        maps.create(&PostParams::default(), &map).await.unwrap();
+        sandbox.compact();
+        create_pod(&client, "b").await;
+    };
+    let (event, ()) = tokio::join!(stream.next(), later);
+    assert_eq!(short(&event.unwrap().unwrap()), "+b");
+    assert_eq!(
+        events(&client, &params, &from).await,
+        ["!410"],
+        "a new watch from there is too late"
     );
 }
 
