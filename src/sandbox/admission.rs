@@ -41,21 +41,25 @@ pub(super) struct Attributes<'a> {
     pub(super) operation: Operation,
     pub(super) name: String,
     pub(super) old: Option<&'a Value>,
+    pub(super) dry_run: DryRun,
 }
 
 impl<'a> Attributes<'a> {
     /// `named` is the object that the request is about, for its name.
-    pub(super) fn new(call: &'a Call, operation: Operation, named: &Value, old: Option<&'a Value>) -> Self {
+    pub(super) fn new(
+        call: &'a Call,
+        operation: Operation,
+        named: &Value,
+        old: Option<&'a Value>,
+        dry_run: DryRun,
+    ) -> Self {
         Self {
             call,
             operation,
             name: object::name(named).to_owned(),
             old,
+            dry_run,
         }
-    }
-
-    pub(super) fn is_dry_run(&self) -> bool {
-        !matches!(self.call.query.dry_run(), Ok(DryRun::Off))
     }
 
     /// Group, version and kind of the object in the review.
@@ -215,7 +219,7 @@ async fn consult(
     webhook: &Webhook,
     object: &Value,
 ) -> Result<Option<review::Verdict>> {
-    if attributes.is_dry_run() && !webhook.has_no_side_effects() {
+    if attributes.dry_run == DryRun::All && !webhook.has_no_side_effects() {
         let text = format!("admission webhook {:?} does not support dry run", webhook.name);
         return Err(StatusError::bad_request(text));
     }

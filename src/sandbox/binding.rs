@@ -21,10 +21,10 @@ pub(super) async fn bind(server: &Server, call: &Call, sent: Value) -> Result<Re
     check_target(call, &binding)?;
     create::check_namespace(server, call)?;
     object::set_meta(&mut binding, "namespace", Some(json!(call.namespace)));
-    let attributes = Attributes::new(call, Operation::Create, &binding, None);
+    let attributes = Attributes::new(call, Operation::Create, &binding, None, dry_run);
     binding = admission::mutate(server, &attributes, binding, |_| Ok(())).await?;
     validate(&binding)?;
-    let attributes = Attributes::new(call, Operation::Create, &binding, None);
+    let attributes = Attributes::new(call, Operation::Create, &binding, None, dry_run);
     admission::validate(server, &attributes, Some(&binding)).await?;
     assign(server, call, &binding, dry_run)?;
     let status =

@@ -24,7 +24,7 @@ pub(super) async fn create(server: &Server, call: &Call, sent: Value) -> Result<
     check_namespace(server, call)?;
     defaults::apply(resource, &mut object);
     pod_admission::admit(server, resource, &mut object)?;
-    let attributes = Attributes::new(call, Operation::Create, &object, None);
+    let attributes = Attributes::new(call, Operation::Create, &object, None, dry_run);
     object = admission::mutate(server, &attributes, object, |object| {
         defaults::apply(resource, object);
         pod_admission::admit(server, resource, object)
@@ -32,7 +32,7 @@ pub(super) async fn create(server: &Server, call: &Call, sent: Value) -> Result<
     .await?;
     begin(server, resource, &mut object);
     validate::new(resource, &object)?;
-    let attributes = Attributes::new(call, Operation::Create, &object, None);
+    let attributes = Attributes::new(call, Operation::Create, &object, None, dry_run);
     admission::validate(server, &attributes, Some(&object)).await?;
     let stored = keep(server, resource, object, dry_run)?;
     Ok(Reply::Json(201, wire::encode(resource, &stored)))

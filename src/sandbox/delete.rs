@@ -139,7 +139,7 @@ impl Terms {
 async fn end(server: &Server, call: &Call, key: &Key, terms: &Terms) -> Result<End> {
     let seen = server.get(call.resource, key)?;
     terms.check(call, &seen)?;
-    let attributes = Attributes::new(call, Operation::Delete, &seen, Some(&seen));
+    let attributes = Attributes::new(call, Operation::Delete, &seen, Some(&seen), terms.dry_run);
     admission::mutate(server, &attributes, Value::Null, |_| Ok(())).await?;
     admission::validate(server, &attributes, None).await?;
     let mut store = server.store();

@@ -1,6 +1,6 @@
 //! How an AdmissionReview is written and its answer read; it calls nobody.
 
-use super::{admission::Attributes, status::StatusError, webhook::WebhookFault};
+use super::{admission::Attributes, request::DryRun, status::StatusError, webhook::WebhookFault};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: &Value) ->
     request["userInfo"] = call.user.to_json();
     request["object"] = attributes.spelled(object);
     request["oldObject"] = attributes.old.map_or(Value::Null, |old| attributes.spelled(old));
-    request["dryRun"] = json!(attributes.is_dry_run());
+    request["dryRun"] = json!(attributes.dry_run == DryRun::All);
     request["options"] = json!({ "kind": options, "apiVersion": "meta.k8s.io/v1" });
     json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request })
 }

@@ -37,7 +37,7 @@ pub(super) async fn rewrite(server: &Server, call: &Call, wish: Wish<'_>) -> Res
     let dry_run = call.query.dry_run()?;
     for _ in 0..ATTEMPTS {
         let seen = server.get(call.resource, &call.key())?;
-        let next = admitted(server, call, &seen, wish(&seen)?).await?;
+        let next = admitted(server, call, &seen, wish(&seen)?, dry_run).await?;
         if let Some(kept) = swap(server, call, &seen, next, dry_run)? {
             return Ok(Reply::Json(200, wire::encode(call.resource, &kept)));
         }
@@ -45,10 +45,16 @@ pub(super) async fn rewrite(server: &Server, call: &Call, wish: Wish<'_>) -> Res
     Err(StatusError::modified(call.resource, &call.name))
 }
 
-async fn admitted(server: &Server, call: &Call, seen: &Value, wanted: Value) -> Result<Value> {
+async fn admitted(
+    server: &Server,
+    call: &Call,
+    seen: &Value,
+    wanted: Value,
+    dry_run: DryRun,
+) -> Result<Value> {
     check_preconditions(call, seen, &wanted)?;
     let mut next = merge(call, seen, wanted);
-    let attributes = Attributes::new(call, Operation::Update, &next, Some(seen));
+    let attributes = Attributes::new(call, Operation::Update, &next, Some(seen), dry_run);
     next = admission::mutate(server, &attributes, next, |object| {
         defaults::apply(call.resource, object);
         Ok(())
@@ -57,7 +63,7 @@ async fn admitted(server: &Server, call: &Call, seen: &Value, wanted: Value) -> 
     let mut next = merge(call, seen, next);
     count_generation(call.resource, seen, &mut next);
     validate::change(call.resource, &call.subresource, seen, &next)?;
-    let attributes = Attributes::new(call, Operation::Update, &next, Some(seen));
+    let attributes = Attributes::new(call, Operation::Update, &next, Some(seen), dry_run);
     admission::validate(server, &attributes, Some(&next)).await?;
     Ok(next)
 }

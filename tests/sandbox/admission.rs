@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, Error, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -299,6 +299,58 @@ async fn rules_name_operations_subresources_and_scope() {
         .unwrap();
     client.request::<Value>(request).await.unwrap();
     assert_eq!(take(&seen), ["/cluster"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn updates_and_deletions_show_the_old_object_and_the_dry_run() {
+    let (_sandbox, client, seen) = start();
+    create_pod(&client, "p").await;
+    let labelled = json!({ "objectSelector": { "matchLabels": { "gpu": "yes" } } });
+    let mut webhook = entry("all", rule("*", "pods/*", "*"));
+    webhook["objectSelector"] = labelled["objectSelector"].clone();
+    validating(&client, vec![webhook]).await;
+    for label in [json!("yes"), json!(null)] {
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "gpu": label } } }));
+        pods(&client)
+            .patch_status("p", &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    let patch = Patch::Merge(json!({ "metadata": { "labels": { "gpu": "yes" } } }));
+    pods(&client)
+        .patch("p", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
+    pods(&client)
+        .delete("p", &DeleteParams::default().dry_run())
+        .await
+        .unwrap();
+    let seen: Vec<Value> = seen
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|call| call["request"].clone())
+        .collect();
+    let label = |object: &Value| object["metadata"]["labels"]["gpu"].clone();
+    let seen: Vec<_> = seen
+        .iter()
+        .map(|one| {
+            json!([
+                one["operation"],
+                one["subResource"],
+                label(&one["oldObject"]),
+                label(&one["object"]),
+                one["dryRun"]
+            ])
+        })
+        .collect();
+    let want = [
+        json!(["UPDATE", "status", null, "yes", false]),
+        json!(["UPDATE", "status", "yes", null, false]),
+        json!(["UPDATE", null, null, "yes", false]),
+        json!(["DELETE", null, "yes", null, true]),
+    ];
+    assert_eq!(seen, want);
 }
 
 #[tokio::test(start_paused = true)]
