@@ -51,7 +51,7 @@ async fn a_pod_without_a_node_goes_at_once_if_it_is_the_one_meant() {
             .await,
     );
     assert!(
-        code == 409 && message.contains("UID in precondition: other"),
+        code == 409 && message.contains("the UID in the precondition (other) does not match"),
         "{message}"
     );
     let stale = Preconditions {

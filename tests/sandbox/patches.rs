@@ -59,7 +59,7 @@ async fn a_strategic_patch_of_the_status_merges_conditions_and_metadata() {
         .iter()
         .map(|c| (c.type_.as_str(), c.status.as_str()))
         .collect();
-    assert_eq!(seen, [("PodScheduled", "True"), ("Ready", "False")]);
+    assert_eq!(seen, [("Ready", "False"), ("PodScheduled", "True")]);
     assert_eq!(pod.annotations()["a"], "True");
     assert_eq!(pod.spec.unwrap().node_name, None);
 }
