@@ -54,7 +54,7 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: &Value) ->
 
 /// Reads the answer to the review of that uid.
 pub(super) fn response(uid: &str, body: &[u8]) -> Result<Verdict, WebhookFault> {
-    let fault = |why: String| WebhookFault(why);
+    let fault = |why: String| WebhookFault(format!("received invalid webhook response: {why}"));
     let review: Value = serde_json::from_slice(body)
         .map_err(|error| fault(format!("couldn't decode the response: {error}")))?;
     let header = (review["kind"].as_str(), review["apiVersion"].as_str());
@@ -86,7 +86,10 @@ pub(super) fn response(uid: &str, body: &[u8]) -> Result<Verdict, WebhookFault> 
 }
 
 fn patch(response: &Value) -> Result<Option<json_patch::Patch>, WebhookFault> {
-    let fault = |why: String| WebhookFault(why);
+    let fault = |why: String| WebhookFault(format!("received invalid webhook response: {why}"));
+    let undecodable = |why: &dyn std::fmt::Display| {
+        WebhookFault(format!("received undecodable patch in webhook response: {why}"))
+    };
     let coded = response["patch"].as_str().filter(|patch| !patch.is_empty());
     match (coded, response["patchType"].as_str()) {
         (None, None) => Ok(None),
@@ -94,11 +97,8 @@ fn patch(response: &Value) -> Result<Option<json_patch::Patch>, WebhookFault> {
             "webhook returned response.patchType but not response.patch".to_owned(),
         )),
         (Some(coded), Some("JSONPatch")) => {
-            let bytes = STANDARD
-                .decode(coded)
-                .map_err(|error| fault(format!("response.patch: {error}")))?;
-            let patch =
-                serde_json::from_slice(&bytes).map_err(|error| fault(format!("response.patch: {error}")))?;
+            let bytes = STANDARD.decode(coded).map_err(|error| undecodable(&error))?;
+            let patch = serde_json::from_slice(&bytes).map_err(|error| undecodable(&error))?;
             Ok(Some(patch))
         }
         (Some(_), other) => Err(fault(format!(

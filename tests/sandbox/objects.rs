@@ -123,6 +123,11 @@ async fn invalid_objects_are_refused_with_their_field() {
         assert_eq!((code, reason.as_str()), (422, "Invalid"), "{message}");
         assert!(message.contains(want) && message.starts_with("Pod "), "{message}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_decode_or_has_no_namespace_is_refused() {
+    let (_sandbox, client) = start();
     let mut sent = pod_json("p");
     sent["spec"]["containers"][0]["resources"] = json!({ "limits": { "cpu": "many" } });
     let answer = refusal(pods(&client).create(&PostParams::default(), &object(sent)).await);
