@@ -49,6 +49,9 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: &Value) ->
     request["oldObject"] = attributes.old.map_or(Value::Null, |old| attributes.spelled(old));
     request["dryRun"] = json!(attributes.dry_run == DryRun::All);
     request["options"] = json!({ "kind": options, "apiVersion": "meta.k8s.io/v1" });
+    if attributes.dry_run == DryRun::All {
+        request["options"]["dryRun"] = json!(["All"]);
+    }
     json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request })
 }
 
