@@ -5,8 +5,9 @@
 //! randomness (the certificate and token of [`Sandbox::serve`] excepted).
 //!
 //! What a real server does and this one does not: authorization (RBAC objects are stored), admission policies and CEL match
-//! conditions, quotas, controllers and garbage collection, field ownership (an apply patch creates or merges, never removes and never
-//! conflicts), server-side tables, protobuf and CBOR.
+//! conditions, quotas, controllers and garbage collection (a deleted namespace stays Terminating until `finalize`), field
+//! ownership (an apply patch creates or merges, never removes and never conflicts), the types of fields beyond the quantities of
+//! containers, server-side tables, protobuf (kubectl's `create configmap` and the like send it: 415) and CBOR.
 
 mod admission;
 pub mod agent;

@@ -7,7 +7,7 @@ use super::{
     resource,
     server::Server,
     service::Reply,
-    status::{Cause, Result, StatusError},
+    status::{Result, StatusError},
 };
 use serde_json::{Value, json};
 
@@ -44,16 +44,17 @@ fn check_target(call: &Call, binding: &Value) -> Result<()> {
     validate(binding)
 }
 
+/// The real server answers these as plain 500s.
 fn validate(binding: &Value) -> Result<()> {
     let kind = object::text(binding, "/target/kind");
-    let mut causes = Vec::new();
-    if !matches!(kind, "" | "Node") {
-        causes.push(Cause::invalid("target.kind", &json!(kind), "must be \"Node\" or empty"));
-    }
-    if object::text(binding, "/target/name").is_empty() {
-        causes.push(Cause::required("target.name", ""));
-    }
-    super::validate::refuse(resource::known("", "bindings"), binding, &causes)
+    let text = if !matches!(kind, "" | "Node") {
+        format!("target.kind: Unsupported value: {kind:?}: supported values: \"Node\", \"<empty>\"")
+    } else if object::text(binding, "/target/name").is_empty() {
+        "target.name: Required value".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(StatusError::new(500, "", text))
 }
 
 /// The one read-modify-write: preconditions, then node, condition and metadata together.
@@ -62,7 +63,8 @@ fn assign(server: &Server, call: &Call, binding: &Value, dry_run: DryRun) -> Res
     let key = (call.namespace.clone(), object::name(binding).to_owned());
     let mut store = server.store();
     let seen = store.get(pods, &key).ok_or_else(|| StatusError::not_found(pods, &key.1))?;
-    if let Some(why) = obstacle(binding, &seen) {
+    check_preconditions(pods, binding, &seen)?;
+    if let Some(why) = obstacle(&seen) {
         return Err(StatusError::conflict(pods, "pods/binding", &key.1, &why));
     }
     let pod = bound(&seen, binding, &clock::seconds(server.clock.now()));
@@ -72,21 +74,25 @@ fn assign(server: &Server, call: &Call, binding: &Value, dry_run: DryRun) -> Res
     Ok(())
 }
 
-/// Why the pod can't be bound as asked.
-fn obstacle(binding: &Value, pod: &Value) -> Option<String> {
-    let (uid, version) = (object::uid(binding), object::resource_version(binding));
+/// Refuses when the Binding names another uid or version than the pod has.
+fn check_preconditions(pods: &resource::Resource, binding: &Value, pod: &Value) -> Result<()> {
+    let pairs = [
+        ("UID", object::uid(binding), object::uid(pod)),
+        ("ResourceVersion", object::resource_version(binding), object::resource_version(pod)),
+    ];
+    for (what, asked, found) in pairs {
+        if !asked.is_empty() && asked != found {
+            let (namespace, name) = (object::namespace(pod), object::name(pod));
+            return Err(StatusError::precondition(pods, namespace, name, what, (asked, found)));
+        }
+    }
+    Ok(())
+}
+
+/// Why the pod can't be bound.
+fn obstacle(pod: &Value) -> Option<String> {
     let name = object::name(pod);
     let node = object::text(pod, "/spec/nodeName");
-    if !uid.is_empty() && uid != object::uid(pod) {
-        let found = object::uid(pod);
-        return Some(format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"));
-    }
-    if !version.is_empty() && version != object::resource_version(pod) {
-        let found = object::resource_version(pod);
-        return Some(format!(
-            "Precondition failed: ResourceVersion in precondition: {version}, ResourceVersion in object meta: {found}"
-        ));
-    }
     if object::is_deleting(pod) {
         return Some(format!("pod {name} is being deleted, cannot be assigned to a host"));
     }

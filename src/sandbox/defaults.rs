@@ -14,6 +14,11 @@ pub(super) fn apply(resource: &'static Resource, object: &mut Value) {
         "nodes" => node(object),
         "namespaces" => namespace(object),
         "secrets" => secret(object),
+        "events" => {
+            object::default(object, "source", json!({}));
+            object::default(object, "reportingComponent", json!(""));
+            object::default(object, "reportingInstance", json!(""));
+        }
         "priorityclasses" => object::default(object, "preemptionPolicy", json!("PreemptLowerPriority")),
         "mutatingwebhookconfigurations" => each(object, "webhooks", |webhook| {
             object::default(webhook, "reinvocationPolicy", json!("Never"));

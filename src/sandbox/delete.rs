@@ -9,7 +9,7 @@ use super::{
     service::Reply,
     status::{Result, StatusError},
     store::Key,
-    update, wire,
+    wire,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -97,19 +97,21 @@ impl Terms {
 
     fn check(&self, call: &Call, object: &Value) -> Result<()> {
         let (uid, version) = (object::uid(object), object::resource_version(object));
+        let refuse = |what: &str, asked: &str, found: &str, tail: &str| {
+            let why = format!(
+                "the {what} in the precondition ({asked}) does not match the {what} in record ({found}). \
+                 The object might have been {tail}"
+            );
+            let name = object::name(object);
+            let mut error = StatusError::conflict(call.resource, &call.resource.qualified_kind(), name, &why);
+            error.details["kind"] = json!(call.resource.kind);
+            error
+        };
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
-            return Err(update::uid_conflict(call, asked, uid));
+            return Err(refuse("UID", asked, uid, "deleted and then recreated"));
         }
         if let Some(asked) = self.resource_version.as_deref().filter(|asked| *asked != version) {
-            let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in object meta: {version}"
-            );
-            return Err(StatusError::conflict(
-                call.resource,
-                &call.resource.qualified(),
-                object::name(object),
-                &why,
-            ));
+            return Err(refuse("ResourceVersion", asked, version, "modified"));
         }
         Ok(())
     }
@@ -130,10 +132,12 @@ async fn end(server: &Server, call: &Call, key: &Key, terms: &Terms) -> Result<E
         call.resource.plural == "namespaces" && !object::list(&seen, "/spec/finalizers").is_empty();
     let held = grace > 0 || object::has_finalizers(&seen) || namespace;
     match (held, terms.dry_run) {
-        (false, DryRun::All) => Ok(End::Removed((*seen).clone())),
-        (false, DryRun::Off) => {
-            let last = store.remove(call.resource, key);
-            Ok(last.map_or(End::Lost, |last| End::Removed((*last).clone())))
+        (false, dry_run) => {
+            if dry_run == DryRun::Off {
+                store.remove(call.resource, key);
+            }
+            let pods = call.resource.plural == "pods";
+            Ok(End::Removed(if pods { mark(server, "pods", &seen, grace) } else { (*seen).clone() }))
         }
         (true, dry_run) => {
             let marked = mark(server, call.resource.plural, &seen, grace);
@@ -165,7 +169,8 @@ fn mark(server: &Server, plural: &str, seen: &Value, grace: i64) -> Value {
     let at = server.clock.now() + jiff::SignedDuration::from_secs(grace);
     object::set_meta(&mut marked, "deletionTimestamp", Some(json!(clock::seconds(at))));
     object::set_meta(&mut marked, "deletionGracePeriodSeconds", Some(json!(grace)));
-    if let Some(generation) = seen.pointer("/metadata/generation").and_then(Value::as_i64) {
+    let generation = seen.pointer("/metadata/generation").and_then(Value::as_i64);
+    if let Some(generation) = generation.filter(|_| !object::is_deleting(seen)) {
         object::set_meta(&mut marked, "generation", Some(json!(generation + 1)));
     }
     if plural == "namespaces" {

@@ -56,8 +56,11 @@ fn read_page(call: &Call, newest: u64) -> Result<Page> {
     }
     let asked = call.query.number("resourceVersion")?;
     if asked.is_some_and(|asked| asked > newest) {
-        let text = format!("Too large resource version: {}, current: {newest}", asked.unwrap_or_default());
-        return Err(StatusError::new(504, "Timeout", text));
+        let text =
+            format!("Timeout: Too large resource version: {}, current: {newest}", asked.unwrap_or_default());
+        let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
+        let details = Box::new(json!({ "causes": [cause], "retryAfterSeconds": 1 }));
+        return Err(StatusError { details, ..StatusError::new(504, "Timeout", text) });
     }
     let exact = call.query.get("resourceVersionMatch") == Some("Exact");
     let revision = asked.filter(|asked| exact && *asked > 0).unwrap_or(newest);

@@ -82,7 +82,7 @@ impl Patch {
         match self {
             Patch::Json(operations) => json_patch::patch(object, operations).map_err(|_| {
                 let text = "the server rejected our request due to an error in our request";
-                StatusError::new(422, "Invalid", text)
+                StatusError { details: Box::new(json!({})), ..StatusError::new(422, "Invalid", text) }
             }),
             Patch::Merge(merge) => {
                 json_patch::merge(object, merge);

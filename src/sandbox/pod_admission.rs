@@ -2,6 +2,7 @@
 
 use super::{
     object,
+    request::Call,
     resource::{self, Resource},
     server::Server,
     status::{Result, StatusError},
@@ -28,8 +29,7 @@ pub(super) fn admit(server: &Server, resource: &Resource, object: &mut Value) ->
     }
     spec["priority"] = json!(value);
     object::default(spec, "preemptionPolicy", json!(preemption));
-    tolerate(spec, "node.kubernetes.io/not-ready");
-    tolerate(spec, "node.kubernetes.io/unreachable");
+    add_tolerations(spec);
     Ok(())
 }
 
@@ -62,7 +62,19 @@ fn priority(
     }
 }
 
-fn tolerate(spec: &mut Value, key: &str) {
+/// Applies DefaultTolerationSeconds to a changed pod.
+pub(super) fn tolerate(call: &Call, object: &mut Value) {
+    if call.resource.plural == "pods" && call.subresource.is_empty() {
+        add_tolerations(object::child(object, "spec"));
+    }
+}
+
+fn add_tolerations(spec: &mut Value) {
+    add_toleration(spec, "node.kubernetes.io/not-ready");
+    add_toleration(spec, "node.kubernetes.io/unreachable");
+}
+
+fn add_toleration(spec: &mut Value, key: &str) {
     let covered = object::list(spec, "/tolerations").iter().any(|toleration| {
         let (own, effect) = (object::text(toleration, "/key"), object::text(toleration, "/effect"));
         (own == key || own.is_empty()) && matches!(effect, "" | "NoExecute")

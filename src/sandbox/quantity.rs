@@ -4,6 +4,9 @@
 pub(super) const FORMAT: &str = "quantities must match the regular expression \
      '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
+/// One whole unit in units of 10^-9.
+pub(super) const ONE: i128 = 1_000_000_000;
+
 /// Decimal suffixes with their power of a thousand.
 const DECIMAL: &[(&str, i32)] =
     &[("n", -3), ("u", -2), ("m", -1), ("", 0), ("k", 1), ("M", 2), ("G", 3), ("T", 4), ("P", 5), ("E", 6)];
@@ -61,9 +64,9 @@ fn shift(value: i128, places: i32) -> Option<i128> {
     Some(if rest > 0 { whole + 1 } else { whole })
 }
 
-/// Whether the text is a quantity below zero; none when it is no quantity.
-pub(super) fn is_negative(text: &str) -> Option<bool> {
-    parse(text).map(|quantity| quantity.nano < 0)
+/// The quantity in units of 10^-9, rounded up; none when the text is no quantity.
+pub(super) fn nano(text: &str) -> Option<i128> {
+    parse(text).map(|quantity| quantity.nano)
 }
 
 /// The spelling under which a real server stores a quantity: `8000` becomes `8k`, `1024Mi` becomes `1Gi`.
@@ -79,7 +82,6 @@ pub(super) fn respell(text: &str) -> String {
 }
 
 fn write(quantity: &Parsed) -> String {
-    const ONE: i128 = 1_000_000_000;
     let Parsed { nano, format } = *quantity;
     if nano == 0 {
         return "0".to_owned();
@@ -106,7 +108,7 @@ fn write(quantity: &Parsed) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_negative, respell};
+    use super::{nano, respell};
 
     #[test]
     fn quantities_are_respelled_as_a_real_server_does() {
@@ -133,10 +135,10 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_none() {
-        assert_eq!(is_negative("-1Gi"), Some(true));
-        assert_eq!(is_negative("1Gi"), Some(false));
+        assert_eq!(nano("-1Ki"), Some(-1_024_000_000_000));
+        assert_eq!(nano("1.5m"), Some(1_500_000));
         for text in ["", "Gi", "1Xi", "1.2.3", "--1", "1 Gi", "e3"] {
-            assert_eq!(is_negative(text), None, "{text}");
+            assert_eq!(nano(text), None, "{text}");
         }
     }
 }

@@ -49,12 +49,15 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: &Value) ->
     request["oldObject"] = attributes.old.map_or(Value::Null, |old| attributes.spelled(old));
     request["dryRun"] = json!(attributes.dry_run == DryRun::All);
     request["options"] = json!({ "kind": options, "apiVersion": "meta.k8s.io/v1" });
+    if attributes.dry_run == DryRun::All {
+        request["options"]["dryRun"] = json!(["All"]);
+    }
     json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request })
 }
 
 /// Reads the answer to the review of that uid.
 pub(super) fn response(uid: &str, body: &[u8]) -> Result<Verdict, WebhookFault> {
-    let fault = |why: String| WebhookFault(why);
+    let fault = |why: String| WebhookFault(format!("received invalid webhook response: {why}"));
     let review: Value = serde_json::from_slice(body)
         .map_err(|error| fault(format!("couldn't decode the response: {error}")))?;
     let header = (review["kind"].as_str(), review["apiVersion"].as_str());
@@ -80,7 +83,10 @@ pub(super) fn response(uid: &str, body: &[u8]) -> Result<Verdict, WebhookFault> 
 }
 
 fn patch(response: &Value) -> Result<Option<json_patch::Patch>, WebhookFault> {
-    let fault = |why: String| WebhookFault(why);
+    let fault = |why: String| WebhookFault(format!("received invalid webhook response: {why}"));
+    let undecodable = |why: &dyn std::fmt::Display| {
+        WebhookFault(format!("received undecodable patch in webhook response: {why}"))
+    };
     let coded = response["patch"].as_str().filter(|patch| !patch.is_empty());
     match (coded, response["patchType"].as_str()) {
         (None, None) => Ok(None),
@@ -88,9 +94,8 @@ fn patch(response: &Value) -> Result<Option<json_patch::Patch>, WebhookFault> {
             Err(fault("webhook returned response.patchType but not response.patch".to_owned()))
         }
         (Some(coded), Some("JSONPatch")) => {
-            let bytes = STANDARD.decode(coded).map_err(|error| fault(format!("response.patch: {error}")))?;
-            let patch =
-                serde_json::from_slice(&bytes).map_err(|error| fault(format!("response.patch: {error}")))?;
+            let bytes = STANDARD.decode(coded).map_err(|error| undecodable(&error))?;
+            let patch = serde_json::from_slice(&bytes).map_err(|error| undecodable(&error))?;
             Ok(Some(patch))
         }
         (Some(_), other) => Err(fault(format!("webhook returned invalid response.patchType of {other:?}"))),

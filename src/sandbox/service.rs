@@ -157,7 +157,10 @@ fn scoped(target: &Target<'_>) -> bool {
 
 fn not_allowed() -> StatusError {
     let text = "the server does not allow this method on the requested resource";
-    StatusError::new(405, "MethodNotAllowed", text)
+    StatusError {
+        details: Box::new(serde_json::json!({})),
+        ..StatusError::new(405, "MethodNotAllowed", text)
+    }
 }
 
 async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Reply> {

@@ -100,6 +100,24 @@ impl StatusError {
         error
     }
 
+    /// 409 in the words of the store: `what` is `UID` or `ResourceVersion`, `pair` what was asked and what was found.
+    pub(super) fn precondition(
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+        what: &str,
+        pair: (&str, &str),
+    ) -> Self {
+        let (asked, found) = pair;
+        let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{place}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}",
+            resource.plural
+        );
+        Self::conflict(resource, &resource.qualified(), name, &why)
+    }
+
     pub(super) fn modified(resource: &Resource, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";

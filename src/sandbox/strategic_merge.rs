@@ -100,22 +100,49 @@ fn merge_list(list: &mut Value, field: &str, patch: &[Value]) -> Result<()> {
         *list = Value::Array(patch.iter().filter(|item| item["$patch"] != "replace").map(plain).collect());
         return Ok(());
     };
-    match strategy(field, if own.is_empty() { patch } else { own }) {
-        Strategy::Replace => own.clone_from(&patch.iter().map(plain).collect()),
+    let before = own.clone();
+    let key = match strategy(field, if own.is_empty() { patch } else { own }) {
+        Strategy::Replace => {
+            *own = patch.iter().map(plain).collect();
+            return Ok(());
+        }
         Strategy::Set => {
-            for item in patch {
-                if !own.contains(item) {
-                    own.push(item.clone());
-                }
-            }
+            own.extend(patch.iter().filter(|item| !before.contains(item)).cloned());
+            None
         }
         Strategy::Keyed(key) => {
             for item in patch {
                 merge_item(own, key, item)?;
             }
+            Some(key)
         }
-    }
+    };
+    *own = interleave(std::mem::take(own), &before, patch, key);
     Ok(())
+}
+
+/// The order of a merged list: the patch's items in its order, each as early as the old order of the others allows.
+fn interleave(merged: Vec<Value>, before: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
+    let same = |one: &Value, other: &Value| match key {
+        Some(key) => one.get(key) == other.get(key),
+        None => one == other,
+    };
+    let place = |list: &[Value], item: &Value| list.iter().position(|other| same(other, item));
+    let (mut patched, kept): (Vec<Value>, Vec<Value>) =
+        merged.into_iter().partition(|item| place(patch, item).is_some());
+    patched.sort_by_key(|item| place(patch, item));
+    let mut kept = kept.into_iter().peekable();
+    let mut ordered = Vec::new();
+    for item in patched {
+        if let Some(limit) = place(before, &item) {
+            while let Some(earlier) = kept.next_if(|other| place(before, other) < Some(limit)) {
+                ordered.push(earlier);
+            }
+        }
+        ordered.push(item);
+    }
+    ordered.extend(kept);
+    ordered
 }
 
 fn merge_item(own: &mut Vec<Value>, key: &str, item: &Value) -> Result<()> {
@@ -198,17 +225,17 @@ mod tests {
             (
                 json!({"conditions": [{"type": "A", "status": "True", "reason": "r"}, {"type": "B"}]}),
                 json!({"conditions": [{"type": "A", "status": "False", "reason": null}, {"type": "C"}]}),
-                json!({"conditions": [{"type": "A", "status": "False"}, {"type": "B"}, {"type": "C"}]}),
+                json!({"conditions": [{"type": "A", "status": "False"}, {"type": "C"}, {"type": "B"}]}),
             ),
             (
                 json!({"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]}),
                 json!({"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}]}, {"name": "b", "$patch": "delete"}]}),
-                json!({"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}]}]}),
+                json!({"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}]}]}),
             ),
             (
                 json!({"tolerations": [{"key": "a"}], "finalizers": ["x"]}),
                 json!({"tolerations": [{"key": "b"}], "finalizers": ["y", "x"]}),
-                json!({"tolerations": [{"key": "b"}], "finalizers": ["x", "y"]}),
+                json!({"tolerations": [{"key": "b"}], "finalizers": ["y", "x"]}),
             ),
             (
                 json!({"ports": [{"containerPort": 1, "name": "a"}]}),

@@ -2,12 +2,12 @@
 
 use super::{
     admission::{self, Attributes, Operation},
-    defaults, object,
-    request::{Call, DryRun},
+    defaults, object, pod_admission,
+    request::{Call, DryRun, Verb},
     resource::{Generation, Resource},
     server::Server,
     service::Reply,
-    status::{Result, StatusError},
+    status::{Cause, Result, StatusError},
     validate, wire,
 };
 use serde_json::{Value, json};
@@ -54,6 +54,7 @@ async fn admitted(
 ) -> Result<Value> {
     check_preconditions(call, seen, &wanted)?;
     let mut next = merge(call, seen, wanted);
+    pod_admission::tolerate(call, &mut next);
     let attributes = Attributes::new(call, Operation::Update, &next, Some(seen), dry_run);
     next = admission::mutate(server, &attributes, next, |object| {
         defaults::apply(call.resource, object);
@@ -70,19 +71,19 @@ async fn admitted(
 
 fn check_preconditions(call: &Call, seen: &Value, wanted: &Value) -> Result<()> {
     let (uid, version) = (object::uid(wanted), object::resource_version(wanted));
-    if !uid.is_empty() && uid != object::uid(seen) {
-        return Err(uid_conflict(call, uid, object::uid(seen)));
+    let found = object::uid(seen);
+    if !uid.is_empty() && uid != found {
+        return Err(if call.verb == Verb::Patch {
+            let cause = Cause::invalid("metadata.uid", &json!(uid), "field is immutable");
+            StatusError::invalid(call.resource, &call.name, &[cause])
+        } else {
+            StatusError::precondition(call.resource, &call.namespace, &call.name, "UID", (uid, found))
+        });
     }
     if !version.is_empty() && version != object::resource_version(seen) {
         return Err(StatusError::modified(call.resource, &call.name));
     }
     Ok(())
-}
-
-/// 409 in the words of a failed uid precondition.
-pub(super) fn uid_conflict(call: &Call, asked: &str, found: &str) -> StatusError {
-    let why = format!("Precondition failed: UID in precondition: {asked}, UID in object meta: {found}");
-    StatusError::conflict(call.resource, &call.resource.qualified(), &call.name, &why)
 }
 
 /// Stores the object unless another write came first, which answers none.
@@ -108,8 +109,8 @@ fn swap(
     let ended = object::is_deleting(&next) && !object::has_finalizers(&next) && grace.unwrap_or(0) == 0;
     let namespace_ended = object::list(&next, "/spec/finalizers").is_empty();
     if ended && (call.resource.plural != "namespaces" || namespace_ended) {
-        let last = store.remove(call.resource, &call.key());
-        return Ok(last.map(|last| (*last).clone()));
+        store.remove(call.resource, &call.key());
+        return Ok(Some(next));
     }
     Ok(Some((*store.put(call.resource, next)).clone()))
 }

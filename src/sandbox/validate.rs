@@ -11,7 +11,8 @@ use serde_json::Value;
 /// All annotations of an object together, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
-     and must start and end with an alphanumeric character";
+     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
      and must start and end with an alphanumeric character";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
@@ -40,16 +41,20 @@ pub(super) fn change(resource: &Resource, subresource: &str, old: &Value, new: &
         ("mutatingwebhookconfigurations" | "validatingwebhookconfigurations", _) => {
             causes.extend(webhooks(new));
         }
-        ("leases", _) if object::resource_version(new).is_empty() => {
-            causes.push(Cause::invalid(
-                "metadata.resourceVersion",
-                &Value::from(0),
-                "must be specified for an update",
-            ));
-        }
+        ("leases", _) if object::resource_version(new).is_empty() => return Err(unversioned(resource, new)),
         _ => {}
     }
     refuse(resource, new, &causes)
+}
+
+/// Leases are updated by version only, in the words of the store.
+fn unversioned(resource: &Resource, lease: &Value) -> StatusError {
+    let why = "must be specified for an update";
+    let cause = Cause::invalid("metadata.resourceVersion", &Value::from(0), why);
+    let mut error = StatusError::invalid(resource, object::name(lease), &[cause]);
+    error.message = error.message.replacen(resource.kind, resource.plural, 1);
+    error.details["kind"] = Value::from(resource.plural);
+    error
 }
 
 pub(super) fn refuse(resource: &Resource, object: &Value, causes: &[Cause]) -> Result<()> {

@@ -62,43 +62,56 @@ fn resources(at: &str, resources: &Value) -> Vec<Cause> {
     for list in ["limits", "requests"] {
         for (name, amount) in object::pairs(resources, &format!("/{list}")) {
             let field = format!("{at}.{list}[{name}]");
-            if !is_qualified(name) {
-                causes.push(Cause::invalid(
-                    format!("{at}.{list}"),
-                    &json!(name),
-                    "must be a valid resource name",
-                ));
-            }
-            match quantity::is_negative(amount) {
-                None => causes.push(Cause::invalid(field, &json!(amount), quantity::FORMAT)),
-                Some(true) => {
-                    causes.push(Cause::invalid(field, &json!(amount), "must be greater than or equal to 0"));
-                }
-                Some(false) => {}
-            }
+            causes.extend(amount_cause(&field, name, amount));
         }
     }
     causes.extend(extended(at, resources));
     causes
 }
 
-/// Extended resources can't be overcommitted: a request needs an equal limit.
+fn amount_cause(field: &str, name: &str, amount: &str) -> Option<Cause> {
+    let why = match quantity::nano(amount) {
+        _ if !is_qualified(name) => {
+            return Some(Cause::invalid(field, &json!(name), "must be a valid resource name"));
+        }
+        _ if !is_standard(name) && !name.contains('/') => {
+            return Some(Cause::invalid(field, &json!(name), "must be a standard resource for containers"));
+        }
+        None => quantity::FORMAT,
+        Some(nano) if nano < 0 => "must be greater than or equal to 0",
+        Some(nano) if is_extended(name) && nano % quantity::ONE != 0 => "must be an integer",
+        Some(_) => return None,
+    };
+    Some(Cause::invalid(field, &json!(amount), why))
+}
+
+fn is_standard(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage") || name.starts_with("hugepages-")
+}
+
+fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+/// A request is at most the limit; extended resources can't be overcommitted, so theirs is the limit.
 fn extended(at: &str, resources: &Value) -> Vec<Cause> {
     let limits = &resources["limits"];
+    let invalid =
+        |amount: &str, why: &str| Some(Cause::invalid(format!("{at}.requests"), &json!(amount), why));
     let requests = object::pairs(resources, "/requests");
     requests
-        .filter(|(name, _)| name.contains('/') && !name.contains("kubernetes.io/"))
-        .filter_map(|(name, amount)| match limits.get(name) {
-            None => Some(Cause::required(
-                format!("{at}.limits[{name}]"),
-                "Limit must be set for non overcommitable resources",
-            )),
-            Some(limit) if limit != amount => Some(Cause::invalid(
-                format!("{at}.requests"),
-                &json!(amount),
-                &format!("must be equal to {name} limit of {}", limit.as_str().unwrap_or_default()),
-            )),
-            Some(_) => None,
+        .filter_map(|(name, amount)| match limits.get(name).and_then(Value::as_str) {
+            None if is_extended(name) => {
+                let why = "Limit must be set for non overcommitable resources";
+                Some(Cause::required(format!("{at}.limits"), why))
+            }
+            Some(limit) if is_extended(name) && quantity::nano(limit) != quantity::nano(amount) => {
+                invalid(amount, &format!("must be equal to {name} limit of {limit}"))
+            }
+            Some(limit) if quantity::nano(amount) > quantity::nano(limit) => {
+                invalid(amount, &format!("must be less than or equal to {name} limit of {limit}"))
+            }
+            _ => None,
         })
         .collect()
 }

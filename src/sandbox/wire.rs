@@ -1,7 +1,7 @@
 //! How a stored object reads in the group that a client asks, and back; both event groups share one store.
 
 use super::{
-    object,
+    object, quantity,
     resource::Resource,
     status::{Result, StatusError},
 };
@@ -61,10 +61,29 @@ pub(super) fn decode(resource: &Resource, mut sent: Value) -> Result<Value> {
             resource.kind
         )));
     }
+    if resource.plural == "pods" {
+        check_quantities(&sent)?;
+    }
     if is_new_event(resource) {
         sent = rename(&sent, |name| pair(name, |(core, new)| (new, core)));
     }
     Ok(headed("v1", resource, &sent))
+}
+
+/// Refuses a pod whose limits or requests don't decode as quantities.
+fn check_quantities(pod: &Value) -> Result<()> {
+    let lists = ["/spec/containers", "/spec/initContainers"];
+    let containers = lists.into_iter().flat_map(|list| object::list(pod, list));
+    let amounts = containers.flat_map(|container| {
+        object::pairs(container, "/resources/limits").chain(object::pairs(container, "/resources/requests"))
+    });
+    for (_, amount) in amounts {
+        if quantity::nano(amount).is_none() {
+            let text = format!("Pod in version \"v1\" cannot be handled as a Pod: {}", quantity::FORMAT);
+            return Err(StatusError::bad_request(text));
+        }
+    }
+    Ok(())
 }
 
 /// What a client of this resource reads.

@@ -33,7 +33,10 @@ async fn a_pod_without_a_node_goes_at_once_if_it_is_the_one_meant() {
     let wrong = Preconditions { uid: Some("other".to_owned()), resource_version: None };
     let (code, _, message) =
         refusal(pods(&client).delete("p", &DeleteParams::default().preconditions(wrong)).await);
-    assert!(code == 409 && message.contains("UID in precondition: other"), "{message}");
+    assert!(
+        code == 409 && message.contains("the UID in the precondition (other) does not match"),
+        "{message}"
+    );
     let stale = Preconditions { uid: None, resource_version: Some("1".to_owned()) };
     assert_eq!(
         refusal(pods(&client).delete("p", &DeleteParams::default().preconditions(stale)).await).0,

@@ -63,6 +63,17 @@ async fn invalid_objects_are_refused_with_their_field() {
         ("/spec/containers/0/resources", json!({ "requests": { "a.b/gpu": "1" } }), "Limit must be set"),
         ("/metadata/labels", json!({ "a": "x".repeat(64) }), "no more than 63"),
         ("/metadata/annotations", json!({ "a": "x".repeat(262_144) }), "Too long"),
+        ("/spec/containers/0/resources", json!({ "limits": { "a.b/gpu": "1.5" } }), "must be an integer"),
+        (
+            "/spec/containers/0/resources",
+            json!({ "limits": { "gpu": "1" } }),
+            "must be a standard resource for containers",
+        ),
+        (
+            "/spec/containers/0/resources",
+            json!({ "limits": { "cpu": "1" }, "requests": { "cpu": "1001m" } }),
+            "must be less than or equal to cpu limit of 1",
+        ),
     ];
     for (pointer, value, want) in cases {
         let mut sent = pod_json("p");
@@ -75,6 +86,15 @@ async fn invalid_objects_are_refused_with_their_field() {
         assert_eq!((code, reason.as_str()), (422, "Invalid"), "{message}");
         assert!(message.contains(want) && message.starts_with("Pod "), "{message}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_decode_or_has_no_namespace_is_refused() {
+    let (_sandbox, client) = start();
+    let mut sent = pod_json("p");
+    sent["spec"]["containers"][0]["resources"] = json!({ "limits": { "cpu": "many" } });
+    let answer = refusal(pods(&client).create(&PostParams::default(), &object(sent)).await);
+    assert_eq!((answer.0, answer.1.as_str()), (400, "BadRequest"));
     let elsewhere: Api<Pod> = Api::namespaced(client.clone(), "nowhere");
     let answer = refusal(elsewhere.create(&PostParams::default(), &object(pod_json("p"))).await);
     assert_eq!(answer, (404, "NotFound".to_owned(), "namespaces \"nowhere\" not found".to_owned()));

@@ -43,7 +43,7 @@ async fn a_strategic_patch_of_the_status_merges_conditions_and_metadata() {
     let pod = pods(&client).get("p").await.unwrap();
     let conditions = pod.status.as_ref().unwrap().conditions.clone().unwrap();
     let seen: Vec<_> = conditions.iter().map(|c| (c.type_.as_str(), c.status.as_str())).collect();
-    assert_eq!(seen, [("PodScheduled", "True"), ("Ready", "False")]);
+    assert_eq!(seen, [("Ready", "False"), ("PodScheduled", "True")]);
     assert_eq!(pod.annotations()["a"], "True");
     assert_eq!(pod.spec.unwrap().node_name, None);
 }
