@@ -4,3 +4,4 @@ pub mod admission;
 pub mod object;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod webhook;
