@@ -32,7 +32,12 @@ const PUBLIC: u32 = 0o644;
 #[command(after_help = EXAMPLE)]
 pub struct CertsArgs {
     /// The folder that holds ca.crt, ca.key, tls.crt and tls.key
-    #[arg(long, value_name = "DIR", required_unless_present = "secret", conflicts_with = "secret")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present = "secret",
+        conflicts_with = "secret"
+    )]
     pub dir: Option<PathBuf>,
     /// The Secret that holds them, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret_name)]
@@ -100,15 +105,24 @@ pub enum CertsError {
 
 /// Does it, and says on standard error until when the certificates are good.
 pub async fn run(args: CertsArgs, now: Timestamp) -> Result<(), CertsError> {
-    let names = ServingNames { service: args.service, namespace: args.namespace, extra: args.also };
-    let lifetimes = Lifetimes { authority: days(args.authority_days), serving: days(args.days) };
+    let names = ServingNames {
+        service: args.service,
+        namespace: args.namespace,
+        extra: args.also,
+    };
+    let lifetimes = Lifetimes {
+        authority: days(args.authority_days),
+        serving: days(args.days),
+    };
     match (args.dir, args.secret) {
         (Some(dir), _) => {
             let bundle = renew_in(&dir, &names, lifetimes, now)?;
             report(&dir.display().to_string(), &bundle)
         }
         (None, Some(SecretName { namespace, name })) => {
-            let client = Client::try_default().await.map_err(|error| CertsError::Cluster(Box::new(error)))?;
+            let client = Client::try_default()
+                .await
+                .map_err(|error| CertsError::Cluster(Box::new(error)))?;
             let api: Api<Secret> = Api::namespaced(client, &namespace);
             let bundle = secret::agree(&api, &name, &names, lifetimes, now).await?;
             report(&format!("secret {namespace}/{name}"), &bundle)
@@ -124,7 +138,10 @@ pub fn renew_in(
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> Result<Bundle, CertsError> {
-    let mint = |source| CertsError::Mint { place: dir.display().to_string(), source };
+    let mint = |source| CertsError::Mint {
+        place: dir.display().to_string(),
+        source,
+    };
     let fresh = match read(dir)? {
         None => mint::bundle(names, lifetimes, now).map_err(mint)?,
         Some(current) => match mint::renewed(&current, names, lifetimes, now).map_err(mint)? {
@@ -132,7 +149,11 @@ pub fn renew_in(
             Some(fresh) => fresh,
         },
     };
-    fs::create_dir_all(dir).map_err(|source| CertsError::File { verb: "make", path: dir.to_owned(), source })?;
+    fs::create_dir_all(dir).map_err(|source| CertsError::File {
+        verb: "make",
+        path: dir.to_owned(),
+        source,
+    })?;
     write(&dir.join("ca.key"), &fresh.authority.key, PRIVATE)?;
     write(&dir.join("ca.crt"), &fresh.authority.certificate, PUBLIC)?;
     write(&dir.join("tls.key"), &fresh.serving.key, PRIVATE)?;
@@ -150,10 +171,19 @@ fn read(dir: &Path) -> Result<Option<Bundle>, CertsError> {
     if texts.iter().all(Option::is_none) {
         return Ok(None);
     }
-    let mut found = paths.into_iter().zip(texts).map(|(path, text)| text.ok_or(CertsError::Incomplete { path }));
+    let mut found = paths
+        .into_iter()
+        .zip(texts)
+        .map(|(path, text)| text.ok_or(CertsError::Incomplete { path }));
     let mut next = || found.next().expect("there are four files");
-    let authority = Pair { certificate: next()?, key: next()? };
-    let serving = Pair { certificate: next()?, key: next()? };
+    let authority = Pair {
+        certificate: next()?,
+        key: next()?,
+    };
+    let serving = Pair {
+        certificate: next()?,
+        key: next()?,
+    };
     Ok(Some(Bundle { authority, serving }))
 }
 
@@ -161,13 +191,21 @@ fn text(path: &Path) -> Result<Option<String>, CertsError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(CertsError::File { verb: "read", path: path.to_owned(), source }),
+        Err(source) => Err(CertsError::File {
+            verb: "read",
+            path: path.to_owned(),
+            source,
+        }),
     }
 }
 
 /// Writes beside the file and renames, so that a server which follows the file never sees half of it.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertsError> {
-    let failed = |source| CertsError::File { verb: "write", path: path.to_owned(), source };
+    let failed = |source| CertsError::File {
+        verb: "write",
+        path: path.to_owned(),
+        source,
+    };
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
@@ -175,15 +213,25 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertsError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         Ok(()) | Err(_) => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&new)
+        .map_err(failed)?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(failed)?;
     fs::rename(&new, path).map_err(failed)
 }
 
 fn report(place: &str, bundle: &Bundle) -> Result<(), CertsError> {
     let until = |what, pem: &str| {
         let validity = mint::validity(what, pem);
-        validity.map_err(|source| CertsError::Mint { place: place.to_owned(), source })
+        validity.map_err(|source| CertsError::Mint {
+            place: place.to_owned(),
+            source,
+        })
     };
     let authority = until("the authority", &bundle.authority.certificate)?.not_after;
     let serving = until("the serving certificate", &bundle.serving.certificate)?.not_after;
@@ -196,9 +244,12 @@ fn days(days: u32) -> SignedDuration {
 }
 
 fn secret_name(text: &str) -> Result<SecretName, String> {
-    let named = text.split_once('/').filter(|(namespace, name)| {
-        !namespace.is_empty() && !name.is_empty() && !name.contains('/')
-    });
+    let named = text
+        .split_once('/')
+        .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty() && !name.contains('/'));
     let (namespace, name) = named.ok_or_else(|| format!("`{text}` is not written as NAMESPACE/NAME"))?;
-    Ok(SecretName { namespace: namespace.to_owned(), name: name.to_owned() })
+    Ok(SecretName {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
 }

@@ -14,11 +14,23 @@ const NAMESPACE: &str = "berth-system";
 
 /// Every file, in the order in which an API server can take them.
 const FILES: [(&str, &str); 5] = [
-    ("10-namespace.yaml", include_str!("../../webhook-config/10-namespace.yaml")),
+    (
+        "10-namespace.yaml",
+        include_str!("../../webhook-config/10-namespace.yaml"),
+    ),
     ("20-rbac.yaml", include_str!("../../webhook-config/20-rbac.yaml")),
-    ("30-config.yaml", include_str!("../../webhook-config/30-config.yaml")),
-    ("40-deployment.yaml", include_str!("../../webhook-config/40-deployment.yaml")),
-    ("50-webhooks.yaml", include_str!("../../webhook-config/50-webhooks.yaml")),
+    (
+        "30-config.yaml",
+        include_str!("../../webhook-config/30-config.yaml"),
+    ),
+    (
+        "40-deployment.yaml",
+        include_str!("../../webhook-config/40-deployment.yaml"),
+    ),
+    (
+        "50-webhooks.yaml",
+        include_str!("../../webhook-config/50-webhooks.yaml"),
+    ),
 ];
 
 /// Print everything to `kubectl apply`.
@@ -78,7 +90,10 @@ pub fn run(args: &ManifestsArgs) -> Result<String, ManifestsError> {
         ManifestFormat::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
             let text = serde_json::to_string_pretty(&list);
-            text.map(|text| text + "\n").map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })
+            text.map(|text| text + "\n")
+                .map_err(|error| ManifestsError::Unwritable {
+                    reason: error.to_string(),
+                })
         }
     }
 }
@@ -87,8 +102,11 @@ pub fn run(args: &ManifestsArgs) -> Result<String, ManifestsError> {
 pub fn objects(args: &ManifestsArgs) -> Result<Vec<Value>, ManifestsError> {
     let mut objects = Vec::new();
     for (file, text) in FILES {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-            .map_err(|source| ManifestsError::Unreadable { file, source: Box::new(source) })?;
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(text).map_err(|source| ManifestsError::Unreadable {
+                file,
+                source: Box::new(source),
+            })?;
         objects.extend(documents);
     }
     for object in &mut objects {
@@ -117,13 +135,18 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
             object["spec"]["template"]["spec"]["containers"][0]["image"] = image.as_str().into();
         }
     }
-    if let (Some(url), Some(webhooks)) = (&args.webhook_url, object.get_mut("webhooks").and_then(Value::as_array_mut)) {
+    if let (Some(url), Some(webhooks)) = (
+        &args.webhook_url,
+        object.get_mut("webhooks").and_then(Value::as_array_mut),
+    ) {
         webhooks.iter_mut().for_each(|webhook| reach(webhook, url));
     }
 }
 
 fn reach(webhook: &mut Value, url: &str) {
-    let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default();
+    let path = webhook["clientConfig"]["service"]["path"]
+        .as_str()
+        .unwrap_or_default();
     let url = format!("{}{path}", url.trim_end_matches('/'));
     webhook["clientConfig"] = json!({ "url": url });
 }
@@ -131,8 +154,9 @@ fn reach(webhook: &mut Value, url: &str) {
 fn yaml(objects: &[Value]) -> Result<String, ManifestsError> {
     let mut text = String::new();
     for object in objects {
-        let document =
-            serde_saphyr::to_string(object).map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })?;
+        let document = serde_saphyr::to_string(object).map_err(|error| ManifestsError::Unwritable {
+            reason: error.to_string(),
+        })?;
         text.push_str("---\n");
         text.push_str(document.trim_end());
         text.push('\n');
@@ -146,7 +170,9 @@ fn namespace(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.len() <= 63 && edges && text.bytes().all(fits) {
         return Ok(text.to_owned());
     }
-    Err(format!("`{text}` is not a namespace: lower case letters, digits and `-`, at most 63"))
+    Err(format!(
+        "`{text}` is not a namespace: lower case letters, digits and `-`, at most 63"
+    ))
 }
 
 /// The API server takes neither user, query nor fragment in a webhook's URL.
@@ -156,7 +182,9 @@ fn https(text: &str) -> Result<String, String> {
     if uri.scheme_str() == Some("https") && uri.host().is_some() && plain {
         return Ok(text.to_owned());
     }
-    Err(format!("`{text}` is not an https URL without user, query and fragment"))
+    Err(format!(
+        "`{text}` is not an https URL without user, query and fragment"
+    ))
 }
 
 #[cfg(test)]

@@ -66,8 +66,16 @@ impl Metrics {
             duration: Family::new_with_constructor(buckets),
             certificate_expiry: Gauge::default(),
         };
-        registry.register("berth_admission_reviews", "Admission requests by path and outcome", metrics.reviews.clone());
-        registry.register("berth_admission_violations", "Broken admission rules", metrics.violations.clone());
+        registry.register(
+            "berth_admission_reviews",
+            "Admission requests by path and outcome",
+            metrics.reviews.clone(),
+        );
+        registry.register(
+            "berth_admission_violations",
+            "Broken admission rules",
+            metrics.violations.clone(),
+        );
         registry.register_with_unit(
             "berth_admission_review_duration",
             "Time from the first byte of a review's body to its answer",
@@ -92,21 +100,32 @@ impl Metrics {
     pub(super) fn count(&self, stage: Stage, counted: Counted, started: Instant) {
         let path = Path::of(stage);
         let elapsed: Duration = started.elapsed();
-        self.reviews.get_or_create(&ReviewLabels { path, outcome: counted }).inc();
-        self.duration.get_or_create(&DurationLabels { path }).observe(elapsed.as_secs_f64());
+        self.reviews
+            .get_or_create(&ReviewLabels {
+                path,
+                outcome: counted,
+            })
+            .inc();
+        self.duration
+            .get_or_create(&DurationLabels { path })
+            .observe(elapsed.as_secs_f64());
     }
 
     /// Counts the rules that a review found broken.
     pub(super) fn count_violations(&self, answer: &ReviewAnswer) {
         for rule in &answer.rules {
-            self.violations.get_or_create(&ViolationLabels { rule: rule.0 }).inc();
+            self.violations
+                .get_or_create(&ViolationLabels { rule: rule.0 })
+                .inc();
         }
     }
 }
 
 /// From 100 µs, where a review should be, to 3 s, where the API server stops waiting.
 fn buckets() -> Histogram {
-    Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0])
+    Histogram::new([
+        0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0,
+    ])
 }
 
 impl Path {

@@ -6,8 +6,8 @@ use std::{collections::BTreeSet, fmt, net::IpAddr};
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 use time::OffsetDateTime;
 use x509_parser::{extensions::GeneralName, pem::Pem};
@@ -71,7 +71,10 @@ pub struct Lifetimes {
 impl Default for Lifetimes {
     /// Ten years and one year.
     fn default() -> Self {
-        Self { authority: SignedDuration::from_hours(24 * 3650), serving: SignedDuration::from_hours(24 * 365) }
+        Self {
+            authority: SignedDuration::from_hours(24 * 3650),
+            serving: SignedDuration::from_hours(24 * 365),
+        }
     }
 }
 
@@ -86,7 +89,10 @@ pub struct Pair {
 
 impl fmt::Debug for Pair {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Pair").field("certificate", &self.certificate).finish_non_exhaustive()
+        formatter
+            .debug_struct("Pair")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
     }
 }
 
@@ -112,7 +118,11 @@ pub struct Validity {
 impl ServingNames {
     /// Every name, as the certificate lists them.
     pub fn all(&self) -> Vec<String> {
-        let Self { service, namespace, extra } = self;
+        let Self {
+            service,
+            namespace,
+            extra,
+        } = self;
         let mut names = vec![
             format!("{service}.{namespace}.svc"),
             format!("{service}.{namespace}.svc.cluster.local"),
@@ -128,10 +138,17 @@ pub fn authority(lifetime: SignedDuration, now: Timestamp) -> Result<Pair, MintE
     let mut params = params(Vec::new(), lifetime, now)?;
     params.distinguished_name.push(DnType::CommonName, AUTHORITY_NAME);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let certificate = params.self_signed(&key)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// Makes a serving certificate for `names`, signed by `authority`, valid from `now`.
@@ -143,13 +160,19 @@ pub fn serving(
 ) -> Result<Pair, MintError> {
     let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
     let mut params = params(names.all(), lifetime, now)?;
-    params.distinguished_name.push(DnType::CommonName, format!("{}.{}.svc", names.service, names.namespace));
+    params.distinguished_name.push(
+        DnType::CommonName,
+        format!("{}.{}.svc", names.service, names.namespace),
+    );
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let certificate = params.signed_by(&key, &issuer)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(Pair {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    })
 }
 
 /// Makes an authority and a serving certificate.
@@ -170,7 +193,10 @@ pub fn renewed(
 ) -> Result<Option<Bundle>, MintError> {
     if needs_renewal(validity("the authority", &current.authority.certificate)?, now) {
         let mut fresh = bundle(names, lifetimes, now)?;
-        fresh.authority.certificate.push_str(&still_valid(&current.authority.certificate, now)?);
+        fresh
+            .authority
+            .certificate
+            .push_str(&still_valid(&current.authority.certificate, now)?);
         return Ok(Some(fresh));
     }
     let serves = validity("the serving certificate", &current.serving.certificate)?;
@@ -179,7 +205,10 @@ pub fn renewed(
         return Ok(None);
     }
     let serving = serving(&current.authority, names, lifetimes.serving, now)?;
-    Ok(Some(Bundle { authority: current.authority.clone(), serving }))
+    Ok(Some(Bundle {
+        authority: current.authority.clone(),
+        serving,
+    }))
 }
 
 /// Whether two thirds of the time are over.
@@ -192,7 +221,9 @@ pub fn needs_renewal(validity: Validity, now: Timestamp) -> bool {
 /// When the first certificate of a PEM text is good; `what` names the text in errors.
 pub fn validity(what: &'static str, pem: &str) -> Result<Validity, MintError> {
     let first = first(what, pem)?;
-    let certificate = first.parse_x509().map_err(|error| not_a_certificate(what, &error))?;
+    let certificate = first
+        .parse_x509()
+        .map_err(|error| not_a_certificate(what, &error))?;
     let instant = |seconds| Timestamp::from_second(seconds).map_err(|error| not_a_certificate(what, &error));
     Ok(Validity {
         not_before: instant(certificate.validity().not_before.timestamp())?,
@@ -203,9 +234,17 @@ pub fn validity(what: &'static str, pem: &str) -> Result<Validity, MintError> {
 fn names_of(pem: &str) -> Result<BTreeSet<String>, MintError> {
     const WHAT: &str = "the serving certificate";
     let first = first(WHAT, pem)?;
-    let certificate = first.parse_x509().map_err(|error| not_a_certificate(WHAT, &error))?;
-    let names = certificate.subject_alternative_name().map_err(|error| not_a_certificate(WHAT, &error))?;
-    Ok(names.iter().flat_map(|names| &names.value.general_names).filter_map(spelled).collect())
+    let certificate = first
+        .parse_x509()
+        .map_err(|error| not_a_certificate(WHAT, &error))?;
+    let names = certificate
+        .subject_alternative_name()
+        .map_err(|error| not_a_certificate(WHAT, &error))?;
+    Ok(names
+        .iter()
+        .flat_map(|names| &names.value.general_names)
+        .filter_map(spelled)
+        .collect())
 }
 
 fn spelled(name: &GeneralName<'_>) -> Option<String> {
@@ -218,7 +257,8 @@ fn spelled(name: &GeneralName<'_>) -> Option<String> {
 
 fn address(octets: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(octets).map(IpAddr::from);
-    four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
+    four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from))
+        .ok()
 }
 
 /// The certificates of a PEM text whose time is not over, as PEM.
@@ -227,7 +267,9 @@ fn still_valid(pem: &str, now: Timestamp) -> Result<String, MintError> {
     let mut kept = String::new();
     for block in Pem::iter_from_buffer(pem.as_bytes()) {
         let block = block.map_err(|error| not_a_certificate(WHAT, &error))?;
-        let certificate = block.parse_x509().map_err(|error| not_a_certificate(WHAT, &error))?;
+        let certificate = block
+            .parse_x509()
+            .map_err(|error| not_a_certificate(WHAT, &error))?;
         if certificate.validity().not_after.timestamp() > now.as_second() {
             kept.push_str(&written(&block.contents));
         }
@@ -239,7 +281,12 @@ fn still_valid(pem: &str, now: Timestamp) -> Result<String, MintError> {
 fn written(der: &[u8]) -> String {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let letters = STANDARD.encode(der);
-    let lines = letters.as_bytes().chunks(64).map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n");
+    let lines = letters
+        .as_bytes()
+        .chunks(64)
+        .map(String::from_utf8_lossy)
+        .collect::<Vec<_>>()
+        .join("\n");
     format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
 }
 
@@ -250,23 +297,33 @@ fn first(what: &'static str, pem: &str) -> Result<Pem, MintError> {
 }
 
 fn not_a_certificate(what: &'static str, reason: &dyn fmt::Display) -> MintError {
-    MintError::NotACertificate { what, reason: reason.to_string() }
+    MintError::NotACertificate {
+        what,
+        reason: reason.to_string(),
+    }
 }
 
-fn params(names: Vec<String>, lifetime: SignedDuration, now: Timestamp) -> Result<CertificateParams, MintError> {
+fn params(
+    names: Vec<String>,
+    lifetime: SignedDuration,
+    now: Timestamp,
+) -> Result<CertificateParams, MintError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.not_before = date(now.checked_sub(CLOCK_SKEW), now)?;
     params.not_after = date(now.checked_add(lifetime), now)?;
     for name in names {
-        let one = CertificateParams::new(vec![name.clone()]).map_err(|source| MintError::Name { name, source })?;
+        let one =
+            CertificateParams::new(vec![name.clone()]).map_err(|source| MintError::Name { name, source })?;
         params.subject_alt_names.extend(one.subject_alt_names);
     }
     Ok(params)
 }
 
 fn date(instant: Result<Timestamp, jiff::Error>, now: Timestamp) -> Result<OffsetDateTime, MintError> {
-    let beyond = || MintError::Lifetime { until: format!("beyond the calendar, counted from {now}") };
+    let beyond = || MintError::Lifetime {
+        until: format!("beyond the calendar, counted from {now}"),
+    };
     let instant = instant.map_err(|_| beyond())?;
     OffsetDateTime::from_unix_timestamp(instant.as_second()).map_err(|_| beyond())
 }

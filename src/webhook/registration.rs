@@ -98,20 +98,36 @@ pub async fn publish_once(
     registration: &Registration,
     authority: &str,
 ) -> Result<(), RegistrationError> {
-    let mutating = publish_in::<MutatingWebhookConfiguration>(client, &registration.mutating, authority).await;
-    let validating = publish_in::<ValidatingWebhookConfiguration>(client, &registration.validating, authority).await;
+    let mutating =
+        publish_in::<MutatingWebhookConfiguration>(client, &registration.mutating, authority).await;
+    let validating =
+        publish_in::<ValidatingWebhookConfiguration>(client, &registration.validating, authority).await;
     mutating.and(validating)
 }
 
-async fn publish_in<K: Configuration>(client: &Client, name: &str, authority: &str) -> Result<(), RegistrationError> {
+async fn publish_in<K: Configuration>(
+    client: &Client,
+    name: &str,
+    authority: &str,
+) -> Result<(), RegistrationError> {
     let api: Api<K> = Api::all(client.clone());
-    let read = |source| RegistrationError::Read { kind: K::NAME, name: name.to_owned(), source: Box::new(source) };
+    let read = |source| RegistrationError::Read {
+        kind: K::NAME,
+        name: name.to_owned(),
+        source: Box::new(source),
+    };
     let configuration = api.get(name).await.map_err(read)?;
     let Some(patch) = patch(&configuration.trust(), authority) else {
         return Ok(());
     };
-    let write = |source| RegistrationError::Write { kind: K::NAME, name: name.to_owned(), source: Box::new(source) };
-    api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await.map_err(write)?;
+    let write = |source| RegistrationError::Write {
+        kind: K::NAME,
+        name: name.to_owned(),
+        source: Box::new(source),
+    };
+    api.patch(name, &PatchParams::default(), &Patch::Strategic(patch))
+        .await
+        .map_err(write)?;
     info!(kind = K::NAME, name, "the webhook's authority was published");
     Ok(())
 }
@@ -128,7 +144,9 @@ impl Configuration for MutatingWebhookConfiguration {
 
     fn trust(self) -> Vec<Trust> {
         let webhooks = self.webhooks.unwrap_or_default().into_iter();
-        webhooks.map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle)).collect()
+        webhooks
+            .map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle))
+            .collect()
     }
 }
 
@@ -137,12 +155,17 @@ impl Configuration for ValidatingWebhookConfiguration {
 
     fn trust(self) -> Vec<Trust> {
         let webhooks = self.webhooks.unwrap_or_default().into_iter();
-        webhooks.map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle)).collect()
+        webhooks
+            .map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle))
+            .collect()
     }
 }
 
 fn trust(webhook: String, bundle: Option<ByteString>) -> Trust {
-    Trust { webhook, bundle: bundle.map(|ByteString(pem)| pem) }
+    Trust {
+        webhook,
+        bundle: bundle.map(|ByteString(pem)| pem),
+    }
 }
 
 #[cfg(test)]

@@ -144,7 +144,9 @@ pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, 
     if !asked.is_of_pods()? || !matches!(operation, Operation::Create | Operation::Update) {
         return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
     }
-    let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?;
+    let object = asked.object.ok_or(BadReview::Missing {
+        field: "request.object",
+    })?;
     let pod: Pod = match parse(object.get()) {
         Ok(pod) => pod,
         Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
@@ -194,10 +196,15 @@ struct Fault {
 }
 
 fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
-    let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
-    let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
+    let not_json = |error: serde_json::Error| BadReview::NotJson {
+        reason: error.to_string(),
+    };
+    let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson {
+        reason: error.to_string(),
+    })?;
     let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-    let envelope: Envelope<'_> = parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?;
+    let envelope: Envelope<'_> =
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?;
     expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
     expect("kind", envelope.kind.as_deref(), KIND)?;
     envelope.request.ok_or(BadReview::Missing { field: "request" })
@@ -234,7 +241,9 @@ impl Asked<'_> {
             Some("UPDATE") => Ok(Operation::Update),
             Some("DELETE") => Ok(Operation::Delete),
             Some("CONNECT") => Ok(Operation::Connect),
-            None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
+            None | Some("") => Err(BadReview::Missing {
+                field: "request.operation",
+            }),
             Some(other) => Err(BadReview::Unreadable {
                 field: "request.operation".to_owned(),
                 reason: format!("`{other}` is not CREATE, UPDATE, DELETE or CONNECT"),
@@ -243,7 +252,9 @@ impl Asked<'_> {
     }
 
     fn is_of_pods(&self) -> Result<bool, BadReview> {
-        let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
+        let resource = self.resource.as_ref().ok_or(BadReview::Missing {
+            field: "request.resource",
+        })?;
         let whole = self.sub_resource.as_deref().unwrap_or_default().is_empty();
         Ok(whole && resource.group.is_empty() && resource.resource == "pods")
     }
@@ -282,23 +293,46 @@ impl ReviewAnswer {
         let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
         let refused = Response {
             allowed: false,
-            status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
+            status: Some(Status {
+                code: 403,
+                reason: "Forbidden",
+                message: message(violations),
+            }),
             audit_annotations: BTreeMap::from([("violations", names.join(","))]),
             ..response
         };
-        Self { rules, ..Self::with(Outcome::Denied, refused) }
+        Self {
+            rules,
+            ..Self::with(Outcome::Denied, refused)
+        }
     }
 
     fn unreadable(uid: String, fault: &Fault) -> Self {
         let message = format!("{}: {}", fault.field, fault.reason);
-        let status = Status { code: 422, reason: "Invalid", message: one_line(&message) };
-        let refused = Response { uid, status: Some(status), ..Response::default() };
+        let status = Status {
+            code: 422,
+            reason: "Invalid",
+            message: one_line(&message),
+        };
+        let refused = Response {
+            uid,
+            status: Some(status),
+            ..Response::default()
+        };
         Self::with(Outcome::Unreadable, refused)
     }
 
     fn with(outcome: Outcome, response: Response) -> Self {
-        let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
-        Self { outcome, rules: Vec::new(), review }
+        let review = AdmissionReview {
+            api_version: API_VERSION,
+            kind: KIND,
+            response,
+        };
+        Self {
+            outcome,
+            rules: Vec::new(),
+            review,
+        }
     }
 }
 
@@ -330,7 +364,10 @@ fn presentable(warnings: &[String]) -> Vec<String> {
 
 fn one_line(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_control() || letter == ' ');
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    words
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn cut(line: &str) -> String {

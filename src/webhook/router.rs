@@ -41,7 +41,8 @@ const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const OPEN_METRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
 /// Whether reviews should be sent here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -133,7 +134,10 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
         }
         Err(_) => {
             error!(?stage, "a review panicked");
-            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the review failed inside berth");
+            let refusal = Refusal::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the review failed inside berth",
+            );
             (Counted::Panicked, refusal.into_response())
         }
     }
@@ -144,22 +148,31 @@ fn log(stage: Stage, answer: &ReviewAnswer) {
     let why = response.status.as_ref().map(|status| status.message.as_str());
     match answer.outcome {
         Outcome::Denied | Outcome::Unreadable => info!(?stage, uid = response.uid, why, "refused"),
-        Outcome::Admitted | Outcome::Ignored => debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed"),
+        Outcome::Admitted | Outcome::Ignored => {
+            debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed")
+        }
     }
 }
 
 /// Reads the body of a review, or says why not.
 async fn body(request: Request) -> Result<Bytes, Refusal> {
     if !is_json(request.headers().get(header::CONTENT_TYPE)) {
-        let refusal = Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type must be application/json");
+        let refusal = Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content-type must be application/json",
+        );
         return Err(refusal);
     }
     let late = Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
-    timeout(BODY_TIMEOUT, collected(request.into_body())).await.unwrap_or(Err(late))
+    timeout(BODY_TIMEOUT, collected(request.into_body()))
+        .await
+        .unwrap_or(Err(late))
 }
 
 fn is_json(content_type: Option<&HeaderValue>) -> bool {
-    let text = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = content_type
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
 }
@@ -168,7 +181,8 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
     let mut kept = Vec::new();
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))?;
+        let frame = frame
+            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))?;
         let Some(data) = frame.data_ref() else { continue };
         seen = seen.saturating_add(data.len());
         if seen <= BODY_LIMIT {
@@ -180,7 +194,10 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
         }
     }
     if seen > BODY_LIMIT {
-        let refusal = Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {BODY_LIMIT} bytes"));
+        let refusal = Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is larger than {BODY_LIMIT} bytes"),
+        );
         return Err(refusal);
     }
     Ok(kept.into())
@@ -196,7 +213,11 @@ struct Refusal {
 
 impl Refusal {
     fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, field: None, reason: reason.into() }
+        Self {
+            status,
+            field: None,
+            reason: reason.into(),
+        }
     }
 }
 

@@ -70,7 +70,9 @@ pub async fn agree(
             return Ok(bundle);
         }
     }
-    Err(SecretError::Contended { name: name.to_owned() })
+    Err(SecretError::Contended {
+        name: name.to_owned(),
+    })
 }
 
 /// The bundle in the Secret `name`, if there is such a Secret.
@@ -87,7 +89,10 @@ async fn attempt(
     lifetimes: Lifetimes,
     now: Timestamp,
 ) -> Result<Option<Bundle>, SecretError> {
-    let mint = |source| SecretError::Mint { name: name.to_owned(), source };
+    let mint = |source| SecretError::Mint {
+        name: name.to_owned(),
+        source,
+    };
     let Some(secret) = api.get_opt(name).await.map_err(failed("get", name))? else {
         let fresh = mint::bundle(names, lifetimes, now).map_err(mint)?;
         let object = secret_with(name, &fresh);
@@ -98,7 +103,10 @@ async fn attempt(
     let Some(fresh) = mint::renewed(&current, names, lifetimes, now).map_err(mint)? else {
         return Ok(Some(current));
     };
-    let object = Secret { data: Some(data(&fresh)), ..secret };
+    let object = Secret {
+        data: Some(data(&fresh)),
+        ..secret
+    };
     let replaced = api.replace(name, &PostParams::default(), &object).await;
     unless_conflict(replaced, "update", name).map(|written| written.map(|_| fresh))
 }
@@ -117,12 +125,19 @@ fn unless_conflict(
 
 fn failed(verb: &'static str, name: &str) -> impl FnOnce(kube::Error) -> SecretError {
     let name = name.to_owned();
-    move |source| SecretError::Api { verb, name, source: Box::new(source) }
+    move |source| SecretError::Api {
+        verb,
+        name,
+        source: Box::new(source),
+    }
 }
 
 fn secret_with(name: &str, bundle: &Bundle) -> Secret {
     Secret {
-        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
         type_: Some(KIND.to_owned()),
         data: Some(data(bundle)),
         ..Secret::default()
@@ -144,12 +159,23 @@ fn bundle(name: &str, secret: &Secret) -> Result<Bundle, SecretError> {
     let part = |key: &'static str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(key));
         let text = bytes.and_then(|ByteString(bytes)| std::str::from_utf8(bytes).ok());
-        let missing = || SecretError::Incomplete { name: name.to_owned(), key };
-        text.filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(missing)
+        let missing = || SecretError::Incomplete {
+            name: name.to_owned(),
+            key,
+        };
+        text.filter(|text| !text.is_empty())
+            .map(str::to_owned)
+            .ok_or_else(missing)
     };
     Ok(Bundle {
-        authority: Pair { certificate: part(AUTHORITY_CERTIFICATE)?, key: part(AUTHORITY_KEY)? },
-        serving: Pair { certificate: part(SERVING_CERTIFICATE)?, key: part(SERVING_KEY)? },
+        authority: Pair {
+            certificate: part(AUTHORITY_CERTIFICATE)?,
+            key: part(AUTHORITY_KEY)?,
+        },
+        serving: Pair {
+            certificate: part(SERVING_CERTIFICATE)?,
+            key: part(SERVING_KEY)?,
+        },
     })
 }
 

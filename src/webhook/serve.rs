@@ -97,7 +97,11 @@ impl Listener {
         let failed = |source| ListenError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let local_addr = listener.local_addr().map_err(failed)?;
-        Ok(Bound { listener, local_addr, limits: self.limits })
+        Ok(Bound {
+            listener,
+            local_addr,
+            limits: self.limits,
+        })
     }
 }
 
@@ -110,7 +114,12 @@ impl Bound {
     /// Serves `router` over TLS until `shutdown`, then lets open requests finish.
     pub async fn serve(self, router: Router, tls: Arc<ServerConfig>, shutdown: impl Future<Output = ()>) {
         let Self { listener, limits, .. } = self;
-        let session = Session { acceptor: tls.into(), http: http(&limits), router, handshake: limits.handshake };
+        let session = Session {
+            acceptor: tls.into(),
+            http: http(&limits),
+            router,
+            handshake: limits.handshake,
+        };
         let graceful = GracefulShutdown::new();
         let mut tasks = JoinSet::new();
         tokio::select! {
@@ -119,7 +128,10 @@ impl Bound {
         }
         drop(listener);
         if timeout(limits.drain, graceful.shutdown()).await.is_err() {
-            warn!(connections = tasks.len(), "connections did not end in time and are closed");
+            warn!(
+                connections = tasks.len(),
+                "connections did not end in time and are closed"
+            );
         }
         tasks.shutdown().await;
     }
@@ -135,7 +147,10 @@ async fn accept(
 ) {
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        let place = Arc::clone(&places)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let connection = session.clone().run(stream, peer, graceful.watcher(), place);
@@ -160,7 +175,9 @@ fn report(ended: Result<(), JoinError>) {
 
 fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header);
     http.http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)

@@ -109,7 +109,10 @@ impl Certificates {
 
     fn serving(fit: Fit) -> Arc<Self> {
         let (not_after, _) = watch::channel(fit.not_after);
-        Arc::new(Self { current: ArcSwap::from_pointee(fit.key), not_after })
+        Arc::new(Self {
+            current: ArcSwap::from_pointee(fit.key),
+            not_after,
+        })
     }
 
     fn exchange(&self, fit: Fit) {
@@ -144,7 +147,11 @@ pub enum Refreshed {
 impl Files {
     /// The files of a certificate chain and of its key.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        Self { certificate: certificate.into(), key: key.into(), seen: None }
+        Self {
+            certificate: certificate.into(),
+            key: key.into(),
+            seen: None,
+        }
     }
 
     /// Reads the files for the first time.
@@ -193,34 +200,56 @@ impl Files {
     }
 
     fn fit(&self, (certificate, key): &(Vec<u8>, Vec<u8>)) -> Result<Fit, CertificateError> {
-        fit(&self.certificate.display().to_string(), certificate, &self.key.display().to_string(), key)
+        fit(
+            &self.certificate.display().to_string(),
+            certificate,
+            &self.key.display().to_string(),
+            key,
+        )
     }
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    let failed = |source| CertificateError::File { path: path.to_owned(), source };
+    let failed = |source| CertificateError::File {
+        path: path.to_owned(),
+        source,
+    };
     tokio::fs::read(path).await.map_err(failed)
 }
 
 fn fit_pair(pair: &Pair) -> Result<Fit, CertificateError> {
-    fit("tls.crt", pair.certificate.as_bytes(), "tls.key", pair.key.as_bytes())
+    fit(
+        "tls.crt",
+        pair.certificate.as_bytes(),
+        "tls.key",
+        pair.key.as_bytes(),
+    )
 }
 
 /// Parses a chain and its key, and proves that they belong together.
 fn fit(certificate_name: &str, chain: &[u8], key_name: &str, key: &[u8]) -> Result<Fit, CertificateError> {
-    let unreadable = |reason: String| CertificateError::Certificate { name: certificate_name.to_owned(), reason };
+    let unreadable = |reason: String| CertificateError::Certificate {
+        name: certificate_name.to_owned(),
+        reason,
+    };
     let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
         .collect::<Result<_, _>>()
         .map_err(|error| unreadable(error.to_string()))?;
     let text = std::str::from_utf8(chain).map_err(|error| unreadable(error.to_string()))?;
     let validity = mint::validity("it", text).map_err(|error: MintError| unreadable(error.to_string()))?;
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|error| CertificateError::Key { name: key_name.to_owned(), reason: error.to_string() })?;
-    let provider: CryptoProvider = ring::default_provider();
-    let key = CertifiedKey::from_der(certificates, key, &provider).map_err(|error| CertificateError::Mismatch {
-        certificate: certificate_name.to_owned(),
-        key: key_name.to_owned(),
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| CertificateError::Key {
+        name: key_name.to_owned(),
         reason: error.to_string(),
     })?;
-    Ok(Fit { key, not_after: validity.not_after })
+    let provider: CryptoProvider = ring::default_provider();
+    let key =
+        CertifiedKey::from_der(certificates, key, &provider).map_err(|error| CertificateError::Mismatch {
+            certificate: certificate_name.to_owned(),
+            key: key_name.to_owned(),
+            reason: error.to_string(),
+        })?;
+    Ok(Fit {
+        key,
+        not_after: validity.not_after,
+    })
 }

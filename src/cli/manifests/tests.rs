@@ -9,7 +9,9 @@ struct Program {
 }
 
 fn args(flags: &[&str]) -> ManifestsArgs {
-    Program::try_parse_from([&["manifests"], flags].concat()).unwrap().args
+    Program::try_parse_from([&["manifests"], flags].concat())
+        .unwrap()
+        .args
 }
 
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -19,7 +21,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 #[test]
 fn every_document_names_itself() {
     let objects = objects(&args(&[])).unwrap();
-    assert_eq!(objects.len(), 15);
+    assert_eq!(objects.len(), 16);
     for object in &objects {
         for name in ["/apiVersion", "/kind", "/metadata/name"] {
             let text = object.pointer(name).and_then(Value::as_str).unwrap_or_default();
@@ -34,7 +36,11 @@ fn the_whole_file_set_is_embedded() {
     let mut found: Vec<String> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| std::path::Path::new(name).extension().is_some_and(|end| end == "yaml"))
+        .filter(|name| {
+            std::path::Path::new(name)
+                .extension()
+                .is_some_and(|end| end == "yaml")
+        })
         .collect();
     found.sort();
     assert_eq!(found, FILES.map(|(name, _)| name));
@@ -47,7 +53,10 @@ fn the_namespace_is_replaced_everywhere() {
     assert!(!text.contains(NAMESPACE));
     for webhook in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let configuration = of_kind(&objects, webhook)[0];
-        assert_eq!(configuration["webhooks"][0]["clientConfig"]["service"]["namespace"], "gpu");
+        assert_eq!(
+            configuration["webhooks"][0]["clientConfig"]["service"]["namespace"],
+            "gpu"
+        );
         let excluded = &configuration["webhooks"][0]["namespaceSelector"]["matchExpressions"][1];
         assert_eq!(excluded["values"], json!(["kube-system", "gpu"]));
     }
@@ -59,21 +68,37 @@ fn image_and_replicas_go_to_the_deployment() {
     let objects = objects(&args(&["--image", "example.com/berth:9", "--replicas", "3"])).unwrap();
     let deployment = of_kind(&objects, "Deployment")[0];
     assert_eq!(deployment["spec"]["replicas"], 3);
-    assert_eq!(deployment.pointer("/spec/template/spec/containers/0/image").unwrap(), "example.com/berth:9");
+    assert_eq!(
+        deployment
+            .pointer("/spec/template/spec/containers/0/image")
+            .unwrap(),
+        "example.com/berth:9"
+    );
 }
 
 #[test]
 fn a_url_takes_the_place_of_the_service() {
     let objects = objects(&args(&["--webhook-url", "https://127.0.0.1:8443/"])).unwrap();
     let mutating = of_kind(&objects, "MutatingWebhookConfiguration")[0];
-    assert_eq!(mutating["webhooks"][0]["clientConfig"], json!({"url": "https://127.0.0.1:8443/mutate"}));
+    assert_eq!(
+        mutating["webhooks"][0]["clientConfig"],
+        json!({"url": "https://127.0.0.1:8443/mutate"})
+    );
     let validating = of_kind(&objects, "ValidatingWebhookConfiguration")[0];
-    assert_eq!(validating["webhooks"][0]["clientConfig"], json!({"url": "https://127.0.0.1:8443/validate"}));
+    assert_eq!(
+        validating["webhooks"][0]["clientConfig"],
+        json!({"url": "https://127.0.0.1:8443/validate"})
+    );
 }
 
 #[test]
 fn a_url_that_the_api_server_would_refuse_is_refused() {
-    for url in ["http://example.com", "https://user@example.com", "https://example.com/?a", "example.com"] {
+    for url in [
+        "http://example.com",
+        "https://user@example.com",
+        "https://example.com/?a",
+        "example.com",
+    ] {
         assert!(https(url).is_err(), "{url}");
     }
 }
@@ -85,7 +110,8 @@ fn what_is_printed_reads_back_the_same() {
     let printed = run(&args(&flags)).unwrap();
     let read: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     assert_eq!(read, expected);
-    let json: Value = serde_json::from_str(&run(&args(&[&flags[..], &["-o", "json"]].concat())).unwrap()).unwrap();
+    let json: Value =
+        serde_json::from_str(&run(&args(&[&flags[..], &["-o", "json"]].concat())).unwrap()).unwrap();
     assert_eq!(json["items"], Value::Array(expected));
 }
 
@@ -97,7 +123,8 @@ fn typed_readers_take_every_webhook_and_workload() {
     };
     let objects = objects(&args(&[])).unwrap();
     let one = |kind| of_kind(&objects, kind)[0].clone();
-    let mutating: MutatingWebhookConfiguration = serde_json::from_value(one("MutatingWebhookConfiguration")).unwrap();
+    let mutating: MutatingWebhookConfiguration =
+        serde_json::from_value(one("MutatingWebhookConfiguration")).unwrap();
     let mutating = &mutating.webhooks.unwrap()[0];
     assert_eq!(mutating.failure_policy.as_deref(), Some("Fail"));
     assert_eq!(mutating.reinvocation_policy.as_deref(), Some("IfNeeded"));

@@ -1,0 +1,14 @@
+//! The webhook over real loopback sockets: what an API server would see of it.
+
+#[path = "webhook/certificates.rs"]
+mod certificates;
+#[path = "webhook/client.rs"]
+mod client;
+#[path = "webhook/connections.rs"]
+mod connections;
+#[path = "webhook/paths.rs"]
+mod paths;
+#[path = "webhook/reviews.rs"]
+mod reviews;
+#[path = "webhook/server.rs"]
+mod server;
