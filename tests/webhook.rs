@@ -1,4 +1,5 @@
 //! The webhook over real loopback sockets: what an API server would see of it.
+#![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
 #[path = "webhook/certificates.rs"]
 mod certificates;

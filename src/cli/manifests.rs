@@ -139,7 +139,9 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
         &args.webhook_url,
         object.get_mut("webhooks").and_then(Value::as_array_mut),
     ) {
-        webhooks.iter_mut().for_each(|webhook| reach(webhook, url));
+        for webhook in webhooks {
+            reach(webhook, url);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The names of our two configurations.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -149,7 +149,7 @@ fn log(stage: Stage, answer: &ReviewAnswer) {
     match answer.outcome {
         Outcome::Denied | Outcome::Unreadable => info!(?stage, uid = response.uid, why, "refused"),
         Outcome::Admitted | Outcome::Ignored => {
-            debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed")
+            debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed");
         }
     }
 }

@@ -27,7 +27,7 @@ use tracing::{debug, error, warn};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often a silent HTTP/2 peer is asked whether it is still there.
-const KEEP_ALIVE: Duration = Duration::from_secs(60);
+const KEEP_ALIVE: Duration = Duration::from_mins(1);
 
 /// Bounds on what connections may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,7 +53,7 @@ impl Default for Limits {
             connections: 512,
             streams: 64,
             handshake: Duration::from_secs(10),
-            header: Duration::from_secs(120),
+            header: Duration::from_mins(2),
             drain: Duration::from_secs(20),
         }
     }

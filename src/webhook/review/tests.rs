@@ -141,7 +141,7 @@ fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
 #[test]
 fn a_pod_that_cannot_be_read_is_refused_with_its_field() {
     let body = review(|review| {
-        review["request"]["object"]["spec"]["containers"] = json!([{"resources": {"limits": 3}}])
+        review["request"]["object"]["spec"]["containers"] = json!([{"resources": {"limits": 3}}]);
     });
     let answer = answer(&body, Stage::Mutate, &never()).unwrap();
     let response = answer.review.response;
