@@ -253,3 +253,6 @@ fn secret_name(text: &str) -> Result<SecretName, String> {
         name: name.to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

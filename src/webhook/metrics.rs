@@ -10,7 +10,10 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
-use tokio::time::{Duration, Instant};
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant},
+};
 
 use super::review::{Outcome, ReviewAnswer};
 use crate::admission::Stage;
@@ -91,6 +94,17 @@ impl Metrics {
         metrics
     }
 
+    /// Keeps the certificate's end up to date, until the certificates are gone.
+    pub async fn follow_certificate(&self, mut not_after: watch::Receiver<Timestamp>) {
+        loop {
+            let end = *not_after.borrow_and_update();
+            self.certificate_ends(end);
+            if not_after.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Notes the end of the certificate that is served from now on.
     pub fn certificate_ends(&self, not_after: Timestamp) {
         self.certificate_expiry.set(not_after.as_second());
@@ -156,5 +170,20 @@ impl EncodeLabelValue for Counted {
             Self::Refused => "refused",
             Self::Panicked => "panicked",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_certificate_gauge_shows_the_last_certificate() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let (sender, receiver) = watch::channel(Timestamp::UNIX_EPOCH);
+        sender.send_replace("2026-03-01T12:00:00Z".parse().unwrap());
+        drop(sender);
+        metrics.follow_certificate(receiver).await;
+        assert_eq!(metrics.certificate_expiry.get(), 1_772_366_400);
     }
 }

@@ -1,3 +1,5 @@
+//! What the flags change in what is printed.
+
 use clap::Parser;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Names, times and renewals of minted certificates.
+
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::*;

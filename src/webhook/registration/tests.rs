@@ -1,3 +1,5 @@
+//! What is patched, and what is waited for.
+
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;

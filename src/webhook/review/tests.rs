@@ -1,3 +1,5 @@
+//! What the wire says for each verdict and for each thing that can't be read.
+
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 

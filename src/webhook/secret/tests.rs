@@ -1,3 +1,5 @@
+//! Replicas that race for one Secret.
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
