@@ -1,6 +1,22 @@
 //! Berth admits GPU-sharing pods to a Kubernetes cluster and gives each one its place: which node, which card, how much of it.
+//!
+//! ```text
+//! kubectl apply ─► API server ─► webhook ─► admission ─► (deny | patch, warnings)
+//!                      │
+//!                      ▼ the stored pod
+//!               cluster::watch ─► cluster::read (dialect) ─► scheduling: queue ─► filter ─► allocate ─► score
+//!                                                                                    │ the line of the node
+//!               cluster::lock (compare-and-swap) ◄── cluster::act ◄──────────────────┘
+//!               cluster::bind: node and cards in ONE write
+//!                      │
+//! the node's device plugin allocates and frees the lock ─► cluster::watch ─► confirmed; the node's next pod goes
+//! ```
+//!
+//! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster`, `sandbox` → `admission`, `scheduling` →
+//! `object`, `dialect` → `device`. A test reads the imports.
 
 pub mod admission;
+pub mod cli;
 pub mod cluster;
 pub mod device;
 pub mod dialect;
@@ -8,3 +24,4 @@ pub mod object;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod scheduling;
+pub mod webhook;

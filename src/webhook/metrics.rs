@@ -1,0 +1,174 @@
+//! What the webhook counts: reviews by path and outcome, broken rules, the time reviews take, the certificate's end.
+//!
+//! Names and help only; nothing is decided by a number kept here.
+
+use std::fmt::{self, Write as _};
+
+use jiff::Timestamp;
+use prometheus_client::{
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+use tokio::{
+    sync::watch,
+    time::{Duration, Instant},
+};
+
+use super::review::{Outcome, ReviewAnswer};
+use crate::admission::Stage;
+
+/// The webhook's metrics. Clones count into the same numbers.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    reviews: Family<ReviewLabels, Counter>,
+    violations: Family<ViolationLabels, Counter>,
+    duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    certificate_expiry: Gauge,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct ReviewLabels {
+    path: Path,
+    outcome: Counted,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct ViolationLabels {
+    rule: &'static str,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct DurationLabels {
+    path: Path,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Path {
+    Mutate,
+    Validate,
+}
+
+/// What a request to a review path came to.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Counted {
+    /// It was answered with a review.
+    Answered(Outcome),
+    /// It was refused before it was read as a review.
+    Refused,
+    /// The review panicked.
+    Panicked,
+}
+
+impl Metrics {
+    /// Makes the metrics and enters them in `registry`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            reviews: Family::default(),
+            violations: Family::default(),
+            duration: Family::new_with_constructor(buckets),
+            certificate_expiry: Gauge::default(),
+        };
+        registry.register(
+            "berth_admission_reviews",
+            "Admission requests by path and outcome",
+            metrics.reviews.clone(),
+        );
+        registry.register("berth_admission_violations", "Broken admission rules", metrics.violations.clone());
+        registry.register_with_unit(
+            "berth_admission_review_duration",
+            "Time from the first byte of a review's body to its answer",
+            Unit::Seconds,
+            metrics.duration.clone(),
+        );
+        registry.register_with_unit(
+            "berth_webhook_certificate_expiry",
+            "End of the serving certificate, in seconds since 1970",
+            Unit::Seconds,
+            metrics.certificate_expiry.clone(),
+        );
+        metrics
+    }
+
+    /// Keeps the certificate's end up to date, until the certificates are gone.
+    pub async fn follow_certificate(&self, mut not_after: watch::Receiver<Timestamp>) {
+        loop {
+            let end = *not_after.borrow_and_update();
+            self.certificate_ends(end);
+            if not_after.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Notes the end of the certificate that is served from now on.
+    pub fn certificate_ends(&self, not_after: Timestamp) {
+        self.certificate_expiry.set(not_after.as_second());
+    }
+
+    /// Counts one request that began at `started`.
+    pub(super) fn count(&self, stage: Stage, counted: Counted, started: Instant) {
+        let path = Path::of(stage);
+        let elapsed: Duration = started.elapsed();
+        self.reviews.get_or_create(&ReviewLabels { path, outcome: counted }).inc();
+        self.duration.get_or_create(&DurationLabels { path }).observe(elapsed.as_secs_f64());
+    }
+
+    /// Counts the rules that a review found broken.
+    pub(super) fn count_violations(&self, answer: &ReviewAnswer) {
+        for rule in &answer.rules {
+            self.violations.get_or_create(&ViolationLabels { rule: rule.0 }).inc();
+        }
+    }
+}
+
+/// From 100 µs, where a review should be, to 3 s, where the API server stops waiting.
+fn buckets() -> Histogram {
+    Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0])
+}
+
+impl Path {
+    fn of(stage: Stage) -> Self {
+        match stage {
+            Stage::Mutate => Self::Mutate,
+            Stage::Validate => Self::Validate,
+        }
+    }
+}
+
+impl EncodeLabelValue for Path {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        })
+    }
+}
+
+impl EncodeLabelValue for Counted {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Answered(Outcome::Ignored) => "ignored",
+            Self::Answered(Outcome::Admitted) => "admitted",
+            Self::Answered(Outcome::Denied) => "denied",
+            Self::Answered(Outcome::Unreadable) => "unreadable",
+            Self::Refused => "refused",
+            Self::Panicked => "panicked",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_certificate_gauge_shows_the_last_certificate() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let (sender, receiver) = watch::channel(Timestamp::UNIX_EPOCH);
+        sender.send_replace("2026-03-01T12:00:00Z".parse().unwrap());
+        drop(sender);
+        metrics.follow_certificate(receiver).await;
+        assert_eq!(metrics.certificate_expiry.get(), 1_772_366_400);
+    }
+}

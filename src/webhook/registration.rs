@@ -1,0 +1,157 @@
+//! Tells the API server which authority to trust: the `caBundle` of our webhook configurations.
+//!
+//! Changes that one field and nothing else, creates nothing, and never ends the process.
+
+use std::{fmt::Debug, time::Duration};
+
+use k8s_openapi::{
+    ByteString,
+    api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams},
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+use tracing::{info, warn};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// The names of our two configurations.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Registration {
+    /// The MutatingWebhookConfiguration.
+    pub mutating: String,
+    /// The ValidatingWebhookConfiguration.
+    pub validating: String,
+}
+
+/// Why an authority was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistrationError {
+    /// The configuration can't be read: it may not be there yet.
+    #[error("cannot read {kind} {name}")]
+    Read {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What the API server said.
+        source: Box<kube::Error>,
+    },
+    /// The configuration can't be changed.
+    #[error("cannot set the caBundle of {kind} {name}")]
+    Write {
+        /// The kind.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What the API server said.
+        source: Box<kube::Error>,
+    },
+}
+
+/// One webhook of a configuration, as far as its authority goes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Trust {
+    /// The webhook's name, by which a strategic merge finds it.
+    pub webhook: String,
+    /// Its `caBundle`, PEM.
+    pub bundle: Option<Vec<u8>>,
+}
+
+/// The strategic merge patch that makes every webhook trust `authority` (PEM, several certificates or one);
+/// `None` where all do already.
+///
+/// The bundle is replaced as a whole: earlier authorities that are still needed stand in `authority` themselves
+/// (`mint::renewed` keeps them), and certificates of unknown origin are trusted no longer.
+pub fn patch(webhooks: &[Trust], authority: &str) -> Option<Value> {
+    let outdated: Vec<Value> = webhooks
+        .iter()
+        .filter(|trust| trust.bundle.as_deref() != Some(authority.as_bytes()))
+        .map(|trust| {
+            let bundle = ByteString(authority.as_bytes().to_vec());
+            json!({"name": trust.webhook, "clientConfig": {"caBundle": bundle}})
+        })
+        .collect();
+    (!outdated.is_empty()).then(|| json!({ "webhooks": outdated }))
+}
+
+/// Publishes `authority` in both configurations, and tries again, ever more slowly, until both have it.
+pub async fn publish(client: &Client, registration: &Registration, authority: &str) {
+    let mut pause = FIRST_PAUSE;
+    while let Err(error) = publish_once(client, registration, authority).await {
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        warn!(%error, source, again_in = ?pause, "the webhook's authority is not published yet");
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Publishes `authority` in both configurations, or says which could not be read or changed.
+/// The second is tried even where the first fails; the first failure is told.
+pub async fn publish_once(
+    client: &Client,
+    registration: &Registration,
+    authority: &str,
+) -> Result<(), RegistrationError> {
+    let mutating =
+        publish_in::<MutatingWebhookConfiguration>(client, &registration.mutating, authority).await;
+    let validating =
+        publish_in::<ValidatingWebhookConfiguration>(client, &registration.validating, authority).await;
+    mutating.and(validating)
+}
+
+async fn publish_in<K: Configuration>(
+    client: &Client,
+    name: &str,
+    authority: &str,
+) -> Result<(), RegistrationError> {
+    let api: Api<K> = Api::all(client.clone());
+    let read =
+        |source| RegistrationError::Read { kind: K::NAME, name: name.to_owned(), source: Box::new(source) };
+    let configuration = api.get(name).await.map_err(read)?;
+    let Some(patch) = patch(&configuration.trust(), authority) else {
+        return Ok(());
+    };
+    let write =
+        |source| RegistrationError::Write { kind: K::NAME, name: name.to_owned(), source: Box::new(source) };
+    api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await.map_err(write)?;
+    info!(kind = K::NAME, name, "the webhook's authority was published");
+    Ok(())
+}
+
+/// A webhook configuration of either kind.
+trait Configuration: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned {
+    const NAME: &'static str;
+
+    fn trust(self) -> Vec<Trust>;
+}
+
+impl Configuration for MutatingWebhookConfiguration {
+    const NAME: &'static str = "MutatingWebhookConfiguration";
+
+    fn trust(self) -> Vec<Trust> {
+        let webhooks = self.webhooks.unwrap_or_default().into_iter();
+        webhooks.map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle)).collect()
+    }
+}
+
+impl Configuration for ValidatingWebhookConfiguration {
+    const NAME: &'static str = "ValidatingWebhookConfiguration";
+
+    fn trust(self) -> Vec<Trust> {
+        let webhooks = self.webhooks.unwrap_or_default().into_iter();
+        webhooks.map(|webhook| trust(webhook.name, webhook.client_config.ca_bundle)).collect()
+    }
+}
+
+fn trust(webhook: String, bundle: Option<ByteString>) -> Trust {
+    Trust { webhook, bundle: bundle.map(|ByteString(pem)| pem) }
+}
+
+#[cfg(test)]
+mod tests;

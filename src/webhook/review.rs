@@ -1,0 +1,341 @@
+//! AdmissionReview v1: reads what the API server asks about a pod and writes what it is answered.
+//!
+//! A pure function: no socket, no clock, no rule. Types are our own, and the object stays raw JSON until it is read once as a pod.
+//! Source: `k8s.io/api/admission/v1/types.go`, checked by `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{
+    admission::{self, Operation, Rule, Stage, Verdict, Violation},
+    object::Pod,
+};
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+const KIND: &str = "AdmissionReview";
+
+/// The API server cuts warnings to this many characters once they are many; nothing of ours is longer.
+const WARNING_CHARS: usize = 256;
+
+/// The API server drops what goes beyond this many characters in one response.
+const WARNINGS_CHARS: usize = 4096;
+
+/// What decides about a pod.
+pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
+
+/// Why a body is no review that could be answered. The API server's `failurePolicy` decides then.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum BadReview {
+    /// The body is not JSON.
+    #[error("the body is not JSON: {reason}")]
+    NotJson {
+        /// What the parser met, and where.
+        reason: String,
+    },
+    /// A field that must be there is not, or is empty.
+    #[error("`{field}` is missing")]
+    Missing {
+        /// The path of the field.
+        field: &'static str,
+    },
+    /// A field holds what it can't hold.
+    #[error("`{field}`: {reason}")]
+    Unreadable {
+        /// The path of the field.
+        field: String,
+        /// What was met, and what was expected.
+        reason: String,
+    },
+}
+
+impl BadReview {
+    /// The path of the field that is wrong, where it is one field.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            Self::NotJson { .. } => None,
+            Self::Missing { field } => Some(field),
+            Self::Unreadable { field, .. } => Some(field),
+        }
+    }
+}
+
+/// What came of a review, in one word.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Outcome {
+    /// None of Berth's business.
+    Ignored,
+    /// Allowed, perhaps with a patch.
+    Admitted,
+    /// Refused by a rule.
+    Denied,
+    /// Refused since the object can't be read as a pod.
+    Unreadable,
+}
+
+/// The answer to one review, and what to count of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewAnswer {
+    /// What came of the review.
+    pub outcome: Outcome,
+    /// The rules that were broken, one for each violation.
+    pub rules: Vec<Rule>,
+    /// What goes over the wire.
+    pub review: AdmissionReview,
+}
+
+/// The AdmissionReview that is sent back.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdmissionReview {
+    /// Always `admission.k8s.io/v1`.
+    pub api_version: &'static str,
+    /// Always `AdmissionReview`.
+    pub kind: &'static str,
+    /// The answer.
+    pub response: Response,
+}
+
+/// `response` of an AdmissionReview.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Response {
+    /// The uid of the request.
+    pub uid: String,
+    /// Whether the object may be stored.
+    pub allowed: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// `JSONPatch`, together with `patch` or not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch_type: Option<&'static str>,
+    /// Base64 of an RFC 6902 array.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Words for the person who submitted the object.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// What the audit log keeps beside the request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub audit_annotations: BTreeMap<&'static str, String>,
+}
+
+/// The part of `metav1.Status` that shapes a client's error.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Status {
+    /// An HTTP status code, 400 or above.
+    pub code: u16,
+    /// The machine's word for it.
+    pub reason: &'static str,
+    /// The person's words for it.
+    pub message: String,
+}
+
+/// Answers the review in `body`: exactly what the server sends on the path of `stage`.
+///
+/// An envelope that can't be read is an error; a pod that can't be read is a refusal that names the field.
+pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
+    let asked = read(body)?;
+    let operation = asked.operation()?;
+    let uid = asked.uid()?.to_owned();
+    if !asked.is_of_pods()? || !matches!(operation, Operation::Create | Operation::Update) {
+        return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
+    }
+    let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?;
+    let pod: Pod = match parse(object.get()) {
+        Ok(pod) => pod,
+        Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
+    };
+    let namespace = asked.namespace.as_deref().filter(|name| !name.is_empty());
+    let request = admission::Request {
+        stage,
+        operation,
+        namespace: namespace.unwrap_or(&pod.metadata.namespace),
+        pod: &pod,
+    };
+    Ok(ReviewAnswer::to(uid, stage, judge(&request)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(borrow)]
+    request: Option<Asked<'a>>,
+}
+
+/// The fields of `request` that an answer depends on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked<'a> {
+    uid: Option<String>,
+    resource: Option<Resource>,
+    sub_resource: Option<String>,
+    namespace: Option<String>,
+    operation: Option<String>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(default)]
+    group: String,
+    resource: String,
+}
+
+struct Fault {
+    field: String,
+    reason: String,
+}
+
+fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
+    let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
+    let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
+    let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+    let envelope: Envelope<'_> =
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?;
+    expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
+    expect("kind", envelope.kind.as_deref(), KIND)?;
+    envelope.request.ok_or(BadReview::Missing { field: "request" })
+}
+
+/// Reads one JSON value, and on failure says which field it was.
+fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json))
+        .map_err(|error| Fault { field: error.path().to_string(), reason: error.inner().to_string() })
+}
+
+fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<(), BadReview> {
+    match found {
+        None | Some("") => Err(BadReview::Missing { field }),
+        Some(found) if found == expected => Ok(()),
+        Some(found) => Err(BadReview::Unreadable {
+            field: field.to_owned(),
+            reason: format!("`{found}` is not `{expected}`"),
+        }),
+    }
+}
+
+impl Asked<'_> {
+    fn uid(&self) -> Result<&str, BadReview> {
+        let uid = self.uid.as_deref().filter(|uid| !uid.is_empty());
+        uid.ok_or(BadReview::Missing { field: "request.uid" })
+    }
+
+    fn operation(&self) -> Result<Operation, BadReview> {
+        match self.operation.as_deref() {
+            Some("CREATE") => Ok(Operation::Create),
+            Some("UPDATE") => Ok(Operation::Update),
+            Some("DELETE") => Ok(Operation::Delete),
+            Some("CONNECT") => Ok(Operation::Connect),
+            None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
+            Some(other) => Err(BadReview::Unreadable {
+                field: "request.operation".to_owned(),
+                reason: format!("`{other}` is not CREATE, UPDATE, DELETE or CONNECT"),
+            }),
+        }
+    }
+
+    fn is_of_pods(&self) -> Result<bool, BadReview> {
+        let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
+        let whole = self.sub_resource.as_deref().unwrap_or_default().is_empty();
+        Ok(whole && resource.group.is_empty() && resource.resource == "pods")
+    }
+}
+
+impl ReviewAnswer {
+    /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
+    /// the whole response where a validating webhook sends one.
+    fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
+        let response =
+            Response { uid, allowed: true, warnings: presentable(verdict.warnings()), ..Response::default() };
+        match verdict {
+            Verdict::Ignored => Self::with(Outcome::Ignored, response),
+            Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
+                Self::with(Outcome::Admitted, response)
+            }
+            Verdict::Admitted { patch, .. } => {
+                let json = serde_json::to_vec(&patch).expect("patch operations have string keys only");
+                let patched = Response {
+                    patch_type: Some("JSONPatch"),
+                    patch: Some(STANDARD.encode(json)),
+                    ..response
+                };
+                Self::with(Outcome::Admitted, patched)
+            }
+            Verdict::Denied { violations, .. } => Self::denied(response, &violations),
+        }
+    }
+
+    fn denied(response: Response, violations: &[Violation]) -> Self {
+        let rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
+        let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
+        let refused = Response {
+            allowed: false,
+            status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
+            audit_annotations: BTreeMap::from([("violations", names.join(","))]),
+            ..response
+        };
+        Self { rules, ..Self::with(Outcome::Denied, refused) }
+    }
+
+    fn unreadable(uid: String, fault: &Fault) -> Self {
+        let message = format!("{}: {}", fault.field, fault.reason);
+        let status = Status { code: 422, reason: "Invalid", message: one_line(&message) };
+        let refused = Response { uid, status: Some(status), ..Response::default() };
+        Self::with(Outcome::Unreadable, refused)
+    }
+
+    fn with(outcome: Outcome, response: Response) -> Self {
+        let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
+        Self { outcome, rules: Vec::new(), review }
+    }
+}
+
+/// What a person reads after `admission webhook "…" denied the request:`.
+fn message(violations: &[Violation]) -> String {
+    let mut text = String::new();
+    for Violation { rule, field, message } in violations {
+        let between = if text.is_empty() { "" } else { "; " };
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(text, "{between}{field}{colon}{message} ({})", rule.0).expect("a String takes every write");
+    }
+    one_line(&text)
+}
+
+/// Warnings as the API server takes them: one line each, no control characters, no more than it passes on.
+fn presentable(warnings: &[String]) -> Vec<String> {
+    let mut left = WARNINGS_CHARS;
+    let lines = warnings.iter().map(|warning| cut(&one_line(warning)));
+    lines
+        .filter(|line| !line.is_empty())
+        .take_while(|line| {
+            let length = line.chars().count();
+            let fits = length <= left;
+            left = left.saturating_sub(length);
+            fits
+        })
+        .collect()
+}
+
+fn one_line(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_control() || letter == ' ');
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn cut(line: &str) -> String {
+    if line.chars().count() <= WARNING_CHARS {
+        return line.to_owned();
+    }
+    let mut start: String = line.chars().take(WARNING_CHARS - 1).collect();
+    start.push('…');
+    start
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! What the wire says for each verdict and for each thing that can't be read.
+
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn judge(verdict: Verdict) -> Judge {
+    Arc::new(move |_| verdict.clone())
+}
+
+fn never() -> Judge {
+    Arc::new(|request| panic!("nobody was to judge {request:?}"))
+}
+
+fn review(changes: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let mut review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "train",
+            "operation": "CREATE",
+            "userInfo": {"username": "someone"},
+            "object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}},
+            "oldObject": null,
+            "dryRun": false,
+        },
+    });
+    changes(&mut review);
+    serde_json::to_vec(&review).unwrap()
+}
+
+fn patch() -> Vec<PatchOperation> {
+    let path = "/spec/schedulerName".parse().unwrap();
+    vec![PatchOperation::Add(AddOperation { path, value: json!("berth") })]
+}
+
+fn violation(rule: &'static str, field: &str, message: &str) -> Violation {
+    Violation { rule: Rule(rule), field: field.to_owned(), message: message.to_owned() }
+}
+
+fn wire(answer: &ReviewAnswer) -> Value {
+    serde_json::to_value(&answer.review).unwrap()
+}
+
+fn refused(body: &[u8]) -> BadReview {
+    answer(body, Stage::Mutate, &never()).unwrap_err()
+}
+
+#[test]
+fn an_admitted_pod_gets_its_patch_in_base64() {
+    let verdict = Verdict::Admitted { patch: patch(), warnings: vec!["mind the gap".to_owned()] };
+    let answer = answer(&review(|_| {}), Stage::Mutate, &judge(verdict)).unwrap();
+    let expected = STANDARD.encode(r#"[{"op":"add","path":"/spec/schedulerName","value":"berth"}]"#);
+    let golden = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {
+            "uid": "u-1", "allowed": true, "patchType": "JSONPatch", "patch": expected, "warnings": ["mind the gap"],
+        },
+    });
+    assert_eq!(wire(&answer), golden);
+    assert_eq!(answer.outcome, Outcome::Admitted);
+}
+
+#[test]
+fn no_patch_and_no_patch_type_come_with_nothing_to_change_or_at_the_validating_stage() {
+    let nothing = Verdict::Admitted { patch: Vec::new(), warnings: Vec::new() };
+    let something = Verdict::Admitted { patch: patch(), warnings: Vec::new() };
+    for (stage, verdict) in [(Stage::Mutate, nothing), (Stage::Validate, something)] {
+        let answer = answer(&review(|_| {}), stage, &judge(verdict)).unwrap();
+        assert_eq!(wire(&answer)["response"], json!({"uid": "u-1", "allowed": true}));
+    }
+}
+
+#[test]
+fn a_denial_says_field_message_and_rule() {
+    let verdict = Verdict::Denied {
+        violations: vec![
+            violation("count-invalid", "spec.containers[0].resources.limits", "`x` is not a number"),
+            violation("mode-conflict", "", "two modes\nat once"),
+        ],
+        warnings: vec!["w".to_owned()],
+    };
+    let answer = answer(&review(|_| {}), Stage::Validate, &judge(verdict)).unwrap();
+    let golden = json!({
+        "uid": "u-1",
+        "allowed": false,
+        "status": {
+            "code": 403,
+            "reason": "Forbidden",
+            "message": "spec.containers[0].resources.limits: `x` is not a number (count-invalid); two modes at once (mode-conflict)",
+        },
+        "warnings": ["w"],
+        "auditAnnotations": {"violations": "count-invalid,mode-conflict"},
+    });
+    assert_eq!(wire(&answer)["response"], golden);
+    assert_eq!(answer.rules, [Rule("count-invalid"), Rule("mode-conflict")]);
+}
+
+#[test]
+fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
+    let seeing: Judge = Arc::new(|request| {
+        assert_eq!(request.stage, Stage::Validate);
+        assert_eq!(request.operation, Operation::Update);
+        assert_eq!(request.namespace, "train");
+        assert_eq!(request.pod.metadata.name, "p");
+        Verdict::Ignored
+    });
+    let body = review(|review| {
+        review["request"]["operation"] = "UPDATE".into();
+        review["request"]["object"]["metadata"]["namespace"] = "other".into();
+    });
+    assert_eq!(answer(&body, Stage::Validate, &seeing).unwrap().outcome, Outcome::Ignored);
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_is_refused_with_its_field() {
+    let body = review(|review| {
+        review["request"]["object"]["spec"]["containers"] = json!([{"resources": {"limits": 3}}]);
+    });
+    let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+    let response = answer.review.response;
+    let status = response.status.unwrap();
+    assert_eq!((answer.outcome, response.allowed, status.code), (Outcome::Unreadable, false, 422));
+    assert!(
+        status.message.starts_with("spec.containers[0].resources.limits: invalid type"),
+        "{}",
+        status.message
+    );
+}
+
+#[test]
+fn what_is_not_a_pod_being_written_is_allowed_unread() {
+    let cases: [fn(&mut Value); 5] = [
+        |request| request["resource"]["resource"] = "deployments".into(),
+        |request| request["resource"]["group"] = "metrics.k8s.io".into(),
+        |request| request["subResource"] = "ephemeralcontainers".into(),
+        |request| {
+            request["operation"] = "DELETE".into();
+            request["object"] = Value::Null;
+        },
+        |request| request["operation"] = "CONNECT".into(),
+    ];
+    for change in cases {
+        let body = review(|review| change(&mut review["request"]));
+        let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+        assert_eq!(wire(&answer)["response"], json!({"uid": "u-1", "allowed": true}));
+    }
+}
+
+#[test]
+fn an_envelope_that_cannot_be_read_is_named_by_its_field() {
+    type Case = (fn(&mut Value), &'static str);
+    let cases: [Case; 8] = [
+        (|review| review["apiVersion"] = "admission.k8s.io/v1beta1".into(), "apiVersion"),
+        (|review| review["kind"] = "Pod".into(), "kind"),
+        (|review| review["request"] = Value::Null, "request"),
+        (|review| review["request"]["uid"] = "".into(), "request.uid"),
+        (|review| review["request"]["uid"] = 7.into(), "request.uid"),
+        (|review| review["request"]["operation"] = "PATCH".into(), "request.operation"),
+        (|review| review["request"]["resource"] = Value::Null, "request.resource"),
+        (|review| review["request"]["object"] = Value::Null, "request.object"),
+    ];
+    for (change, field) in cases {
+        assert_eq!(refused(&review(change)).field(), Some(field));
+    }
+}
+
+#[test]
+fn bytes_that_are_not_one_json_document_are_no_review() {
+    let deep = [b"[".repeat(200), b"]".repeat(200)].concat();
+    for body in [&b""[..], b"nonsense", b"\xff", b"{} {}"] {
+        assert!(matches!(refused(body), BadReview::NotJson { .. }), "{body:?}");
+    }
+    assert_ne!(refused(&deep).to_string(), "");
+}
+
+#[test]
+fn depth_that_nobody_reads_is_skipped_without_a_stack() {
+    let text = String::from_utf8(review(|_| {})).unwrap();
+    let (open, close) = ("[".repeat(500_000), "]".repeat(500_000));
+    let deep = text.replace("\"containers\":[]", &format!("\"containers\":[],\"unknown\":{open}{close}"));
+    assert!(deep.len() > 1_000_000);
+    let answer = answer(deep.as_bytes(), Stage::Mutate, &judge(Verdict::Ignored)).unwrap();
+    assert!(answer.review.response.allowed);
+}
+
+#[test]
+fn warnings_are_short_lines_within_what_the_api_server_passes_on() {
+    let mut warnings = vec!["two\r\nlines\u{7}".to_owned(), "\n".to_owned(), "é".repeat(300)];
+    warnings.extend((0..40).map(|_| "x".repeat(250)));
+    let shown = presentable(&warnings);
+    assert_eq!(shown[0], "two lines");
+    assert_eq!(shown[1].chars().count(), WARNING_CHARS);
+    assert!(shown.iter().map(|line| line.chars().count()).sum::<usize>() <= WARNINGS_CHARS);
+    assert_eq!(shown.len(), 2 + 15);
+}

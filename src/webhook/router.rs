@@ -1,0 +1,227 @@
+//! The paths of the webhook: who may ask what, how large, in which form, and what a mishap is answered.
+//!
+//! Holds no rule and no socket. Every body it writes is JSON of its own, the metrics excepted.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::{HeaderValue, StatusCode, header};
+use http_body_util::BodyExt as _;
+use prometheus_client::{encoding::text, registry::Registry};
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use tracing::{debug, error, info};
+
+use super::{
+    metrics::{Counted, Metrics},
+    review::{Judge, Outcome, ReviewAnswer, answer},
+};
+use crate::admission::Stage;
+
+/// The largest body that is read. The API server takes objects of 3 MiB, and a review holds up to two.
+pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
+
+/// How much of a body that is too large is read and thrown away, so that its sender comes to read the refusal.
+const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
+
+/// A body that takes longer is given up; the API server itself waits no longer than 30 s.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// Whether reviews should be sent here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Readiness {
+    /// Not yet: what the rules read is not there.
+    Starting,
+    /// Yes.
+    Ready,
+    /// No more: the process is about to end and answers what still comes.
+    Draining,
+}
+
+/// What the paths need.
+#[derive(Clone)]
+pub struct Webhook {
+    /// Decides about pods.
+    pub judge: Judge,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// What `/metrics` shows; holds `metrics` and what other parts of the process entered.
+    pub registry: Arc<Registry>,
+    /// What `/readyz` says.
+    pub readiness: watch::Receiver<Readiness>,
+}
+
+/// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
+pub fn router(webhook: Webhook) -> Router {
+    Router::new()
+        .route("/mutate", post(mutate))
+        .route("/validate", post(validate))
+        .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
+        })
+        .with_state(webhook)
+}
+
+async fn mutate(State(webhook): State<Webhook>, request: Request) -> Response {
+    review(&webhook, Stage::Mutate, request).await
+}
+
+async fn validate(State(webhook): State<Webhook>, request: Request) -> Response {
+    review(&webhook, Stage::Validate, request).await
+}
+
+async fn readyz(State(webhook): State<Webhook>) -> Response {
+    let readiness = *webhook.readiness.borrow();
+    match readiness {
+        Readiness::Starting => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "starting").into_response(),
+        Readiness::Ready => said(StatusCode::OK, "ok"),
+        Readiness::Draining => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining").into_response(),
+    }
+}
+
+async fn metrics(State(webhook): State<Webhook>) -> Response {
+    let mut page = String::new();
+    text::encode(&mut page, &webhook.registry).expect("a String takes every write");
+    ([(header::CONTENT_TYPE, OPEN_METRICS)], page).into_response()
+}
+
+async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
+    let started = Instant::now();
+    let (counted, response) = match body(request).await {
+        Ok(body) => judged(webhook, stage, &body),
+        Err(refusal) => (Counted::Refused, refusal.into_response()),
+    };
+    webhook.metrics.count(stage, counted, started);
+    response
+}
+
+/// A panic ends this review alone: the API server sees 500 and its `failurePolicy` decides.
+fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
+    match catch_unwind(AssertUnwindSafe(|| answer(body, stage, &webhook.judge))) {
+        Ok(Ok(answer)) => {
+            webhook.metrics.count_violations(&answer);
+            log(stage, &answer);
+            let json = serde_json::to_vec(&answer.review).expect("an answer has string keys only");
+            (Counted::Answered(answer.outcome), as_json(StatusCode::OK, json))
+        }
+        Ok(Err(bad)) => {
+            let refusal = Refusal {
+                field: bad.field().map(str::to_owned),
+                ..Refusal::new(StatusCode::BAD_REQUEST, bad.to_string())
+            };
+            (Counted::Refused, refusal.into_response())
+        }
+        Err(_) => {
+            error!(?stage, "a review panicked");
+            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the review failed inside berth");
+            (Counted::Panicked, refusal.into_response())
+        }
+    }
+}
+
+fn log(stage: Stage, answer: &ReviewAnswer) {
+    let response = &answer.review.response;
+    let why = response.status.as_ref().map(|status| status.message.as_str());
+    match answer.outcome {
+        Outcome::Denied | Outcome::Unreadable => info!(?stage, uid = response.uid, why, "refused"),
+        Outcome::Admitted | Outcome::Ignored => {
+            debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed");
+        }
+    }
+}
+
+/// Reads the body of a review, or says why not.
+async fn body(request: Request) -> Result<Bytes, Refusal> {
+    if !is_json(request.headers().get(header::CONTENT_TYPE)) {
+        let refusal =
+            Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content-type must be application/json");
+        return Err(refusal);
+    }
+    let late = Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body took too long");
+    timeout(BODY_TIMEOUT, collected(request.into_body())).await.unwrap_or(Err(late))
+}
+
+fn is_json(content_type: Option<&HeaderValue>) -> bool {
+    let text = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
+    let mut kept = Vec::new();
+    let mut seen = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame
+            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))?;
+        let Some(data) = frame.data_ref() else { continue };
+        seen = seen.saturating_add(data.len());
+        if seen <= BODY_LIMIT {
+            kept.extend_from_slice(data);
+        } else if seen <= DISCARD_LIMIT {
+            kept = Vec::new();
+        } else {
+            break;
+        }
+    }
+    if seen > BODY_LIMIT {
+        let refusal = Refusal::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body is larger than {BODY_LIMIT} bytes"),
+        );
+        return Err(refusal);
+    }
+    Ok(kept.into())
+}
+
+/// An error body: one line of JSON that names the reason and, where it is one, the field.
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    field: Option<String>,
+    reason: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, field: None, reason: reason.into() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let error = match self.field {
+            Some(field) => json!({"error": {"field": field, "reason": self.reason}}),
+            None => json!({"error": {"reason": self.reason}}),
+        };
+        as_json(self.status, error.to_string())
+    }
+}
+
+fn said(status: StatusCode, word: &str) -> Response {
+    as_json(status, json!({ "status": word }).to_string())
+}
+
+fn as_json(status: StatusCode, body: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
+}

@@ -1,0 +1,204 @@
+//! Connections: takes them in, shakes hands, hands them to the router, and lets them finish at the end.
+//!
+//! Knows nothing of reviews. Every task it starts ends with it.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{
+        conn::auto,
+        graceful::{GracefulShutdown, Watcher},
+    },
+    service::TowerToHyperService,
+};
+use rustls::ServerConfig;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::{JoinError, JoinSet},
+    time::{sleep, timeout},
+};
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, error, warn};
+
+/// After an accept failed (no file handles left, say) the next is tried this much later.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often a silent HTTP/2 peer is asked whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_mins(1);
+
+/// Bounds on what connections may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Connections at a time; further ones wait in the kernel's queue.
+    pub connections: usize,
+    /// HTTP/2 requests at a time on one connection.
+    pub streams: u32,
+    /// Time for a TLS handshake.
+    pub handshake: Duration,
+    /// Time until the head of the next HTTP/1.1 request is there, the pause between two requests included.
+    ///
+    /// The API server keeps an idle connection for 90 s and does not repeat a POST that met a closed one,
+    /// so this must be longer.
+    pub header: Duration,
+    /// Time that open requests are given when the server ends.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            streams: 64,
+            handshake: Duration::from_secs(10),
+            header: Duration::from_mins(2),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Why the server can't listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// A server that does not listen yet.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Listener {
+    limits: Limits,
+}
+
+/// A server that listens: its address is known, connections queue up.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    limits: Limits,
+}
+
+impl Listener {
+    /// A server with these limits.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits }
+    }
+
+    /// Listens on `address`; port 0 takes a free one.
+    pub async fn bind(self, address: SocketAddr) -> Result<Bound, ListenError> {
+        let failed = |source| ListenError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let local_addr = listener.local_addr().map_err(failed)?;
+        Ok(Bound { listener, local_addr, limits: self.limits })
+    }
+}
+
+impl Bound {
+    /// The address, with the port that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves `router` over TLS until `shutdown`, then lets open requests finish.
+    pub async fn serve(self, router: Router, tls: Arc<ServerConfig>, shutdown: impl Future<Output = ()>) {
+        let Self { listener, limits, .. } = self;
+        let session =
+            Session { acceptor: tls.into(), http: http(&limits), router, handshake: limits.handshake };
+        let graceful = GracefulShutdown::new();
+        let mut tasks = JoinSet::new();
+        tokio::select! {
+            () = accept(&listener, &limits, &session, &graceful, &mut tasks) => {}
+            () = shutdown => {}
+        }
+        drop(listener);
+        if timeout(limits.drain, graceful.shutdown()).await.is_err() {
+            warn!(connections = tasks.len(), "connections did not end in time and are closed");
+        }
+        tasks.shutdown().await;
+    }
+}
+
+/// Runs until it is dropped.
+async fn accept(
+    listener: &TcpListener,
+    limits: &Limits,
+    session: &Session,
+    graceful: &GracefulShutdown,
+    tasks: &mut JoinSet<()>,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let connection = session.clone().run(stream, peer, graceful.watcher(), place);
+                tasks.spawn(connection);
+            }
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+        while let Some(ended) = tasks.try_join_next() {
+            report(ended);
+        }
+    }
+}
+
+fn report(ended: Result<(), JoinError>) {
+    if let Err(error) = ended {
+        error!(%error, "a connection's task failed");
+    }
+}
+
+fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .keep_alive_interval(KEEP_ALIVE);
+    http
+}
+
+/// What the handshake settled on. Left to guess from the first bytes, the builder would wait for them without a limit.
+fn spoken(http: auto::Builder<TokioExecutor>, alpn: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
+    match alpn {
+        Some(b"h2") => http.http2_only(),
+        _ => http.http1_only(),
+    }
+}
+
+/// What a connection needs from its handshake to its end.
+#[derive(Clone)]
+struct Session {
+    acceptor: TlsAcceptor,
+    http: auto::Builder<TokioExecutor>,
+    router: Router,
+    handshake: Duration,
+}
+
+impl Session {
+    async fn run(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: OwnedSemaphorePermit) {
+        let stream = match timeout(self.handshake, self.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
+            Err(_) => return debug!(%peer, "a TLS handshake took too long"),
+        };
+        let service = TowerToHyperService::new(self.router);
+        let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
+        let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
+        if let Err(error) = watcher.watch(connection).await {
+            debug!(%peer, %error, "a connection broke off");
+        }
+        drop(place);
+    }
+}

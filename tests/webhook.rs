@@ -1,0 +1,15 @@
+//! The webhook over real loopback sockets: what an API server would see of it.
+#![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
+
+#[path = "webhook/certificates.rs"]
+mod certificates;
+#[path = "webhook/client.rs"]
+mod client;
+#[path = "webhook/connections.rs"]
+mod connections;
+#[path = "webhook/paths.rs"]
+mod paths;
+#[path = "webhook/reviews.rs"]
+mod reviews;
+#[path = "webhook/server.rs"]
+mod server;

@@ -1,0 +1,82 @@
+//! What is refused before it is a review, and the paths beside the reviews.
+
+use berth::webhook::{Readiness, router::BODY_LIMIT};
+use http::StatusCode;
+use serde_json::json;
+
+use super::{
+    client::{Client, Protocol, post, review},
+    server::{Server, ignoring},
+};
+
+#[tokio::test]
+async fn a_body_above_the_limit_is_refused_and_one_at_the_limit_is_read() {
+    let server = Server::start(ignoring()).await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let mut padded = review("p");
+        padded.resize(BODY_LIMIT, b' ');
+        let mut client = Client::connect(&server, protocol).await.unwrap();
+        assert_eq!(client.post("/mutate", padded.clone()).await.status, StatusCode::OK, "{protocol:?}");
+        padded.push(b' ');
+        let answer = client.post("/mutate", padded).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{protocol:?}");
+        assert_eq!(answer.json(), json!({"error": {"reason": "the body is larger than 8388608 bytes"}}));
+    }
+}
+
+#[tokio::test]
+async fn only_json_is_read() {
+    let server = Server::start(ignoring()).await;
+    let mut client = Client::connect(&server, Protocol::Http1).await.unwrap();
+    for media_type in ["text/plain", "application/yaml", "application/jsonp", ""] {
+        let answer = client.send(post("/mutate", media_type, review("p"))).await.unwrap();
+        assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{media_type}");
+        assert_eq!(answer.json(), json!({"error": {"reason": "content-type must be application/json"}}));
+    }
+    let answer = client.send(post("/mutate", "Application/JSON; charset=utf-8", review("p"))).await.unwrap();
+    assert_eq!(answer.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn an_envelope_that_cannot_be_read_is_answered_with_field_and_reason() {
+    let server = Server::start(ignoring()).await;
+    let mut client = Client::connect(&server, Protocol::Http1).await.unwrap();
+    let answer =
+        client.post("/validate", r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert_eq!(answer.json(), json!({"error": {"field": "request", "reason": "`request` is missing"}}));
+    assert!(!answer.body.contains(&b'\n'));
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_answered_in_json() {
+    let server = Server::start(ignoring()).await;
+    let mut client = Client::connect(&server, Protocol::Http2).await.unwrap();
+    let cases = [("/", StatusCode::NOT_FOUND), ("/mutate", StatusCode::METHOD_NOT_ALLOWED)];
+    for (path, status) in cases {
+        let answer = client.get(path).await;
+        assert_eq!(answer.status, status);
+        assert!(answer.json()["error"]["reason"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn readiness_follows_the_process_and_health_does_not() {
+    let server = Server::start(ignoring()).await;
+    let mut client = Client::connect(&server, Protocol::Http1).await.unwrap();
+    let cases = [
+        (Readiness::Starting, StatusCode::SERVICE_UNAVAILABLE),
+        (Readiness::Ready, StatusCode::OK),
+        (Readiness::Draining, StatusCode::SERVICE_UNAVAILABLE),
+    ];
+    for (readiness, status) in cases {
+        server.readiness.send_replace(readiness);
+        assert_eq!(client.get("/readyz").await.status, status, "{readiness:?}");
+        assert_eq!(client.get("/healthz").await.status, StatusCode::OK);
+        assert_eq!(
+            client.post("/mutate", review("p")).await.status,
+            StatusCode::OK,
+            "what comes is answered"
+        );
+    }
+}
