@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod cluster;
+pub mod config;
 pub mod device;
 pub mod dialect;
 pub mod object;
