@@ -18,6 +18,7 @@
 pub mod admission;
 pub mod cli;
 pub mod cluster;
+pub mod config;
 pub mod device;
 pub mod dialect;
 pub mod object;

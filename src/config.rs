@@ -1,0 +1,245 @@
+//! `berth.yaml`: what a site may set, with every default filled in, and what of it the layers below are told.
+//!
+//! Settings only: nothing here decides about a pod or talks to a cluster. Whatever can't be understood is an error that names
+//! the key and its line; nothing is skipped silently.
+
+pub mod duration;
+mod error;
+mod hami;
+mod layers;
+mod section;
+mod tree;
+mod volcano;
+
+use std::{fs, path::Path};
+
+use serde::Serialize;
+
+pub use error::{ConfigError, Notice};
+pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use volcano::{DeviceShare, LockValue, Tdm, VolcanoConfig};
+
+use section::{Field, Section, Trouble};
+
+/// The name under which errors speak of settings that were given no file.
+const BUILT_IN: &str = "built-in settings";
+
+/// The settings in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    /// The name under which pods ask Berth to place them.
+    pub scheduler_name: String,
+    /// Which namespaces come in.
+    pub scope: Scope,
+    /// Schedulers whose share pods become Berth's.
+    pub adopt_schedulers: Vec<String>,
+    /// What to do with share pods that no known scheduler of shares will serve.
+    pub unmanaged_pods: UnmanagedPods,
+    /// What is spoken with the nodes.
+    pub dialects: DialectsConfig,
+}
+
+/// Which namespaces come in.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Those that are labelled `berth.dev/admission: enabled`.
+    OptIn,
+    /// All that are not labelled `berth.dev/admission: ignore`.
+    OptOut,
+}
+
+/// What to do with a share pod, in any namespace, that no known scheduler of shares will serve.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnmanagedPods {
+    /// Let it in, with a warning.
+    Warn,
+    /// Refuse it.
+    Deny,
+    /// Let it in.
+    Allow,
+}
+
+/// The dialects' settings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DialectsConfig {
+    /// HAMi's.
+    pub hami: HamiConfig,
+    /// Volcano's.
+    pub volcano: VolcanoConfig,
+}
+
+impl Config {
+    /// Reads a file; without one, the defaults.
+    pub fn load(path: Option<&Path>) -> Result<(Self, Vec<Notice>), ConfigError> {
+        let Some(path) = path else {
+            return Self::parse("", BUILT_IN);
+        };
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?;
+        Self::parse(&text, &file)
+    }
+
+    /// Reads the text of a file of this name.
+    pub fn parse(text: &str, file: &str) -> Result<(Self, Vec<Notice>), ConfigError> {
+        let root = tree::parse(text).map_err(|(line, message)| ConfigError::Yaml {
+            file: file.to_owned(),
+            line,
+            message,
+        })?;
+        let mut notices = Vec::new();
+        let config = read(Section::root(root), &mut notices).map_err(|trouble| trouble.in_file(file))?;
+        for notice in &mut notices {
+            file.clone_into(&mut notice.file);
+        }
+        Ok((config, notices))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let (config, _) = Self::parse("", BUILT_IN).expect("an empty file is valid");
+        config
+    }
+}
+
+fn read(root: Result<Section, Trouble>, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
+    let mut root = root?;
+    let scheduler_name = match root.take("schedulerName") {
+        Some(field) => dns_name(&field)?,
+        None => "berth".to_owned(),
+    };
+    let scope =
+        root.choice("scope", Scope::OptIn, &[("opt-in", Scope::OptIn), ("opt-out", Scope::OptOut)])?;
+    let adopt_schedulers = match root.take("adoptSchedulers") {
+        Some(field) => field.list()?.iter().map(dns_name).collect::<Result<Vec<_>, _>>()?,
+        None => Vec::new(),
+    };
+    let choices =
+        [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
+    let unmanaged_pods = root.choice("unmanagedPods", UnmanagedPods::Warn, &choices)?;
+    let mut dialects = root.section("dialects")?;
+    let config = DialectsConfig {
+        hami: hami::read(dialects.section("hami")?, notices)?,
+        volcano: volcano::read(dialects.section("volcano")?, notices)?,
+    };
+    dialects.finish()?;
+    root.finish()?;
+    Ok(Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, dialects: config })
+}
+
+/// A scheduler's name: what the API server takes in `spec.schedulerName` is not checked there, but leases and events of that name are.
+fn dns_name(field: &Field) -> Result<String, Trouble> {
+    let text = field.text()?;
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let ends = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    if text.chars().all(fits) && text.starts_with(ends) && text.ends_with(ends) && text.len() <= 253 {
+        return Ok(text);
+    }
+    Err(field.trouble(format!("`{text}` is not a scheduler's name: lower case letters, digits, `-` and `.`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        Config::parse(text, "berth.yaml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn settings_in_force_read_back_as_themselves() {
+        let config = Config::default();
+        let text = serde_saphyr::to_string(&config).unwrap();
+        assert_eq!(Config::parse(&text, "again").unwrap().0, config, "{text}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_the_nearest_known_one() {
+        let message = error("schedulerName: berth\ndialects:\n  hami:\n    defaultCore: 3\n");
+        assert_eq!(
+            message,
+            "berth.yaml:4: dialects.hami.defaultCore: unknown key; the nearest known one is `defaultCores`"
+        );
+        let message = error("dialects:\n  volcano:\n    arguments:\n      deviceshare.VGPUEnabled: true\n");
+        assert_eq!(
+            message,
+            "berth.yaml:4: dialects.volcano.arguments.deviceshare.VGPUEnabled: unknown key; \
+             the nearest known one is `deviceshare.VGPUEnable`"
+        );
+        let message = error("scop: opt-in\n");
+        assert_eq!(message, "berth.yaml:1: scop: unknown key; the nearest known one is `scope`");
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_with_its_line() {
+        let message = error("dialects:\n  hami:\n    enabled: maybe\n");
+        assert_eq!(
+            message,
+            "berth.yaml:3: dialects.hami.enabled: must be true or false, not the text `maybe`"
+        );
+        let message = error("dialects:\n  hami:\n    defaultCores: 101\n");
+        assert_eq!(
+            message,
+            "berth.yaml:3: dialects.hami.defaultCores: must be a whole number from 0 to 100, not `101`"
+        );
+        let message = error("dialects: [hami]\n");
+        assert_eq!(message, "berth.yaml:1: dialects: must be a mapping of keys, not a list");
+        let message = error("a: b: c\n");
+        assert!(message.starts_with("berth.yaml:1: "), "{message}");
+    }
+
+    #[test]
+    fn sharing_modes_of_volcano_that_exclude_each_other_are_refused() {
+        let arguments = |lines: &[&str]| {
+            let lines: Vec<_> = lines.iter().map(|line| format!("      deviceshare.{line}\n")).collect();
+            Config::parse(&format!("dialects:\n  volcano:\n    arguments:\n{}", lines.concat()), "f")
+        };
+        assert!(arguments(&["GPUSharingEnable: true", "GPUNumberEnable: true"]).is_err());
+        assert!(arguments(&["GPUSharingEnable: true", "VGPUEnable: true"]).is_err());
+        assert!(arguments(&["GPUNumberEnable: \"T\"", "VGPUEnable: \"1\""]).is_err());
+        let (config, notices) = arguments(&["GPUSharingEnable: true"]).unwrap();
+        assert!(
+            !config.dialects.volcano.arguments.vgpu,
+            "vGPU is the default only where no other mode is on"
+        );
+        assert_eq!(notices.len(), 1, "{notices:?}");
+    }
+
+    #[test]
+    fn keys_without_use_are_told_once_each() {
+        let text = "dialects:\n  hami:\n    deviceSplitCount: 10\n    http_bind: x\n  volcano:\n    arguments:\n      \
+                    deviceshare.GPUExclusiveRules: []\n";
+        let (_, notices) = Config::parse(text, "f").unwrap();
+        let keys: Vec<_> = notices.iter().map(|notice| (notice.line, notice.key.as_str())).collect();
+        let expected = [
+            (3, "dialects.hami.deviceSplitCount"),
+            (4, "dialects.hami.http_bind"),
+            (7, "dialects.volcano.arguments.deviceshare.GPUExclusiveRules"),
+        ];
+        assert_eq!(keys, expected);
+    }
+
+    #[test]
+    fn a_revocable_zone_has_a_window_and_the_time_zone_exists() {
+        let zone = |value: &str| {
+            Config::parse(
+                &format!("dialects:\n  volcano:\n    arguments:\n      tdm.revocable-zone.rz1: {value}\n"),
+                "f",
+            )
+        };
+        for window in ["1:00-4:00", "22:00-6:00", "08:30-23:59"] {
+            let zones = zone(window).unwrap().0.dialects.volcano.arguments.tdm.revocable_zones;
+            assert_eq!(zones["rz1"], window);
+        }
+        for window in ["24:00-4:00", "1:0-4:00", "1:00", "1:00-4:00-5:00", "1:00 - 4:00", "a:00-4:00", "100"]
+        {
+            assert!(zone(window).is_err(), "{window}");
+        }
+        let zone = "dialects: {volcano: {timeZone: Europe/Nowhere}}";
+        assert!(error(zone).starts_with("berth.yaml:1: dialects.volcano.timeZone: "));
+    }
+}

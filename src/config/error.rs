@@ -1,0 +1,58 @@
+//! What is wrong with a settings file, and what of it has no effect.
+
+use std::{fmt, io};
+
+/// Why a settings file was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It could not be read from the disk.
+    #[error("{file}: {source}")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not YAML.
+    #[error("{file}:{line}: {message}")]
+    Yaml {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// A key is unknown, has a wrong value, or contradicts another.
+    #[error("{file}:{line}: {key}: {message}")]
+    Key {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The key's path from the root.
+        key: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// A key that is recognised and has no effect, or not all of its effect.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Notice {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The key's path from the root.
+    pub key: String,
+    /// Why.
+    pub message: String,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, key, message } = self;
+        write!(formatter, "{file}:{line}: {key}: {message}")
+    }
+}

@@ -1,0 +1,247 @@
+//! Settings of HAMi's dialect: the keys of its `nvidia:` section and of its scheduler's flags.
+//!
+//! Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`NvidiaConfig`), `cmd/scheduler/main.go`. A flag may be written as a key
+//! or as the flag itself.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+
+use super::{
+    duration,
+    error::Notice,
+    section::{Field, Section, Switch, Trouble},
+};
+use crate::dialect::hami::names;
+
+/// Settings of HAMi's dialect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HamiConfig {
+    /// Whether it is spoken.
+    pub enabled: bool,
+    /// The resource that counts shares.
+    pub resource_count_name: String,
+    /// MiB of each share.
+    pub resource_memory_name: String,
+    /// Percent of a card's memory.
+    pub resource_memory_percentage_name: String,
+    /// Percent of a card's compute.
+    pub resource_core_name: String,
+    /// The priority that the container's limiter is told.
+    pub resource_priority_name: String,
+    /// MiB where no memory is asked for; 0: a whole card's.
+    pub default_memory: u32,
+    /// Percent of compute where none is asked for.
+    pub default_cores: u32,
+    /// The count of a container that asks for memory or compute without one; 0: it is denied.
+    #[serde(rename = "defaultGPUNum")]
+    pub default_gpu_num: u32,
+    /// MiB for each unit of the memory resource.
+    pub memory_factor: u32,
+    /// How the container's limiter treats compute.
+    pub gpu_core_policy: GpuCorePolicy,
+    /// Whether containers that ask for no share are shown no card.
+    pub overwrite_env: bool,
+    /// The runtime class of share pods that name none; empty: theirs stays.
+    pub runtime_class_name: String,
+    /// Which node first, where the pod does not say.
+    pub node_scheduler_policy: Policy,
+    /// Which card first, where the pod does not say.
+    pub gpu_scheduler_policy: Policy,
+    /// How long a foreign lock is respected without a sign of its holder.
+    #[serde(serialize_with = "duration::serialize")]
+    pub node_lock_expire: SignedDuration,
+    /// Whether a share pod that names `default-scheduler` becomes Berth's.
+    pub force_overwrite_default_scheduler: bool,
+}
+
+/// How the container's limiter treats compute.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuCorePolicy {
+    /// Limit only where a card is shared.
+    Default,
+    /// Always limit.
+    Force,
+    /// Never limit.
+    Disable,
+}
+
+/// Which node or card first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// The fullest that fits.
+    Binpack,
+    /// The emptiest.
+    Spread,
+    /// Only a card that nobody uses.
+    Mutex,
+}
+
+const NO_USE: &str = "a setting of HAMi that Berth has no use for";
+const NOT_YET: &str = "has no effect yet: Berth does not change containers so far";
+
+/// Settings of the node plugin and of what Berth does not have, in the `nvidia:` section.
+const UNUSED_KEYS: [&str; 10] = [
+    "deviceSplitCount",
+    "deviceMemoryScaling",
+    "deviceCoreScaling",
+    "preConfiguredDeviceMemory",
+    "enableNumaTopology",
+    "disableCoreLimit",
+    "libCudaLogLevel",
+    "migProfileAllowlist",
+    "knownMigGeometries",
+    "migStrategy",
+];
+
+/// Flags of HAMi's scheduler that Berth has no use for.
+const UNUSED_FLAGS: [&str; 22] = [
+    "http_bind",
+    "cert_file",
+    "key_file",
+    "scheduler-name",
+    "metrics-bind-address",
+    "node-label-selector",
+    "kube-qps",
+    "kube-burst",
+    "kube-timeout",
+    "profiling",
+    "node-lock-retry-timeout",
+    "leader-elect",
+    "leader-elect-resource-name",
+    "leader-elect-resource-namespace",
+    "legacy-metrics",
+    "device-config-file",
+    "debug",
+    "enable-ascend",
+    "enable-iluvatar",
+    "nodeLabelSelector",
+    "leaderElect",
+    "legacyMetrics",
+];
+
+const I32_MAX: i64 = i32::MAX as i64;
+
+pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<HamiConfig, Trouble> {
+    let enabled = section.bool("enabled", Switch::On)?;
+    let [count, memory, percentage, cores, priority] = resources(&mut section)?;
+    let config = HamiConfig {
+        enabled,
+        resource_count_name: count,
+        resource_memory_name: memory,
+        resource_memory_percentage_name: percentage,
+        resource_core_name: cores,
+        resource_priority_name: priority,
+        default_memory: section.int("defaultMemory", 0, 0..=I32_MAX)?,
+        default_cores: section.int("defaultCores", 0, 0..=100)?,
+        default_gpu_num: section.int("defaultGPUNum", 1, 0..=I32_MAX)?,
+        memory_factor: section.int("memoryFactor", 1, 1..=I32_MAX)?,
+        gpu_core_policy: core_policy(&mut section, notices)?,
+        overwrite_env: overwrite_env(&mut section, notices)?,
+        runtime_class_name: runtime_class_name(&mut section, notices)?,
+        node_scheduler_policy: node_policy(&mut section)?,
+        gpu_scheduler_policy: card_policy(&mut section)?,
+        node_lock_expire: section
+            .take_either("nodeLockExpire", "node-lock-timeout")?
+            .map_or(Ok(SignedDuration::from_mins(5)), |field| field.duration())?,
+        force_overwrite_default_scheduler: section
+            .take_either("forceOverwriteDefaultScheduler", "force-overwrite-default-scheduler")?
+            .map_or(Ok(true), |field| field.bool())?,
+    };
+    section.unused(&UNUSED_KEYS, NO_USE, notices);
+    section.unused(&UNUSED_FLAGS, NO_USE, notices);
+    section.finish()?;
+    Ok(config)
+}
+
+/// The names of the resources, each different from the others.
+fn resources(section: &mut Section) -> Result<[String; 5], Trouble> {
+    let keys = [
+        ("resourceCountName", names::COUNT),
+        ("resourceMemoryName", names::MEMORY),
+        ("resourceMemoryPercentageName", names::MEMORY_PERCENTAGE),
+        ("resourceCoreName", names::CORES),
+        ("resourcePriorityName", names::PRIORITY),
+    ];
+    let fields = keys.map(|(key, default)| (section.take(key), default));
+    let mut seen = BTreeSet::new();
+    let stated = fields.iter().filter(|(field, _)| field.is_none()).map(|(_, default)| *default);
+    seen.extend(stated.map(str::to_owned));
+    let mut read = |(field, default): (Option<Field>, &str)| -> Result<String, Trouble> {
+        let Some(field) = field else { return Ok(default.to_owned()) };
+        let name = resource_name(&field)?;
+        if !seen.insert(name.clone()) {
+            return Err(field.trouble(format!("`{name}` is already the name of another resource")));
+        }
+        Ok(name)
+    };
+    let [count, memory, percentage, cores, priority] = fields;
+    Ok([read(count)?, read(memory)?, read(percentage)?, read(cores)?, read(priority)?])
+}
+
+/// An extended resource has a domain and a name (kubernetes `pkg/apis/core/v1/helper/helpers.go` `IsExtendedResourceName`).
+fn resource_name(field: &Field) -> Result<String, Trouble> {
+    let text = field.text()?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let (domain, name) = text.split_once('/').unwrap_or(("", ""));
+    let valid = |part: &str| !part.is_empty() && part.chars().all(fits);
+    let foreign = domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
+    if valid(domain) && valid(name) && foreign && name.len() <= 63 && !domain.starts_with("requests.") {
+        return Ok(text);
+    }
+    Err(field
+        .trouble(format!("`{text}` is not the name of an extended resource, such as `{}`", names::COUNT)))
+}
+
+fn core_policy(section: &mut Section, notices: &mut Vec<Notice>) -> Result<GpuCorePolicy, Trouble> {
+    let Some(field) = section.take("gpuCorePolicy") else { return Ok(GpuCorePolicy::Default) };
+    let choices = [
+        ("default", GpuCorePolicy::Default),
+        ("force", GpuCorePolicy::Force),
+        ("disable", GpuCorePolicy::Disable),
+    ];
+    let policy = field.choice(&choices)?;
+    if policy != GpuCorePolicy::Default {
+        notices.push(field.notice(NOT_YET));
+    }
+    Ok(policy)
+}
+
+fn overwrite_env(section: &mut Section, notices: &mut Vec<Notice>) -> Result<bool, Trouble> {
+    let Some(field) = section.take("overwriteEnv") else { return Ok(false) };
+    let overwrite = field.bool()?;
+    if overwrite {
+        notices.push(field.notice(NOT_YET));
+    }
+    Ok(overwrite)
+}
+
+fn runtime_class_name(section: &mut Section, notices: &mut Vec<Notice>) -> Result<String, Trouble> {
+    let Some(field) = section.take("runtimeClassName") else { return Ok(String::new()) };
+    let name = field.text()?;
+    if !name.is_empty() {
+        notices.push(field.notice(NOT_YET));
+    }
+    Ok(name)
+}
+
+fn node_policy(section: &mut Section) -> Result<Policy, Trouble> {
+    let field = section.take_either("nodeSchedulerPolicy", "node-scheduler-policy")?;
+    let choices = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
+    field.map_or(Ok(Policy::Binpack), |field| field.choice(&choices))
+}
+
+fn card_policy(section: &mut Section) -> Result<Policy, Trouble> {
+    let field = section.take_either("gpuSchedulerPolicy", "gpu-scheduler-policy")?;
+    let Some(field) = field else { return Ok(Policy::Spread) };
+    let text = field.text()?;
+    if matches!(text.as_str(), "topology-aware" | "numa") || text.contains(',') {
+        let message = format!("`{text}` is not served yet; take `binpack`, `spread` or `mutex`");
+        return Err(field.trouble(message));
+    }
+    field.choice(&[("binpack", Policy::Binpack), ("spread", Policy::Spread), ("mutex", Policy::Mutex)])
+}

@@ -1,0 +1,120 @@
+//! What the settings come to for the layers below: dialects, rules, scheduler.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::SignedDuration;
+
+use super::{Config, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
+use crate::{
+    admission::{self, DefaultScheduler},
+    cluster::Reader,
+    device::{CardPolicy, MiB, NodePolicy, Percent},
+    dialect::{Dialect, Dialects, LockForm, LockSpec, SharingMode, hami, volcano},
+    scheduling,
+};
+
+/// After this time Volcano's own plugins take a lock for forgotten (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
+const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
+
+impl Config {
+    /// The dialects that are spoken.
+    pub fn dialects(&self) -> Dialects {
+        let hami = &self.dialects.hami;
+        let volcano = &self.dialects.volcano;
+        let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
+        let vgpu = (volcano.enabled && volcano.arguments.vgpu)
+            .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
+        Dialects::new(hami.into_iter().chain(vgpu).collect())
+    }
+
+    /// What the rules of admission are told.
+    pub fn admission_settings(&self) -> admission::Settings {
+        let overwrite = self.dialects.hami.force_overwrite_default_scheduler;
+        admission::Settings {
+            scheduler_name: self.scheduler_name.clone(),
+            adopt_schedulers: self.adopt_schedulers.iter().cloned().collect(),
+            default_scheduler: if overwrite { DefaultScheduler::Overwrite } else { DefaultScheduler::Leave },
+            modes: self.modes(),
+        }
+    }
+
+    /// The modes that are served.
+    fn modes(&self) -> BTreeSet<SharingMode> {
+        self.dialects().iter().map(|dialect| dialect.mode()).collect()
+    }
+
+    /// What reads pods and nodes for the scheduler.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.dialects(), self.scheduler_name.clone())
+    }
+
+    /// What the scheduler is told.
+    pub fn scheduler_settings(&self) -> scheduling::scheduler::Settings {
+        scheduling::scheduler::Settings {
+            device_resources: self.reader().device_resources(),
+            lock_expiry: self.dialects.hami.node_lock_expire,
+        }
+    }
+}
+
+impl HamiConfig {
+    fn settings(&self) -> hami::Settings {
+        hami::Settings {
+            count: self.resource_count_name.clone(),
+            memory: self.resource_memory_name.clone(),
+            memory_percentage: self.resource_memory_percentage_name.clone(),
+            cores: self.resource_core_name.clone(),
+            priority: self.resource_priority_name.clone(),
+            default_memory: MiB::new(self.default_memory.into()),
+            default_cores: Percent::new(self.default_cores),
+            default_count: self.default_gpu_num,
+            memory_factor: self.memory_factor,
+            node_policy: node_policy(self.node_scheduler_policy),
+            card_policy: card_policy(self.gpu_scheduler_policy),
+            lock: LockSpec {
+                key: hami::names::LOCK.to_owned(),
+                form: LockForm::Comma,
+                expiry: self.node_lock_expire,
+            },
+        }
+    }
+}
+
+impl VolcanoConfig {
+    fn settings(&self) -> volcano::Settings {
+        let arguments = &self.arguments;
+        let lock = LockSpec {
+            key: volcano::names::LOCK.to_owned(),
+            form: match self.lock_value {
+                LockValue::Owned => LockForm::Underscore,
+                LockValue::Bare => LockForm::Bare,
+            },
+            expiry: VOLCANO_LOCK_EXPIRY,
+        };
+        volcano::Settings {
+            memory_factor: self.gpu_memory_factor,
+            card_policy: card_policy(arguments.schedule_policy),
+            node_policy: match arguments.schedule_weight {
+                0 => NodePolicy::Indifferent,
+                _ => node_policy(arguments.schedule_policy),
+            },
+            lock: arguments.node_lock.then_some(lock),
+        }
+    }
+}
+
+fn card_policy(policy: Policy) -> CardPolicy {
+    match policy {
+        Policy::Binpack => CardPolicy::Binpack,
+        Policy::Spread => CardPolicy::Spread,
+        Policy::Mutex => CardPolicy::Mutex,
+    }
+}
+
+/// Nodes are packed or spread; no key takes `mutex` for them.
+fn node_policy(policy: Policy) -> NodePolicy {
+    match policy {
+        Policy::Spread => NodePolicy::Spread,
+        Policy::Binpack | Policy::Mutex => NodePolicy::Binpack,
+    }
+}

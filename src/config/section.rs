@@ -1,0 +1,261 @@
+//! Reading keys out of a mapping: each is asked for by name and type, and what nobody asked for is unknown.
+
+use std::ops::RangeInclusive;
+
+use jiff::SignedDuration;
+
+use super::{
+    duration,
+    error::{ConfigError, Notice},
+    tree::{Entry, Node, Value},
+};
+use crate::dialect::go_bool;
+
+/// What is wrong with a key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Trouble {
+    line: u64,
+    key: String,
+    message: String,
+}
+
+impl Trouble {
+    pub(super) fn in_file(self, file: &str) -> ConfigError {
+        let Self { line, key, message } = self;
+        let file = file.to_owned();
+        if key.is_empty() {
+            return ConfigError::Yaml { file, line, message };
+        }
+        ConfigError::Key { file, line, key, message }
+    }
+}
+
+/// One key's value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    path: String,
+    line: u64,
+    node: Node,
+}
+
+impl Field {
+    pub(super) fn trouble(&self, message: impl Into<String>) -> Trouble {
+        Trouble { line: self.line, key: self.path.clone(), message: message.into() }
+    }
+
+    pub(super) fn notice(&self, message: impl Into<String>) -> Notice {
+        Notice { file: String::new(), line: self.line, key: self.path.clone(), message: message.into() }
+    }
+
+    fn must_be(&self, what: &str) -> Trouble {
+        let found = match &self.node.value {
+            Value::Null => "nothing".to_owned(),
+            Value::Bool(value) => format!("`{value}`"),
+            Value::Int(value) => format!("`{value}`"),
+            Value::Float(value) => format!("`{value}`"),
+            Value::Text(text) => format!("the text `{text}`"),
+            Value::List(_) => "a list".to_owned(),
+            Value::Map(_) => "a mapping".to_owned(),
+        };
+        self.trouble(format!("must be {what}, not {found}"))
+    }
+
+    pub(super) fn bool(&self) -> Result<bool, Trouble> {
+        match self.node.value {
+            Value::Bool(value) => Ok(value),
+            _ => Err(self.must_be("true or false")),
+        }
+    }
+
+    /// A boolean, also as text that Go's `strconv.ParseBool` reads.
+    pub(super) fn go_bool(&self) -> Result<bool, Trouble> {
+        match &self.node.value {
+            Value::Text(text) => {
+                go_bool(text).ok_or_else(|| self.must_be("true or false, or one of them as text"))
+            }
+            _ => self.bool(),
+        }
+    }
+
+    pub(super) fn int(&self, range: &RangeInclusive<i64>) -> Result<i64, Trouble> {
+        match self.node.value {
+            Value::Int(value) if range.contains(&value) => Ok(value),
+            _ => {
+                let what = format!("a whole number from {} to {}", range.start(), range.end());
+                Err(self.must_be(&what))
+            }
+        }
+    }
+
+    pub(super) fn text(&self) -> Result<String, Trouble> {
+        match &self.node.value {
+            Value::Text(text) => Ok(text.clone()),
+            _ => Err(self.must_be("text")),
+        }
+    }
+
+    pub(super) fn duration(&self) -> Result<SignedDuration, Trouble> {
+        let text = self.text()?;
+        duration::parse(&text)
+            .filter(|duration| duration.is_positive())
+            .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
+    }
+
+    /// The elements, each under its position.
+    pub(super) fn list(&self) -> Result<Vec<Self>, Trouble> {
+        let Value::List(list) = &self.node.value else {
+            return Err(self.must_be("a list"));
+        };
+        let element = |(at, node): (usize, &Node)| Self {
+            path: format!("{}[{at}]", self.path),
+            line: node.line,
+            node: node.clone(),
+        };
+        Ok(list.iter().enumerate().map(element).collect())
+    }
+
+    pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Trouble> {
+        let text = match &self.node.value {
+            Value::Text(text) => text.as_str(),
+            _ => "",
+        };
+        let known = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+        known.ok_or_else(|| {
+            let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            self.must_be(&words.join(" or "))
+        })
+    }
+
+    /// The value as it stands, for `berth config` to print.
+    pub(super) fn json(&self) -> serde_json::Value {
+        json(&self.node)
+    }
+}
+
+fn json(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::Null => serde_json::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Text(text) => text.as_str().into(),
+        Value::List(list) => list.iter().map(json).collect(),
+        Value::Map(map) => map.iter().map(|entry| (entry.key.clone(), json(&entry.node))).collect(),
+    }
+}
+
+/// A mapping, key by key.
+#[derive(Debug)]
+pub(super) struct Section {
+    path: String,
+    entries: Vec<Entry>,
+    known: Vec<String>,
+}
+
+impl Section {
+    pub(super) fn root(node: Node) -> Result<Self, Trouble> {
+        Self::of(&Field { path: String::new(), line: node.line, node })
+    }
+
+    fn of(field: &Field) -> Result<Self, Trouble> {
+        let entries = match &field.node.value {
+            Value::Null => Vec::new(),
+            Value::Map(entries) => entries.clone(),
+            _ => return Err(field.must_be("a mapping of keys")),
+        };
+        Ok(Self { path: field.path.clone(), entries, known: Vec::new() })
+    }
+
+    fn below(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    /// The field of this key, if it is there; the key is known from now on.
+    pub(super) fn take(&mut self, key: &str) -> Option<Field> {
+        self.known.push(key.to_owned());
+        let at = self.entries.iter().position(|entry| entry.key == key)?;
+        let Entry { key, line, node } = self.entries.remove(at);
+        Some(Field { path: self.below(&key), line, node })
+    }
+
+    /// The field of a key that is written in either of two ways, but not in both.
+    pub(super) fn take_either(&mut self, key: &str, flag: &str) -> Result<Option<Field>, Trouble> {
+        match (self.take(key), self.take(flag)) {
+            (Some(_), Some(flag)) => Err(flag.trouble(format!("says the same as `{key}`; keep one of them"))),
+            (field, flag) => Ok(field.or(flag)),
+        }
+    }
+
+    /// Every field whose key begins so, with the rest of the key; `example` stands for them among the known keys.
+    pub(super) fn take_prefixed(&mut self, prefix: &str, example: &str) -> Vec<(String, Field)> {
+        self.known.push(format!("{prefix}{example}"));
+        let (taken, kept) =
+            self.entries.drain(..).partition::<Vec<_>, _>(|entry| entry.key.starts_with(prefix));
+        self.entries = kept;
+        let field = |Entry { key, line, node }: Entry| {
+            let rest = key[prefix.len()..].to_owned();
+            (rest, Field { path: self.below(&key), line, node })
+        };
+        taken.into_iter().map(field).collect()
+    }
+
+    /// The mapping of this key; empty where it is absent.
+    pub(super) fn section(&mut self, key: &str) -> Result<Self, Trouble> {
+        let path = self.below(key);
+        match self.take(key) {
+            Some(field) => Self::of(&field),
+            None => Ok(Self { path, entries: Vec::new(), known: Vec::new() }),
+        }
+    }
+
+    pub(super) fn bool(&mut self, key: &str, default: Switch) -> Result<bool, Trouble> {
+        self.take(key).map_or(Ok(default == Switch::On), |field| field.bool())
+    }
+
+    pub(super) fn int(
+        &mut self,
+        key: &str,
+        default: u32,
+        range: RangeInclusive<i64>,
+    ) -> Result<u32, Trouble> {
+        let Some(field) = self.take(key) else { return Ok(default) };
+        let value = field.int(&range)?;
+        u32::try_from(value).map_err(|_| field.trouble(format!("`{value}` is out of range")))
+    }
+
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        key: &str,
+        default: T,
+        choices: &[(&str, T)],
+    ) -> Result<T, Trouble> {
+        self.take(key).map_or(Ok(default), |field| field.choice(choices))
+    }
+
+    /// Takes keys that are recognised and have no use, each for a notice.
+    pub(super) fn unused(&mut self, keys: &[&str], why: &str, notices: &mut Vec<Notice>) {
+        let fields: Vec<_> = keys.iter().filter_map(|key| self.take(key)).collect();
+        notices.extend(fields.iter().map(|field| field.notice(why)));
+    }
+
+    /// Nothing may be left.
+    pub(super) fn finish(self) -> Result<(), Trouble> {
+        let Some(entry) = self.entries.first() else { return Ok(()) };
+        let distance = |known: &&String| strsim::damerau_levenshtein(known, &entry.key);
+        let nearest = self.known.iter().min_by_key(distance);
+        let nearest =
+            nearest.map_or_else(String::new, |known| format!("; the nearest known one is `{known}`"));
+        Err(Trouble {
+            line: entry.line,
+            key: self.below(&entry.key),
+            message: format!("unknown key{nearest}"),
+        })
+    }
+}
+
+/// The default of a boolean.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Switch {
+    On,
+    Off,
+}

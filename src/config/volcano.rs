@@ -1,0 +1,237 @@
+//! Settings of Volcano's dialect: the arguments of its `deviceshare` and `tdm` plugins, and of its device configuration.
+//!
+//! Source: Volcano ed72c7c `pkg/scheduler/plugins/deviceshare/deviceshare.go`, `pkg/scheduler/plugins/tdm/tdm.go`,
+//! `pkg/scheduler/api/devices/config`. Wrong types are errors; upstream logs them and goes on.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, tz::TimeZone};
+use serde::Serialize;
+
+use super::{
+    duration,
+    error::Notice,
+    hami::Policy,
+    section::{Field, Section, Switch, Trouble},
+};
+
+/// Settings of Volcano's dialect.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolcanoConfig {
+    /// Whether it is spoken.
+    pub enabled: bool,
+    /// Arguments of the plugins.
+    pub arguments: DeviceShare,
+    /// The IANA name of the time zone of revocable zones.
+    pub time_zone: String,
+    /// MiB for each unit of `volcano.sh/vgpu-memory` and of a card's registered memory.
+    pub gpu_memory_factor: u32,
+    /// MIG geometries as Volcano's device configuration has them; empty: the built-in table.
+    pub known_mig_geometries: Vec<serde_json::Value>,
+    /// The form of the node lock's value.
+    pub lock_value: LockValue,
+}
+
+/// Arguments of the `deviceshare` plugin, and beside them those of `tdm`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DeviceShare {
+    /// Virtual cards: `volcano.sh/vgpu-*`.
+    #[serde(rename = "deviceshare.VGPUEnable")]
+    pub vgpu: bool,
+    /// Memory blocks of one card: `volcano.sh/gpu-memory`.
+    #[serde(rename = "deviceshare.GPUSharingEnable")]
+    pub gpu_sharing: bool,
+    /// Whole cards: `volcano.sh/gpu-number`.
+    #[serde(rename = "deviceshare.GPUNumberEnable")]
+    pub gpu_number: bool,
+    /// Whether nodes are locked while a pod is bound.
+    #[serde(rename = "deviceshare.NodeLockEnable")]
+    pub node_lock: bool,
+    /// Which node and card first.
+    #[serde(rename = "deviceshare.SchedulePolicy")]
+    pub schedule_policy: Policy,
+    /// 0: nodes are not told apart by their cards.
+    #[serde(rename = "deviceshare.ScheduleWeight")]
+    pub schedule_weight: u32,
+    /// Time-division.
+    #[serde(flatten)]
+    pub tdm: Tdm,
+}
+
+/// Arguments of the `tdm` plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tdm {
+    /// Windows `H:MM-H:MM` by the name of the revocable zone.
+    pub revocable_zones: BTreeMap<String, String>,
+    /// How often pods are evicted from zones that have closed.
+    pub evict_period: SignedDuration,
+}
+
+impl Serialize for Tdm {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let zones =
+            self.revocable_zones.iter().map(|(zone, window)| (format!("{ZONE}{zone}"), window.clone()));
+        let period = ("tdm.evict.period".to_owned(), duration::format(self.evict_period));
+        serializer.collect_map(zones.chain([period]))
+    }
+}
+
+/// The form of the node lock's value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LockValue {
+    /// `<RFC3339>_<namespace>/<pod>`
+    Owned,
+    /// `<RFC3339>`
+    Bare,
+}
+
+const ZONE: &str = "tdm.revocable-zone.";
+const NO_USE: &str = "a setting of Volcano that Berth has no use for";
+const BUILT_IN_NAMES: &str = "has no effect: Berth reads Volcano's resources by their built-in names";
+const NOT_SERVED: &str = "is recognised, but this sharing mode is not served yet: its pods are denied";
+const NO_TDM: &str = "has no effect yet: revocable zones are not served so far";
+
+/// Arguments that Berth has no use for.
+const UNUSED_ARGUMENTS: [&str; 5] = [
+    "deviceshare.AscendMindClusterVNPUEnable",
+    "deviceshare.AscendHAMiVNPUEnable",
+    "deviceshare.KnownGeometriesCMName",
+    "deviceshare.KnownGeometriesCMNamespace",
+    "deviceshare.GPUExclusiveRules",
+];
+
+/// Keys of the device configuration that Berth has no use for.
+const UNUSED_KEYS: [&str; 9] = [
+    "vnpus",
+    "overwriteEnv",
+    "defaultMemory",
+    "defaultCores",
+    "defaultGPUNum",
+    "deviceSplitCount",
+    "deviceMemoryScaling",
+    "deviceCoreScaling",
+    "disableCoreLimit",
+];
+
+const RESOURCE_NAMES: [&str; 4] =
+    ["resourceCountName", "resourceMemoryName", "resourceMemoryPercentageName", "resourceCoreName"];
+
+pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<VolcanoConfig, Trouble> {
+    let enabled = section.bool("enabled", Switch::On)?;
+    let arguments = arguments(section.section("arguments")?, notices)?;
+    let config = VolcanoConfig {
+        enabled,
+        arguments,
+        time_zone: section.take("timeZone").map_or(Ok("UTC".to_owned()), |field| time_zone(&field))?,
+        gpu_memory_factor: section.int("gpuMemoryFactor", 1, 1..=i64::from(i32::MAX))?,
+        known_mig_geometries: geometries(&mut section, notices)?,
+        lock_value: section.choice(
+            "lockValue",
+            LockValue::Owned,
+            &[("owned", LockValue::Owned), ("bare", LockValue::Bare)],
+        )?,
+    };
+    section.unused(&RESOURCE_NAMES, BUILT_IN_NAMES, notices);
+    section.unused(&UNUSED_KEYS, NO_USE, notices);
+    section.finish()?;
+    Ok(config)
+}
+
+fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceShare, Trouble> {
+    let modes = modes(&mut section, notices)?;
+    let node_lock = section.take("deviceshare.NodeLockEnable").map_or(Ok(false), |field| field.go_bool())?;
+    let policies = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
+    let arguments = DeviceShare {
+        vgpu: modes.vgpu,
+        gpu_sharing: modes.gpu_sharing,
+        gpu_number: modes.gpu_number,
+        node_lock,
+        schedule_policy: section.choice("deviceshare.SchedulePolicy", Policy::Binpack, &policies)?,
+        schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
+        tdm: tdm(&mut section, notices)?,
+    };
+    section.unused(&UNUSED_ARGUMENTS, NO_USE, notices);
+    section.finish()?;
+    Ok(arguments)
+}
+
+struct Modes {
+    vgpu: bool,
+    gpu_sharing: bool,
+    gpu_number: bool,
+}
+
+/// The sharing modes; those that exclude each other are refused. vGPU is on by default, unless another mode is.
+fn modes(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Modes, Trouble> {
+    let sharing = section.take("deviceshare.GPUSharingEnable");
+    let number = section.take("deviceshare.GPUNumberEnable");
+    let vgpu = section.take("deviceshare.VGPUEnable");
+    let on = |field: &Option<Field>| field.as_ref().map_or(Ok(false), Field::go_bool);
+    let (gpu_sharing, gpu_number) = (on(&sharing)?, on(&number)?);
+    let other = gpu_sharing || gpu_number;
+    let vgpu_on = if vgpu.is_some() { on(&vgpu)? } else { !other };
+    let stated = |field: Option<Field>, enabled: bool| field.filter(|_| enabled);
+    let (sharing, number) = (stated(sharing, gpu_sharing), stated(number, gpu_number));
+    if let (Some(sharing), Some(_)) = (&sharing, &number) {
+        return Err(sharing.trouble("excludes `deviceshare.GPUNumberEnable`; only one of them may be true"));
+    }
+    if let Some(field) = sharing.or(number) {
+        if vgpu_on {
+            return Err(field.trouble("excludes `deviceshare.VGPUEnable`; only one of them may be true"));
+        }
+        notices.push(field.notice(NOT_SERVED));
+    }
+    Ok(Modes { vgpu: vgpu_on, gpu_sharing, gpu_number })
+}
+
+fn tdm(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Tdm, Trouble> {
+    let mut revocable_zones = BTreeMap::new();
+    for (zone, field) in section.take_prefixed(ZONE, "<name>") {
+        if zone.is_empty() {
+            return Err(field.trouble("names no zone"));
+        }
+        revocable_zones.insert(zone, window(&field)?);
+        notices.push(field.notice(NO_TDM));
+    }
+    let period = section.take("tdm.evict.period");
+    let evict_period = period.map_or(Ok(SignedDuration::from_mins(1)), |field| field.duration())?;
+    Ok(Tdm { revocable_zones, evict_period })
+}
+
+/// `H:MM-H:MM`: hours 0 to 23 in one or two digits, minutes in two.
+fn window(field: &Field) -> Result<String, Trouble> {
+    let text = field.text()?;
+    let number = |digits: &str, most: u8| {
+        digits.bytes().all(|digit| digit.is_ascii_digit())
+            && digits.parse::<u8>().is_ok_and(|number| number <= most)
+    };
+    let time = |time: &str| {
+        let hours_and_minutes = time.split_once(':');
+        hours_and_minutes.is_some_and(|(hours, minutes)| {
+            hours.len() <= 2 && minutes.len() == 2 && number(hours, 23) && number(minutes, 59)
+        })
+    };
+    if text.trim().split_once('-').is_some_and(|(start, end)| time(start) && time(end)) {
+        return Ok(text.trim().to_owned());
+    }
+    Err(field.trouble(format!("`{text}` is not a window such as `1:00-4:00`")))
+}
+
+fn time_zone(field: &Field) -> Result<String, Trouble> {
+    let name = field.text()?;
+    match TimeZone::get(&name) {
+        Ok(_) => Ok(name),
+        Err(_) => Err(field.trouble(format!("`{name}` is not an IANA time zone, such as `Europe/Berlin`"))),
+    }
+}
+
+fn geometries(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Vec<serde_json::Value>, Trouble> {
+    let Some(field) = section.take("knownMigGeometries") else { return Ok(Vec::new()) };
+    let geometries = field.list()?;
+    if !geometries.is_empty() {
+        notices.push(field.notice("has no effect yet: MIG cards are not served so far"));
+    }
+    Ok(geometries.iter().map(Field::json).collect())
+}
