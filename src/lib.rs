@@ -16,6 +16,7 @@
 //! `object`, `dialect` → `device`. A test reads the imports.
 
 pub mod admission;
+pub mod app;
 pub mod cli;
 pub mod cluster;
 pub mod config;

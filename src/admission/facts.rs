@@ -1,6 +1,9 @@
 //! What the rules may know beside the request: settings and what was read of the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     dialect::{Dialects, SharingMode},
@@ -37,5 +40,5 @@ pub struct Facts {
     /// The dialects that are spoken.
     pub dialects: Dialects,
     /// Namespaces, by name; one that is not known has no hints.
-    pub namespaces: BTreeMap<String, Namespace>,
+    pub namespaces: Arc<BTreeMap<String, Namespace>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! A list becomes one event, so that what vanished during a gap is seen to be gone. Errors are logged and retried for ever.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     dialect::{Problem, Unreadable},
-    object::{Node, Pod},
+    object::{Namespace, Node, Pod},
     scheduling::Event,
 };
 
@@ -55,6 +55,40 @@ pub fn nodes(
     let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
     let config = watcher::Config::default();
     watch(Api::all(client.clone()), config, read, listed, |node| Event::NodeSeen(Box::new(node)), gone)
+}
+
+/// Follows the namespaces for ever; `publish` is given all of them whenever one changes.
+pub async fn namespaces(client: &Client, mut publish: impl FnMut(&BTreeMap<String, Namespace>) + Send) {
+    let events = watcher(Api::<Watched<Namespace>>::all(client.clone()), watcher::Config::default());
+    let mut events = std::pin::pin!(events.default_backoff());
+    let mut known = BTreeMap::new();
+    let name = |namespace: &Namespace| namespace.metadata.name.clone();
+    while let Some(event) = events.next().await {
+        let complete = match event {
+            Ok(watcher::Event::Init) => {
+                known.clear();
+                continue;
+            }
+            Ok(watcher::Event::InitApply(watched)) => {
+                known.insert(name(&watched.object), watched.object);
+                continue;
+            }
+            Ok(watcher::Event::InitDone) => &known,
+            Ok(watcher::Event::Apply(watched)) => {
+                known.insert(name(&watched.object), watched.object);
+                &known
+            }
+            Ok(watcher::Event::Delete(watched)) => {
+                known.remove(&name(&watched.object));
+                &known
+            }
+            Err(error) => {
+                tracing::warn!(kind = Namespace::KIND, %error, "watch failed, trying again");
+                continue;
+            }
+        };
+        publish(complete);
+    }
 }
 
 fn report(node: &str, troubles: &[Unreadable], metrics: &Metrics) {

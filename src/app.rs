@@ -1,0 +1,154 @@
+//! Joins the adapters: the webhook in front of admission, the binder in front of scheduling, and what they share.
+//!
+//! Decides nothing. Every task is watched here: the first that ends, ends the process.
+
+mod binder;
+mod certificates;
+mod facts;
+mod tasks;
+
+use std::{future::Future, net::SocketAddr, sync::Arc};
+
+use kube::Client;
+use prometheus_client::registry::Registry;
+use tokio::{sync::watch, task::JoinError};
+
+use tasks::Tasks;
+
+pub use certificates::{CertificateSource, SecretLocation};
+
+use crate::{
+    cluster::{self, Clock, ClusterError},
+    config::Config,
+    webhook::{
+        Bound, Limits, Listener,
+        mint::MintError,
+        registration::Registration,
+        router::{Readiness, Webhook},
+        secret::SecretError,
+        serve::ListenError,
+        tls::CertificateError,
+    },
+};
+
+/// Which parts run in this process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Parts {
+    /// Webhook and binder.
+    Both,
+    /// The webhook alone.
+    Webhook,
+    /// The binder alone; metrics and probes are served all the same.
+    Binder,
+}
+
+/// What the process is told.
+pub struct Options {
+    /// The settings.
+    pub config: Config,
+    /// The client; it must not retry by itself, since a Binding that is sent twice is in doubt.
+    pub client: Client,
+    /// The present.
+    pub clock: Clock,
+    /// Which parts run.
+    pub parts: Parts,
+    /// Where the webhook listens.
+    pub listen: SocketAddr,
+    /// Where its certificate comes from.
+    pub certificates: CertificateSource,
+    /// The webhook configurations that are told the authority.
+    pub registration: Registration,
+}
+
+/// Why the process can't go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// The webhook's address can't be had.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Its certificate can't be read.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// Its certificate can't be made.
+    #[error(transparent)]
+    Mint(#[from] MintError),
+    /// Its certificate can't be agreed on.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The binder ended.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A task ended that never should.
+    #[error("{0} has ended")]
+    Ended(&'static str),
+    /// A task panicked.
+    #[error("a task panicked")]
+    Panicked(#[source] JoinError),
+}
+
+/// A process that is about to run.
+pub struct App {
+    options: Options,
+    bound: Bound,
+    serving: certificates::Serving,
+    ready: watch::Sender<Readiness>,
+}
+
+impl App {
+    /// Binds the webhook's address and gets its certificate; nothing is answered yet.
+    pub async fn bind(options: Options) -> Result<Self, AppError> {
+        let bound = Listener::new(Limits::default()).bind(options.listen).await?;
+        let serving = certificates::load(&options).await?;
+        Ok(Self { options, bound, serving, ready: watch::Sender::new(Readiness::Starting) })
+    }
+
+    /// Whether reviews are answered by what is known of the cluster.
+    pub fn readiness(&self) -> watch::Receiver<Readiness> {
+        self.ready.subscribe()
+    }
+
+    /// Where the webhook listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.bound.local_addr()
+    }
+
+    /// Runs until `shutdown`, or until something ends that never should.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AppError> {
+        let Self { options, bound, serving, ready } = self;
+        let mut registry = Registry::default();
+        let reviews = crate::webhook::Metrics::register(&mut registry);
+        let bindings = cluster::Metrics::default();
+        bindings.register(&mut registry);
+        let readiness = ready.subscribe();
+        let facts = facts::Shared::new(&options.config);
+        let tls = serving.certificates.server_config();
+        let webhook = Webhook {
+            judge: facts.judge(),
+            metrics: reviews.clone(),
+            registry: Arc::new(registry),
+            readiness,
+        };
+
+        let mut tasks = Tasks::default();
+        let stopped = tasks.stopped();
+        let router = crate::webhook::router::router(webhook);
+        tasks.work(async move {
+            bound.serve(router, tls, stopped).await;
+            Ok(())
+        });
+        tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
+        tasks.follow(
+            "following the namespaces",
+            facts::follow(facts, options.client.clone(), ready.clone(), options.parts),
+        );
+        if options.parts != Parts::Webhook {
+            let stopped = tasks.stopped();
+            let binder = binder::binder(&options, bindings);
+            tasks.work(async move { Ok(cluster::run(binder, stopped).await?) });
+        }
+        let drain = || {
+            ready.send_replace(Readiness::Draining);
+        };
+        tasks.run(shutdown, drain).await
+    }
+}

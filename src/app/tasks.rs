@@ -1,0 +1,84 @@
+//! The tasks of the process: workers that end in order, followers that never end by themselves.
+
+use std::{future::Future, time::Duration};
+
+use tokio::{sync::watch, task::JoinSet};
+
+use super::AppError;
+
+/// Workers that have not ended after this time are given up.
+const LONGEST_END: Duration = Duration::from_secs(25);
+
+/// Every task of the process.
+pub(super) struct Tasks {
+    workers: JoinSet<Result<(), AppError>>,
+    followers: JoinSet<&'static str>,
+    stop: watch::Sender<Stop>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stop {
+    No,
+    Now,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self { workers: JoinSet::new(), followers: JoinSet::new(), stop: watch::Sender::new(Stop::No) }
+    }
+}
+
+impl Tasks {
+    /// Returns once the process is to end.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopped = self.stop.subscribe();
+        async move {
+            // An error means that the sender is gone, which ends the process too.
+            let _ = stopped.wait_for(|stop| *stop == Stop::Now).await;
+        }
+    }
+
+    /// Starts a worker: it ends once [`Self::stopped`] returns, and not before.
+    pub(super) fn work(&mut self, worker: impl Future<Output = Result<(), AppError>> + Send + 'static) {
+        self.workers.spawn(worker);
+    }
+
+    /// Starts a follower, which never ends by itself.
+    pub(super) fn follow(&mut self, what: &'static str, follower: impl Future<Output = ()> + Send + 'static) {
+        self.followers.spawn(async move {
+            follower.await;
+            what
+        });
+    }
+
+    /// Waits for the shutdown or the first task that ends before it; then ends the workers in order.
+    pub(super) async fn run(
+        mut self,
+        shutdown: impl Future<Output = ()>,
+        before_the_end: impl FnOnce(),
+    ) -> Result<(), AppError> {
+        let outcome = tokio::select! {
+            () = shutdown => Ok(()),
+            Some(ended) = self.workers.join_next() => {
+                ended.map_err(AppError::Panicked).flatten().and(Err(AppError::Ended("a worker")))
+            }
+            Some(ended) = self.followers.join_next() => {
+                ended.map_err(AppError::Panicked).and_then(|what| Err(AppError::Ended(what)))
+            }
+        };
+        before_the_end();
+        self.stop.send_replace(Stop::Now);
+        let ended = tokio::time::timeout(LONGEST_END, Self::end(&mut self.workers)).await;
+        if ended.is_err() {
+            tracing::warn!(workers = self.workers.len(), "gave up waiting for tasks to end");
+        }
+        outcome.and(ended.unwrap_or(Ok(())))
+    }
+
+    async fn end(workers: &mut JoinSet<Result<(), AppError>>) -> Result<(), AppError> {
+        while let Some(ended) = workers.join_next().await {
+            ended.map_err(AppError::Panicked)??;
+        }
+        Ok(())
+    }
+}

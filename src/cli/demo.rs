@@ -1,0 +1,42 @@
+//! `berth demo`: a cluster inside this process, with the real webhook over HTTPS and the real binder, and a small story.
+
+mod picture;
+mod stage;
+mod story;
+
+use clap::Args;
+
+use crate::config::Config;
+
+const EXAMPLE: &str = "\
+Example: keep the cluster up and look around in it with kubectl
+  berth demo --keep > berth-demo.kubeconfig
+  kubectl --kubeconfig berth-demo.kubeconfig -n team-a get pods";
+
+/// Show what Berth does, in a cluster inside this process.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct DemoArgs {
+    /// Stay up afterwards, and print a kubeconfig on standard output
+    #[arg(long)]
+    pub keep: bool,
+    /// GPU nodes: one half with HAMi's device plugin, the other with Volcano's
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=500))]
+    pub nodes: u32,
+    /// Pods that are added after the story
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=5000))]
+    pub pods: u32,
+    /// Decides the added pods and every uid
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Plays the story; with `--keep`, stays until the process is told to end.
+pub async fn run(args: DemoArgs, config: Config) -> anyhow::Result<()> {
+    let mut stage = stage::Stage::set(&args, config).await?;
+    stage.while_it_stands(story::tell(&args)).await?;
+    if args.keep {
+        stage.keep().await?;
+    }
+    stage.clear().await
+}

@@ -1,0 +1,101 @@
+//! `berth serve`: webhook and binder against a real cluster.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use kube::{Client, Config as ClientConfig};
+
+use crate::{
+    app::{App, CertificateSource, Options, Parts, SecretLocation},
+    cluster::Clock,
+    config::Config,
+    webhook::{mint::ServingNames, registration::Registration},
+};
+
+const EXAMPLE: &str = "\
+Example: run beside a cluster that kubectl reaches, with certificates from files
+  berth serve --config berth.yaml --tls-cert-file certs/tls.crt --tls-private-key-file certs/tls.key";
+
+/// Run the webhook and the binder.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct ServeArgs {
+    /// Run the webhook alone
+    #[arg(long, conflicts_with = "scheduler_only")]
+    pub webhook_only: bool,
+    /// Run the binder alone; probes and metrics are served all the same
+    #[arg(long)]
+    pub scheduler_only: bool,
+    /// Where the webhook listens
+    #[arg(long, default_value = "0.0.0.0:8443")]
+    pub listen: SocketAddr,
+    /// The namespace that Berth runs in
+    #[arg(long, env = "POD_NAMESPACE", default_value = "berth-system")]
+    pub namespace: String,
+    /// The Service in front of the webhook
+    #[arg(long, default_value = "berth")]
+    pub service: String,
+    /// The Secret that keeps authority and certificate, made if it is not there
+    #[arg(long, default_value = "berth-webhook-tls")]
+    pub tls_secret: String,
+    /// Take the certificate from this file instead, and again when it changes
+    #[arg(long, requires = "tls_private_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// The name of both webhook configurations
+    #[arg(long, default_value = "berth")]
+    pub webhook_configuration: String,
+    /// Further names and addresses that the certificate answers to
+    #[arg(long = "tls-san", value_name = "NAME")]
+    pub tls_sans: Vec<String>,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub async fn run(args: ServeArgs, config: Config) -> anyhow::Result<()> {
+    let client = client().await?;
+    let app = App::bind(options(args, config, client)).await?;
+    tracing::info!(address = %app.local_addr(), "listening");
+    app.run(told_to_end()).await?;
+    Ok(())
+}
+
+/// A client of the cluster that the environment or the kubeconfig names, without kube's retries: a Binding sent twice is in doubt.
+async fn client() -> anyhow::Result<Client> {
+    let mut config =
+        ClientConfig::infer().await.context("no cluster: neither in-cluster settings nor a kubeconfig")?;
+    config.default_retry = false;
+    Client::try_from(config).context("the cluster's settings make no client")
+}
+
+fn options(args: ServeArgs, config: Config, client: Client) -> Options {
+    let parts = match (args.webhook_only, args.scheduler_only) {
+        (true, _) => Parts::Webhook,
+        (_, true) => Parts::Binder,
+        _ => Parts::Both,
+    };
+    let certificates = match (args.tls_cert_file, args.tls_private_key_file) {
+        (Some(certificate), Some(key)) => CertificateSource::Files { certificate, key },
+        _ => CertificateSource::Secret(SecretLocation {
+            namespace: args.namespace.clone(),
+            name: args.tls_secret,
+            serving: ServingNames { service: args.service, namespace: args.namespace, extra: args.tls_sans },
+        }),
+    };
+    let registration =
+        Registration { mutating: args.webhook_configuration.clone(), validating: args.webhook_configuration };
+    Options { config, client, clock: Clock::System, parts, listen: args.listen, certificates, registration }
+}
+
+/// Returns when the process is told to end.
+pub(super) async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).expect("a handler for SIGTERM can be set");
+    let mut interrupt = signal(SignalKind::interrupt()).expect("a handler for SIGINT can be set");
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
