@@ -208,8 +208,9 @@ impl Section {
         }
     }
 
-    pub(super) fn bool(&mut self, key: &str, default: Switch) -> Result<bool, Trouble> {
-        self.take(key).map_or(Ok(default == Switch::On), |field| field.bool())
+    /// A switch that is on where the key is absent.
+    pub(super) fn on_unless_off(&mut self, key: &str) -> Result<bool, Trouble> {
+        self.take(key).map_or(Ok(true), |field| field.bool())
     }
 
     pub(super) fn int(
@@ -251,11 +252,4 @@ impl Section {
             message: format!("unknown key{nearest}"),
         })
     }
-}
-
-/// The default of a boolean.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Switch {
-    On,
-    Off,
 }

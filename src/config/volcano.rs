@@ -12,7 +12,7 @@ use super::{
     duration,
     error::Notice,
     hami::Policy,
-    section::{Field, Section, Switch, Trouble},
+    section::{Field, Section, Trouble},
 };
 
 /// Settings of Volcano's dialect.
@@ -119,7 +119,7 @@ const RESOURCE_NAMES: [&str; 4] =
     ["resourceCountName", "resourceMemoryName", "resourceMemoryPercentageName", "resourceCoreName"];
 
 pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<VolcanoConfig, Trouble> {
-    let enabled = section.bool("enabled", Switch::On)?;
+    let enabled = section.on_unless_off("enabled")?;
     let arguments = arguments(section.section("arguments")?, notices)?;
     let config = VolcanoConfig {
         enabled,

@@ -1,0 +1,123 @@
+//! Berth's commands: what was asked, and how the answer leaves the process.
+//!
+//! Exit code 0: the answer is yes, or the job is done; 1: the answer is no; 2: the question could not be read. Answers go to
+//! standard output, everything else to standard error. No rule and no decision stands here.
+
+pub mod config;
+pub mod documents;
+pub mod output;
+pub mod review;
+pub mod simulate;
+pub mod table;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+use crate::config::{Config, ConfigError};
+
+/// GPU sharing for Kubernetes: an admission webhook and a binder in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "berth", version, max_term_width = 120, subcommand_required = true)]
+#[command(after_help = "Example:\n  berth review -f pod.yaml -o json")]
+pub struct Cli {
+    /// Settings: berth.yaml; without it, the defaults.
+    #[arg(long, global = true, env = "BERTH_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Ask the admission rules about files, offline.
+    Review(review::ReviewArgs),
+    /// Place pods on a cluster given as files, offline.
+    Simulate(simulate::SimulateArgs),
+    /// Check berth.yaml and print the settings in force.
+    Config(config::ConfigArgs),
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// Yes, or done.
+    Yes,
+    /// No.
+    No,
+}
+
+/// Runs the command of this process's arguments.
+pub fn run() -> ExitCode {
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => execute(&cli),
+        Err(error) => return usage(&error),
+    };
+    match outcome {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn execute(cli: &Cli) -> anyhow::Result<Answer> {
+    match &cli.command {
+        Command::Review(args) => args.run(|| settings(cli)),
+        Command::Simulate(args) => args.run(&settings(cli)?),
+        Command::Config(args) => args.run(&settings(cli)?),
+    }
+}
+
+/// The settings in force; what of them has no effect is told on standard error.
+fn settings(cli: &Cli) -> Result<Config, ConfigError> {
+    let (config, notices) = Config::load(cli.config.as_deref())?;
+    for notice in notices {
+        eprintln!("notice: {notice}");
+    }
+    Ok(config)
+}
+
+/// Help and version as they are; a wrong call in one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let printed = error.print();
+        return printed.map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+    }
+    let text = error.to_string();
+    let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprint!("{text}");
+    } else {
+        eprintln!("{}", one_line(said));
+    }
+    ExitCode::from(2)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_ends_its_help_with_an_example() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for command in command.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            let (_, example) = help.rsplit_once("Example:\n").expect("an example");
+            let call = format!("  berth {} ", command.get_name());
+            assert!(example.starts_with(&call) || example.trim() == call.trim(), "{help}");
+            assert!(example.trim_end().lines().count() <= 2, "{help}");
+        }
+    }
+}
