@@ -35,12 +35,12 @@ pub struct Place {
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The file or folder could not be read.
-    #[error("{file}: {source}")]
+    #[error("{file}: {reason}")]
     Unreadable {
         /// The file or folder.
         file: String,
         /// Why.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// A folder without any file of a known extension.
     #[error("{folder}: no *.yaml, *.yml or *.json file in this folder")]

@@ -32,7 +32,13 @@ pub use report::{Review, Reviews, ViolationRow};
 #[command(after_help = "Example:\n  berth review -f namespace.yaml -f pod.yaml -o json")]
 pub struct ReviewArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", required_unless_present = "rules")]
+    #[arg(
+        short,
+        long = "filename",
+        alias = "file",
+        value_name = "FILE|DIR|-",
+        required_unless_present = "rules"
+    )]
     pub file: Vec<PathBuf>,
     /// The webhook path that an AdmissionReview is sent to; pods and workloads always meet both.
     #[arg(long, value_enum, default_value_t = Path::Mutate)]
@@ -69,6 +75,9 @@ impl ReviewArgs {
         }
         let config = config()?;
         let documents = documents::read(&self.file)?;
+        if let Some(asked) = documents.iter().find(|document| document.kind() == "AdmissionReview") {
+            bail!("{}: an AdmissionReview can't be reviewed offline yet", asked.place);
+        }
         let reviews = Reviews { reviews: reviews(&documents, &config)? };
         output::print(&reviews, self.output, || reviews.table())?;
         let denied = reviews.reviews.iter().any(|review| review.outcome == Outcome::Denied);
@@ -80,7 +89,9 @@ impl ReviewArgs {
             rules::ALL.iter().map(|(rule, meaning)| (rule.0.to_owned(), (*meaning).into())).collect();
         output::print(&rules, self.output, || {
             let mut table = Table::new(&["RULE", "MEANING"]);
-            rules::ALL.iter().for_each(|(rule, meaning)| table.row([rule.0, *meaning]));
+            for (rule, meaning) in rules::ALL {
+                table.row([rule.0, meaning]);
+            }
             table.render()
         })
     }

@@ -24,7 +24,7 @@ pub use report::{PodRow, Simulation};
 #[command(after_help = "Example:\n  berth simulate -f cluster/ -f pod.yaml --explain -o json")]
 pub struct SimulateArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", required = true)]
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
     pub file: Vec<PathBuf>,
     /// Say for every node whether it would do, and why not.
     #[arg(long)]

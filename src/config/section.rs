@@ -97,7 +97,7 @@ impl Field {
     pub(super) fn duration(&self) -> Result<SignedDuration, Trouble> {
         let text = self.text()?;
         duration::parse(&text)
-            .filter(|duration| duration.is_positive())
+            .filter(SignedDuration::is_positive)
             .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
     }
 

@@ -28,8 +28,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>, DocumentError> {
     Ok(documents)
 }
 
-fn unreadable(path: &Path, source: io::Error) -> DocumentError {
-    DocumentError::Unreadable { file: path.display().to_string(), source }
+fn unreadable(path: &Path, reason: io::Error) -> DocumentError {
+    DocumentError::Unreadable { file: path.display().to_string(), reason }
 }
 
 /// The file itself, or the files below a folder.
@@ -132,12 +132,13 @@ fn document_at(text: &str, line: u64) -> usize {
 /// A list's items stand for themselves; those of a `PodList` say no kind, which the list's tells.
 fn flatten(document: Document, into: &mut Vec<Document>) -> Result<(), DocumentError> {
     if !document.value.is_object() {
-        return Err(document.error("", "must be a Kubernetes object"));
+        return Err(document.error("document", "must be a Kubernetes object"));
     }
     if document.kind().is_empty() {
         return Err(document.error("kind", "is missing"));
     }
-    let Some(kind) = document.kind().strip_suffix("List").map(str::to_owned) else {
+    let is_list = document.kind() == "List" || document.value.get("items").is_some();
+    let Some(kind) = document.kind().strip_suffix("List").filter(|_| is_list).map(str::to_owned) else {
         into.push(document);
         return Ok(());
     };
@@ -185,7 +186,7 @@ mod tests {
         let malformed = error("kind: Pod\n---\nkind: Pod\nmetadata: {name: [}\n");
         assert!(malformed.starts_with("f.yaml:4: document 2: "), "{malformed}");
         assert_eq!(error("kind: Pod\n---\nname: x\n"), "f.yaml: document 2: kind: is missing");
-        assert_eq!(error("hello"), "f.yaml: document 1: : must be a Kubernetes object");
+        assert_eq!(error("hello"), "f.yaml: document 1: document: must be a Kubernetes object");
     }
 
     #[test]

@@ -24,8 +24,7 @@ fn tasks(document: &Document) -> Vec<String> {
 
 /// The pod of the template at this path: its metadata and spec, in the workload's namespace.
 pub(super) fn pod(document: &Document, path: &str) -> Result<Document, DocumentError> {
-    let pointer: String =
-        path.split(['.', '[']).map(|step| format!("/{}", step.trim_end_matches(']'))).collect();
+    let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
     let Some(Value::Object(template)) = document.value.pointer(&pointer) else {
         return Err(document.error(path, "is missing"));
     };

@@ -51,7 +51,7 @@ fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError>
     match judged.outcome {
         Outcome::Denied => Ok(Entered::Denied(judged.violations, judged.warnings)),
         Outcome::Ignored => Ok(Entered::Ignored(judged.warnings)),
-        Outcome::Admitted => ours(document.read_part(&judged.object, "")?, judged.warnings, facts),
+        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, judged.warnings, facts)),
     }
 }
 
@@ -67,21 +67,21 @@ fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
     if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
         pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
     }
-    ours(pod, Vec::new(), facts)
+    Ok(ours(pod, Vec::new(), facts))
 }
 
 /// Only pods that name Berth are placed; whoever else is named, somebody must have said so.
-fn ours(pod: Pod, mut warnings: Vec<String>, facts: &Facts) -> Result<Entered, DocumentError> {
+fn ours(pod: Pod, mut warnings: Vec<String>, facts: &Facts) -> Entered {
     let ours = facts.settings.scheduler_name.as_str();
     let named = pod.spec.scheduler_name.as_deref().filter(|name| !name.is_empty());
     if named == Some(ours) {
-        return Ok(Entered::Ours(Box::new(pod), warnings));
+        return Entered::Ours(Box::new(pod), warnings);
     }
     if warnings.is_empty() {
         let named = named.unwrap_or(DEFAULT_SCHEDULER);
         warnings.push(format!("spec.schedulerName is {named}: the pod's GPU share is not placed by {ours}"));
     }
-    Ok(Entered::Ignored(warnings))
+    Entered::Ignored(warnings)
 }
 
 /// Whether gates hold the pod back, as the API server shows them.

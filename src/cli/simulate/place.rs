@@ -137,9 +137,8 @@ impl Run<'_> {
             self.warnings.push(message);
             0
         }));
-        let created = *pod.metadata.creation_timestamp.get_or_insert(self.now);
-        let (mut info, troubles) = self.reader.pod(&pod);
-        info.created = created;
+        pod.metadata.creation_timestamp.get_or_insert(self.now);
+        let (info, troubles) = self.reader.pod(&pod);
         self.warn(&called, &troubles);
         self.names.insert(info.key.uid.clone(), info.key.to_string());
         match &info.claim {

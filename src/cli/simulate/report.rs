@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, table::Table},
-    device::{Assignment, CardId, Health, InitPhase, Role},
+    device::{Assignment, CardId, Health, InitPhase, Inventory, Role},
     dialect::{Dialects, Record},
     scheduling::{
         Reason, Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState,
@@ -317,7 +317,7 @@ fn cards(
     for offer in &state.info.offers {
         let dialect = dialects.named(offer.profile);
         let profile = dialect.expect("an offer is of one of the dialects").profile();
-        let cards = offer.inventory.iter().flat_map(|inventory| inventory.cards());
+        let cards = offer.inventory.iter().flat_map(Inventory::cards);
         for card in cards {
             if rows.iter().any(|row| row.uuid == card.id.as_str()) {
                 continue;
