@@ -22,7 +22,7 @@ impl Config {
         let hami = &self.dialects.hami;
         let volcano = &self.dialects.volcano;
         let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
-        let vgpu = (volcano.enabled && volcano.arguments.vgpu)
+        let vgpu = (volcano.enabled && volcano.arguments.modes.vgpu)
             .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
         Dialects::new(hami.into_iter().chain(vgpu).collect())
     }
