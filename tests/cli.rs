@@ -1,6 +1,7 @@
 //! The program from outside: what it is called with, what it prints, how it exits.
 //!
 //! A folder below `cli/cases` is one case: `args` is the call, the other files are what it reads, the snapshot is what comes of it.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 use std::{
     fs,
