@@ -56,7 +56,7 @@ fn sized(node: Node, name: &str, cards: u32) -> Node {
 }
 
 /// A pod of one container with these limits, for Berth to place.
-pub(crate) fn pod(name: &str, limits: Value) -> Value {
+pub(crate) fn pod(name: &str, limits: &Value) -> Value {
     json!({
         "metadata": {"name": name},
         "spec": {
@@ -113,10 +113,10 @@ impl World {
 
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
     async fn until_admitting(&self) {
-        let probe: core::Pod = serde_json::from_value(pod("probe", json!({"nvidia.com/gpu": "1"}))).unwrap();
+        let probe: core::Pod = serde_json::from_value(pod("probe", &json!({"nvidia.com/gpu": "1"}))).unwrap();
         let mixed: core::Pod = serde_json::from_value(pod(
             "probe",
-            json!({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}),
+            &json!({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}),
         ))
         .unwrap();
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -164,7 +164,7 @@ impl World {
         let condition = |pod: Option<&core::Pod>| pod.is_some_and(&wanted);
         match tokio::time::timeout(LIMIT, await_condition(self.pods(), name, condition)).await {
             Ok(found) => found.unwrap().expect("the condition asks for a pod"),
-            Err(_) => panic!("not in time: {:#?}", self.pods().get_opt(name).await),
+            Err(elapsed) => panic!("{elapsed}: {:#?}", self.pods().get_opt(name).await),
         }
     }
 
