@@ -94,7 +94,9 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
             Ok(Answer::Yes)
         }
         Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
-        Command::Serve(args) => run_async("info", serve::run(args.clone(), settings(cli)?)),
+        Command::Serve(args) => {
+            run_async("info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
+        }
         #[cfg(feature = "sandbox")]
         Command::Demo(args) => run_async("warn", demo::run(args.clone(), settings(cli)?)),
     }

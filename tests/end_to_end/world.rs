@@ -226,6 +226,7 @@ fn options(client: kube::Client) -> Options {
     };
     Options {
         config: Config::default(),
+        config_file: None,
         client,
         clock: Clock::System,
         parts: Parts::Both,
