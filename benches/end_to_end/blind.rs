@@ -130,7 +130,9 @@ impl Blind {
             Event::Pods(pods) => pods.into_iter().try_for_each(|pod| self.see_pod(pod)),
             Event::PodSeen(pod) => self.see_pod(*pod),
             Event::Nodes(nodes) => {
-                nodes.into_iter().for_each(|node| self.see_node(node));
+                for node in nodes {
+                    self.see_node(node);
+                }
                 Ok(())
             }
             Event::NodeSeen(node) => {
@@ -184,10 +186,10 @@ impl Blind {
 
     fn settle(&mut self, sent: Sent) {
         if let Sent::Stale { node, work } = sent {
-            let seat = self.seats.get_mut(&node.name).expect("pods are sent to nodes with a seat");
-            seat.waiting.push_front(work);
-            let moved = seat.info.resource_version != node.resource_version;
-            seat.step = if moved { Step::Free } else { Step::Stale(node.resource_version.clone()) };
+            let place = self.seats.get_mut(&node.name).expect("pods are sent to nodes with a seat");
+            place.waiting.push_front(work);
+            let moved = place.info.resource_version != node.resource_version;
+            place.step = if moved { Step::Free } else { Step::Stale(node.resource_version.clone()) };
             self.offer(&node.name);
         }
     }

@@ -20,7 +20,7 @@ use kube::{
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 /// How long nothing may happen before a round is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What was seen of pods.
 #[derive(Default)]
@@ -40,9 +40,9 @@ impl Observer {
     /// Begins to watch.
     pub(crate) fn start(client: Client) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let (changed, changes) = watch::channel(0);
+        let (sender, changes) = watch::channel(0);
         let mut task = JoinSet::new();
-        task.spawn(follow(client, seen.clone(), changed));
+        task.spawn(follow(client, seen.clone(), sender));
         Self { seen, changes, _task: task }
     }
 
