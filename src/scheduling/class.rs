@@ -84,6 +84,12 @@ impl Classes {
         best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot))
     }
 
+    /// How many pods of all classes wait for a node to change.
+    pub fn waiting(&self) -> usize {
+        let classes = self.waiting.iter().filter_map(|ask| self.by_ask.get(ask));
+        classes.map(|class| class.waiting.len()).sum()
+    }
+
     /// A pod of this class found no node: it waits for one to change.
     pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid) {
         let Some(class) = self.by_ask.get_mut(ask) else {

@@ -56,6 +56,14 @@ pub struct Lines {
     lines: BTreeMap<NodeName, Line>,
     /// Nodes where something may go on.
     touched: BTreeSet<NodeName>,
+    deadlines: Deadlines,
+}
+
+/// When each line is to be looked at although nothing has happened: by node, and in order of time.
+#[derive(Debug, Default)]
+struct Deadlines {
+    by_node: BTreeMap<NodeName, Timestamp>,
+    by_time: BTreeSet<(Timestamp, NodeName)>,
 }
 
 /// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
@@ -95,9 +103,35 @@ impl Lines {
         self.lines.get_mut(node)
     }
 
-    /// The nodes with a line.
-    pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
-        self.lines.keys()
+    /// How many pods stand in all lines or are being served.
+    pub fn total(&self) -> usize {
+        self.lines.values().map(|line| line.waiting.len() + usize::from(line.serving.is_some())).sum()
+    }
+
+    /// Sets when a node's line is to be looked at although nothing has happened.
+    pub(super) fn set_deadline(&mut self, node: &NodeName, at: Option<Timestamp>) {
+        let Deadlines { by_node, by_time } = &mut self.deadlines;
+        let before = match at {
+            Some(at) => by_node.insert(node.clone(), at),
+            None => by_node.remove(node),
+        };
+        if before != at {
+            if let Some(before) = before {
+                by_time.remove(&(before, node.clone()));
+            }
+            by_time.extend(at.map(|at| (at, node.clone())));
+        }
+    }
+
+    /// When the next line is to be looked at.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Touches every line whose time has come.
+    pub(super) fn touch_due(&mut self, now: Timestamp) {
+        let due = self.deadlines.by_time.iter().take_while(|(at, _)| *at <= now);
+        self.touched.extend(due.map(|(_, node)| node.clone()));
     }
 
     /// Something has changed on a node: its line may go on.

@@ -141,9 +141,7 @@ impl Scheduler {
 
     /// How many pods wait to be decided, wait for a node to change, and stand in lines.
     pub fn depths(&self) -> (usize, usize, usize) {
-        let waiting = self.pods.values().filter(|entry| matches!(entry.work, Work::Waiting(_))).count();
-        let in_line = self.lines.nodes().map(|node| self.lines.length(node)).sum();
-        (self.queue.len(), waiting, in_line)
+        (self.queue.len(), self.classes.waiting(), self.lines.total())
     }
 
     fn schedule(&mut self, now: Timestamp) {
