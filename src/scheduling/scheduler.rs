@@ -8,7 +8,6 @@ mod outcome;
 mod serve;
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
@@ -187,7 +186,7 @@ impl Scheduler {
         let lines = &self.lines;
         let shortest_first = |node: &NodeName| {
             let length = lines.length(node);
-            Reverse(if length < line::FULL { 0 } else { length })
+            if length < line::FULL { 0 } else { length }
         };
         let resources = &self.settings.device_resources;
         let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;
