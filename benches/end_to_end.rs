@@ -31,7 +31,7 @@ struct Args {
     /// GPU pods of each run.
     #[arg(long, requires = "nodes")]
     pods: Option<usize>,
-    /// Rounds: each runs the blind binder at every level and Berth once.
+    /// Rounds: each runs the blind binder at every level, with a run of Berth beside each.
     #[arg(long, default_value_t = 2)]
     rounds: usize,
     /// After how many milliseconds a node's agent answers.

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 /// Clock ticks in a second: fixed for user space on Linux.
 const TICKS: u64 = 100;
+
+/// What the machine does beside: a figure that was taken while it did much is worth little.
+const OTHERS: &str = "others";
 
 /// Memory of a process in KiB.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
@@ -28,7 +31,7 @@ pub(crate) fn memory(pid: u32) -> anyhow::Result<Memory> {
     memory().with_context(|| format!("{path} tells no memory"))
 }
 
-/// Processor time so far, of this process (agents, load and observer) and of each child.
+/// Processor time so far: of this process (agents, load and observer), of each child, and of everybody else on this machine.
 pub(crate) fn times() -> anyhow::Result<BTreeMap<String, Duration>> {
     let own = std::process::id();
     let mut times = BTreeMap::new();
@@ -43,7 +46,21 @@ pub(crate) fn times() -> anyhow::Result<BTreeMap<String, Duration>> {
             times.insert(name(&path), used);
         }
     }
+    let ours: Duration = times.values().sum();
+    times.insert(OTHERS.to_owned(), busy()?.saturating_sub(ours));
     Ok(times)
+}
+
+/// Processor time of the whole machine since it was started, idle and waiting time aside.
+fn busy() -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
+    let line = stat.lines().next().and_then(|line| line.strip_prefix("cpu ")).context("/proc/stat")?;
+    let fields: Vec<u64> = line.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+    let [user, nice, system, _idle, _wait, interrupts, soft_interrupts, ..] = fields[..] else {
+        bail!("/proc/stat begins with `{line}`");
+    };
+    let ticks = user + nice + system + interrupts + soft_interrupts;
+    Ok(Duration::from_millis(ticks * 1000 / TICKS))
 }
 
 /// Parent and processor time; the command's name, in brackets, may hold anything.

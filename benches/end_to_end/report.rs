@@ -30,18 +30,22 @@ pub(crate) struct Results {
     scenario: Scenario,
     /// The median over the rounds of the blind binder's best level.
     blind_binds_per_second: f64,
-    /// The median over the rounds.
+    /// The median over the rounds of the median of Berth's runs.
     berth_binds_per_second: f64,
     ratio: f64,
+    /// For each level of the blind binder: the median of its runs, each divided into Berth's run beside it.
+    pairs: BTreeMap<usize, f64>,
     runs: Vec<Line>,
 }
 
 impl Results {
     pub(crate) fn new(scenario: Scenario, runs: Vec<Line>) -> Self {
-        let blind_binds_per_second = median(best(&runs, Kind::Blind));
-        let berth_binds_per_second = median(best(&runs, Kind::Berth));
+        let best = |figures: Vec<f64>| figures.into_iter().fold(0.0, f64::max);
+        let blind_binds_per_second = median(rounds(&runs, Kind::Blind).into_iter().map(best).collect());
+        let berth_binds_per_second = median(rounds(&runs, Kind::Berth).into_iter().map(median).collect());
         let ratio = berth_binds_per_second / blind_binds_per_second;
-        Self { scenario, blind_binds_per_second, berth_binds_per_second, ratio, runs }
+        let pairs = pairs(&runs);
+        Self { scenario, blind_binds_per_second, berth_binds_per_second, ratio, pairs, runs }
     }
 }
 
@@ -73,6 +77,8 @@ pub(crate) fn print(results: &Results) {
     let verdict = if *ratio >= GOAL { "reached" } else { "MISSED" };
     println!("medians: blind (best level of each round) {blind:.0} binds/s, Berth {berth:.0} binds/s");
     println!("Berth / blind = {ratio:.2}; the goal of {GOAL} is {verdict}");
+    let pairs = results.pairs.iter().map(|(level, ratio)| format!("{level}: {ratio:.2}"));
+    println!("the same beside each level, run by run: {}", pairs.collect::<Vec<_>>().join(", "));
 }
 
 fn runs(lines: &[Line]) -> Table {
@@ -135,14 +141,26 @@ fn processor(seconds: &BTreeMap<String, f64>) -> String {
     all.join(", ")
 }
 
-/// The best of each round.
-fn best(lines: &[Line], kind: Kind) -> Vec<f64> {
-    let mut best: BTreeMap<usize, f64> = BTreeMap::new();
+/// Binds a second of all runs of each round.
+fn rounds(lines: &[Line], kind: Kind) -> Vec<Vec<f64>> {
+    let mut rounds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.kind == kind) {
-        let round = best.entry(line.round).or_default();
-        *round = round.max(line.outcome.binds_per_second);
+        rounds.entry(line.round).or_default().push(line.outcome.binds_per_second);
     }
-    best.into_values().collect()
+    rounds.into_values().collect()
+}
+
+/// Berth's runs by the blind ones beside them, for each level.
+fn pairs(lines: &[Line]) -> BTreeMap<usize, f64> {
+    let mut ratios: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for pair in lines.chunks_exact(2) {
+        let of = |kind| pair.iter().find(|line| line.kind == kind);
+        if let (Some(blind), Some(berth)) = (of(Kind::Blind), of(Kind::Berth)) {
+            let ratio = berth.outcome.binds_per_second / blind.outcome.binds_per_second;
+            ratios.entry(blind.at_once).or_default().push(ratio);
+        }
+    }
+    ratios.into_iter().map(|(level, ratios)| (level, median(ratios))).collect()
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {

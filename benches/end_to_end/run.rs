@@ -91,9 +91,11 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
     Ok(Results::new(scenario, lines))
 }
 
-/// Berth stands in the middle of the blind binder's levels, so that a machine that slows down harms both.
+/// Each level of the blind binder has a run of Berth beside it, before or after in turns: a machine that slows down harms both.
 fn turns(plan: &Plan) -> Vec<(Kind, usize)> {
-    let mut turns: Vec<_> = plan.levels.iter().map(|&level| (Kind::Blind, level)).collect();
-    turns.insert(turns.len().div_ceil(2), (Kind::Berth, plan.writes_at_once));
-    turns
+    let pair = |(at, &level): (usize, &usize)| {
+        let (blind, berth) = ((Kind::Blind, level), (Kind::Berth, plan.writes_at_once));
+        if at % 2 == 0 { [blind, berth] } else { [berth, blind] }
+    };
+    plan.levels.iter().enumerate().flat_map(pair).collect()
 }
