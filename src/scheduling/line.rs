@@ -105,6 +105,11 @@ impl Lines {
         self.touched.insert(node.clone());
     }
 
+    /// Every line may go on.
+    pub(super) fn touch_all(&mut self) {
+        self.touched.extend(self.lines.keys().cloned());
+    }
+
     /// The nodes where something may go on, each once.
     pub(super) fn take_touched(&mut self) -> BTreeSet<NodeName> {
         std::mem::take(&mut self.touched)

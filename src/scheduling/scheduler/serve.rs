@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
+use super::{Course, Scheduler, Work};
 use crate::{
     device::Lock,
     scheduling::{
@@ -39,7 +39,8 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let lines = self.lines.nodes().filter_map(|node| self.line_deadline(node));
-        lines.chain(self.queue.next_expiry()).min()
+        let waits = self.queue.next_expiry().filter(|_| self.course == Course::Onward);
+        lines.chain(waits).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
@@ -71,7 +72,10 @@ impl Scheduler {
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
+            None if self.course == Course::Draining => {}
             None => self.serve_next(node, now),
+            // Its lock was not taken: it is as any other that waits.
+            Some(Step::AwaitingNode { .. }) if self.course == Course::Draining => self.stop_serving(node),
             Some(Step::AwaitingNode { stale }) => {
                 let moved = self.snapshot.node(node).is_none_or(|state| state.info.resource_version != stale);
                 if moved {
@@ -220,6 +224,7 @@ impl Scheduler {
         match line.serving.as_ref().map(|serving| &serving.step) {
             Some(Step::Rebinding { at }) => return Some(*at),
             Some(_) => return None,
+            None if self.course == Course::Draining => return None,
             None => {}
         }
         let expiry = self.settings.lock_expiry;
