@@ -21,7 +21,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client,
-    api::{ListParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
     runtime::wait::await_condition,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -106,6 +106,11 @@ impl Contest {
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
     }
 
+    pub(crate) async fn delete(&self, name: &str) {
+        let now = DeleteParams::default().grace_period(0);
+        self.pods().delete(name, &now).await.unwrap();
+    }
+
     /// Creates a pod again and again.
     pub(crate) async fn keep_creating(&self, prefix: &str, every: Duration, total: usize) {
         for index in 0..total {
@@ -187,8 +192,14 @@ impl Contestant {
         (value("berth_scheduler_leader") == 1, value("berth_scheduler_leader_transitions_total"))
     }
 
-    pub(crate) fn bindings(&self, contest: &Contest) -> Vec<Carried> {
+    /// Its Bindings that have come before the API server, taken or refused.
+    pub(crate) fn tried(&self, contest: &Contest) -> Vec<Carried> {
         contest.carried().into_iter().filter(|carried| carried.by == self.who).collect()
+    }
+
+    /// Its Bindings that the API server took.
+    pub(crate) fn bindings(&self, contest: &Contest) -> Vec<Carried> {
+        self.tried(contest).into_iter().filter(|carried| carried.answer.is_success()).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use axum::body::Body;
 use berth::sandbox::{ApiService, Sandbox};
 use futures::{FutureExt, future::BoxFuture};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use tokio::{
     sync::{oneshot, watch},
@@ -27,15 +27,16 @@ pub(crate) enum Cut {
     Everything,
 }
 
-/// A Binding that was carried out.
+/// A Binding that came before the API server, at the time when it did.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried {
     pub(crate) by: &'static str,
     pub(crate) path: String,
     pub(crate) at: Timestamp,
+    pub(crate) answer: StatusCode,
 }
 
-/// Every Binding that was carried out, by whomever.
+/// Every Binding, by whomever.
 pub(crate) type Log = Arc<Mutex<Vec<Carried>>>;
 
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +51,7 @@ struct Shared {
     condition: Mutex<Condition>,
     log: Log,
     /// How many lock writes have arrived.
-    locks: watch::Sender<usize>,
+    locks: watch::Sender<u32>,
     carrying: Mutex<JoinSet<()>>,
 }
 
@@ -97,14 +98,19 @@ impl Link {
         self.shared.condition.lock().unwrap().bindings_take = time;
     }
 
-    /// From now on the server carries a lock's write out only after this time.
+    /// From now on the server carries the n-th lock's write out only after n times this time.
     pub(crate) fn locks_take(&self, time: Duration) {
         self.shared.condition.lock().unwrap().locks_take = time;
     }
 
     /// Returns once so many lock writes have arrived.
-    pub(crate) async fn locks_asked(&self, count: usize) {
+    pub(crate) async fn locks_asked(&self, count: u32) {
         self.shared.locks.subscribe().wait_for(|asked| *asked >= count).await.unwrap();
+    }
+
+    /// How many lock writes have arrived.
+    pub(crate) fn locks(&self) -> u32 {
+        *self.shared.locks.borrow()
     }
 
     async fn pass<B>(
@@ -124,8 +130,9 @@ impl Link {
             tokio::time::sleep(takes).await;
             let path = request.uri().path().to_owned();
             let Ok(response) = self.service.call(request).await;
-            if kind == Kind::Binding && response.status().is_success() {
-                let carried = Carried { by: self.who, path, at: self.sandbox.now() };
+            if kind == Kind::Binding {
+                let (at, answer) = (self.sandbox.now(), response.status());
+                let carried = Carried { by: self.who, path, at, answer };
                 self.shared.log.lock().unwrap().push(carried);
             }
             // A sender who has hung up gets no answer.
@@ -177,7 +184,7 @@ where
         }
         let takes = match kind {
             Kind::Binding => condition.bindings_take,
-            Kind::Lock => condition.locks_take,
+            Kind::Lock => condition.locks_take * self.locks(),
             Kind::Lease | Kind::Other => Duration::ZERO,
         };
         self.clone().pass(kind, takes, request).boxed()
