@@ -93,6 +93,11 @@ impl Lines {
         self.touch(node);
     }
 
+    /// Whether no pod of any line is being locked or bound.
+    pub fn nobody_is_served(&self) -> bool {
+        self.by_node.values().all(|line| line.serving.is_none())
+    }
+
     /// A node's line.
     pub fn get(&self, node: &str) -> Option<&Line> {
         self.by_node.get(node)
@@ -137,6 +142,11 @@ impl Lines {
     /// Something has changed on a node: its line may go on.
     pub fn touch(&mut self, node: &NodeName) {
         self.touched.insert(node.clone());
+    }
+
+    /// Every line may go on.
+    pub(super) fn touch_all(&mut self) {
+        self.touched.extend(self.by_node.keys().cloned());
     }
 
     /// The nodes where something may go on, each once.
