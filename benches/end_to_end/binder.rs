@@ -86,10 +86,10 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     metrics.register(&mut registry);
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
-    let binder =
-        event_loop::Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once };
+    let leadership = Leadership::Alone;
+    let binder = Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership };
     let mut tasks = JoinSet::new();
-    tasks.spawn(event_loop::run(binder, end_of_input()));
+    tasks.spawn(cluster::run(binder, end_of_input()));
     announce(&registry).await?;
     let ended = tasks.join_next().await.expect("one task was spawned");
     Ok(ended??)

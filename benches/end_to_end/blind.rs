@@ -214,7 +214,7 @@ impl Hands {
         let version = &node.resource_version;
         let now = Clock::System.now();
         match lock::take(self.client.clone(), spec, &node.name, &work.key, version, now).await {
-            LockOutcome::Taken => {}
+            LockOutcome::Taken { .. } => {}
             LockOutcome::Stale => return Ok(Sent::Stale { node, work }),
             LockOutcome::Failed(message) => bail!("lock of {}: {message}", node.name),
         }
