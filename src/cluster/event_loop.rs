@@ -166,6 +166,10 @@ struct Writes {
 }
 
 impl Writes {
+    fn new(hands: Hands, at_once: usize) -> Self {
+        Self { hands, waiting: VecDeque::new(), under_way: JoinSet::new(), at_once }
+    }
+
     fn start(&mut self, effects: Vec<Effect>) {
         self.waiting.extend(effects);
         while self.under_way.len() < self.at_once {
@@ -201,9 +205,5 @@ impl Writes {
 
     fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.under_way.is_empty()
-    }
-
-    fn new(hands: Hands, at_once: usize) -> Self {
-        Self { hands, waiting: VecDeque::new(), under_way: JoinSet::new(), at_once }
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Clock, Metrics, Reader, event_loop::Binder},
+    cluster::{self, Clock, Leadership, Metrics, Reader, event_loop::Binder},
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{Dialects, LockForm, LockSpec, hami, volcano},
     sandbox::agent::{
@@ -123,7 +123,7 @@ impl World {
             clock: Clock::System,
             metrics: Metrics::default(),
             writes_at_once: 64,
-            leadership: cluster::Leadership::Alone,
+            leadership: Leadership::Alone,
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }

@@ -39,7 +39,8 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let lines = self.lines.nodes().filter_map(|node| self.line_deadline(node));
-        lines.chain(self.queue.next_expiry()).min()
+        let waits = self.queue.next_expiry().filter(|_| self.course == Course::Onward);
+        lines.chain(waits).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
