@@ -8,13 +8,8 @@
 mod contest;
 #[path = "leadership/link.rs"]
 mod link;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "end_to_end/world.rs"]
-#[allow(dead_code, reason = "only the nodes, pods and dialects of that world are needed here")]
-mod world;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use berth::{
     cluster::{Leadership, candidate::Settings},
@@ -177,6 +172,26 @@ async fn a_leader_whose_lease_was_taken_from_it_stops_at_once() {
     assert_eq!(a.bindings(&contest).len(), 0);
     contest.bound("pod").await;
     assert_eq!(a.leads(), (true, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_lapses_and_leads_again_waits_for_what_it_had_sent() {
+    let contest = Contest::of_nodes(4).await;
+    contest.agents(4, &Answer::Promptly, Some(seconds(4)));
+    let a = contest.stand("a");
+    a.link.bindings_take(Duration::from_millis(4_900));
+    let case = async {
+        tokio::time::sleep(seconds(20)).await;
+        a.link.cut(Cut::Leases);
+        tokio::time::sleep(seconds(9)).await;
+        a.link.cut(Cut::Nothing);
+    };
+    tokio::join!(case, contest.keep_creating("pod", Duration::from_millis(500), 120));
+    assert_eq!(a.leads(), (true, 3), "it led, lapsed and leads again");
+    let tried = a.tried(&contest);
+    let pods: BTreeSet<_> = tried.iter().map(|carried| &carried.path).collect();
+    assert_eq!(pods.len(), tried.len(), "a Binding was sent again while the first was under way");
+    contest.agents_are_content();
 }
 
 /// The stop comes while the first lock of each node is being taken, and two more pods wait there.

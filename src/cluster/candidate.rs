@@ -230,7 +230,7 @@ impl Candidate {
                 self.metrics.leader(Leads::Yes);
             }
             (true, None) => {
-                tracing::warn!(identity = %self.settings.identity, "no longer leading");
+                tracing::info!(identity = %self.settings.identity, "no longer leading");
                 self.metrics.leader(Leads::No);
             }
             (true, Some(_)) => {}
@@ -270,5 +270,28 @@ impl Candidate {
         }
         let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
         self.leases.replace(name, &PostParams::default(), &lease).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_would_not_be_safe_or_never_bind_are_refused() {
+        let settings = |lease: u64, renew: u64, retry: u64| Settings {
+            lease_duration: Duration::from_secs(lease),
+            renew_deadline: Duration::from_secs(renew),
+            retry_period: Duration::from_secs(retry),
+            ..Settings::new("default", "berth", "a")
+        };
+        assert_eq!(Settings::new("default", "berth", "a").check(), Ok(()));
+        let refused = |settings: Settings| settings.check().unwrap_err().to_string();
+        let lease = "the lease duration (10s) must be longer than the renew deadline (10s)";
+        assert_eq!(refused(settings(10, 10, 2)), lease);
+        let renew = "the renew deadline (2s) must be longer than the retry period (2s)";
+        assert_eq!(refused(settings(15, 2, 2)), renew);
+        let room = "the lease duration (8s) must be longer than 8s, or nothing could be bound";
+        assert_eq!(refused(settings(8, 5, 2)), room);
     }
 }
