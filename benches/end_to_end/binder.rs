@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use berth::{
-    cluster::{Clock, Metrics, Reader, event_loop},
+    cluster::{self, Clock, Leadership, Metrics, Reader, event_loop::Binder},
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
         Dialects, LockForm, LockSpec,
@@ -87,7 +87,8 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
     let leadership = Leadership::Alone;
-    let binder = Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership };
+    let binder =
+        Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership };
     let mut tasks = JoinSet::new();
     tasks.spawn(cluster::run(binder, end_of_input()));
     announce(&registry).await?;
