@@ -41,7 +41,8 @@ impl Volcano {
     /// The name of this dialect.
     pub const NAME: ProfileName = ProfileName("volcano-vgpu");
 
-    const PROFILE: Profile = Profile {
+    /// How its cards are shared.
+    pub const PROFILE: Profile = Profile {
         name: Self::NAME,
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,

@@ -2,7 +2,7 @@
 
 use super::{node::NodeInfo, pod::Ask, taint};
 use crate::device::{
-    Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Usage,
+    Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Usage, Weights,
 };
 
 /// What a fully matched preferred affinity adds, in points: kube-scheduler weighs it twice as much as its other plugins.
@@ -10,12 +10,12 @@ const PREFERRED_AFFINITY: f64 = 200.0;
 /// What each taint of effect `PreferNoSchedule` that the pod does not bear takes off.
 const UNWELCOME: f64 = 300.0;
 
-/// How full a card is, from 0 to 1: slots, compute and memory in equal parts.
-pub fn fullness(usage: CardUsage, card: &Card, budget: Percent) -> f64 {
+/// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
+pub fn fullness(usage: CardUsage, card: &Card, budget: Percent, weights: Weights) -> f64 {
     let slots = part(usage.slots.into(), card.slots.into());
     let cores = part(usage.cores.get().into(), budget.get().into());
     let memory = part(usage.memory.get(), card.memory.get());
-    (slots + cores + memory) / 3.0
+    f64::from(weights.slots) * slots + f64::from(weights.cores) * cores + f64::from(weights.memory) * memory
 }
 
 /// The score of a node for a pod, once the pod is on it.

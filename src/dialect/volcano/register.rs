@@ -6,7 +6,7 @@
 
 use super::names;
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent},
+    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
     dialect::{Problem, Unreadable, go_bool},
     object::Node,
 };
@@ -58,6 +58,7 @@ fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
         model: model.into(),
         numa: 0,
         mode: if rest.first() == Some(&"mig") { Mode::Mig } else { Mode::Soft },
+        slicing: Slicing::Unknown,
         health: if healthy { Health::Healthy } else { Health::Unhealthy },
     })
 }

@@ -3,7 +3,7 @@
 //! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
 //! volcano-vgpu-device-plugin tells pods apart by their total count alone, so only one container of a pod may ask.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{Settings, Volcano, names};
 use crate::{
@@ -47,8 +47,10 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
     Ok(asks.then(|| PodRequest {
         containers: containers.into_iter().map(|(_, container)| container).collect(),
         selection: selection(pod),
-        card_policy: settings.card_policy,
+        choice: settings.card_policy.into(),
         node_policy: settings.node_policy,
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
     }))
 }
 
