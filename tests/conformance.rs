@@ -19,3 +19,7 @@ mod hami_selectors;
 mod table;
 #[path = "conformance/upstream.rs"]
 mod upstream;
+#[path = "conformance/volcano.rs"]
+mod volcano;
+#[path = "conformance/volcano_vgpu_unit.rs"]
+mod volcano_vgpu_unit;

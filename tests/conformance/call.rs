@@ -159,8 +159,3 @@ pub(crate) fn plain(policy: CardPolicy) -> PodRequest {
         shuns: BTreeSet::new(),
     }
 }
-
-/// Nothing in use.
-pub(crate) fn unused() -> Usage {
-    Usage::of(std::iter::empty::<(&berth::device::Assignment, InitPhase)>())
-}

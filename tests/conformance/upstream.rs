@@ -43,6 +43,8 @@ pub(crate) fn volcano_settings() -> volcano::Settings {
         memory_factor: 1,
         card_policy: CardPolicy::Binpack,
         node_policy: NodePolicy::Binpack,
+        geometries: vec![],
+        exclusive_rules: vec![],
         lock: None,
     }
 }

@@ -91,6 +91,8 @@ pub(crate) fn dialects() -> Dialects {
         memory_factor: 1,
         card_policy: CardPolicy::Binpack,
         node_policy: NodePolicy::Binpack,
+        geometries: vec![],
+        exclusive_rules: vec![],
         lock: None,
     };
     Dialects::new(vec![Arc::new(hami::Hami::new(hami)), Arc::new(volcano::Volcano::new(volcano))])
