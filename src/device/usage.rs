@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     amount::{MiB, Percent},
-    assignment::{Assignment, Role, Share},
+    assignment::{Assignment, ContainerShares, Role, Share},
     card::CardId,
     mark::Mark,
     slice::Slice,
@@ -77,12 +77,10 @@ pub struct Users {
 }
 
 impl Users {
-    fn add_shares<'a>(&mut self, shares: impl IntoIterator<Item = &'a Share>) {
-        for share in shares {
-            match &share.slice {
-                Some(slice) => self.slices.push(slice.clone()),
-                None => self.unsliced = self.unsliced.saturating_add(1),
-            }
+    fn add(&mut self, share: &Share) {
+        match &share.slice {
+            Some(slice) => self.slices.push(slice.clone()),
+            None => self.unsliced = self.unsliced.saturating_add(1),
         }
     }
 }
@@ -103,8 +101,8 @@ impl Usage {
                 users.amounts = users.amounts.and(card);
                 users.marks.extend(assignment.marks.iter().cloned());
             }
-            for share in assignment.shares() {
-                usage.cards.entry(share.card.clone()).or_default().add_shares([share]);
+            for share in assignment.containers.iter().flat_map(|container| staying(container, init)) {
+                usage.cards.entry(share.card.clone()).or_default().add(share);
             }
         }
         usage
@@ -164,6 +162,12 @@ impl Held {
     }
 }
 
+/// The shares of a container that are not given back yet.
+fn staying(container: &ContainerShares, init: InitPhase) -> impl Iterator<Item = &Share> {
+    let ended = container.role == Role::Init && init == InitPhase::Done;
+    container.shares.iter().filter(move |share| !ended || share.slice.is_some())
+}
+
 /// What one pod holds of each card.
 fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsage> {
     let mut held: BTreeMap<&CardId, Held> = BTreeMap::new();
@@ -182,7 +186,6 @@ fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::assignment::ContainerShares;
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
         let share =

@@ -41,7 +41,7 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
     let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
     let stated = segments.len() - usize::from(segments.last().is_some_and(Vec::is_empty));
     let roles: Vec<Role> = roles(pod).collect();
-    let positions = positions(stated, used, &roles, asks);
+    let positions = positions([stated, segments.len()], used, &roles, asks);
     let mut containers: Vec<_> =
         roles.into_iter().map(|role| ContainerShares { role, shares: Vec::new() }).collect();
     for (at, shares) in segments.into_iter().enumerate().filter(|(_, shares)| !shares.is_empty()) {
@@ -54,15 +54,15 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
     Ok(Assignment { containers, ..Assignment::default() })
 }
 
-/// Which container each segment belongs to.
-fn positions(stated: usize, used: usize, roles: &[Role], asks: &[bool]) -> Vec<usize> {
+/// Which container each segment belongs to. The last segment may be a container's or stand for nothing: both counts are given.
+fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[bool]) -> Vec<usize> {
     let apps_from = roles.iter().position(|&role| role == Role::App).unwrap_or(roles.len());
     let asking: Vec<usize> = (0..roles.len()).filter(|&at| asks.get(at) == Some(&true)).collect();
     if stated == roles.len() {
         (0..roles.len()).collect()
     } else if stated == asking.len() || used == asking.len() {
         asking
-    } else if stated == roles.len() - apps_from {
+    } else if [stated, parted].contains(&(roles.len() - apps_from)) {
         (apps_from..roles.len()).collect()
     } else {
         (0..roles.len()).collect()

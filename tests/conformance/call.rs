@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use berth::{
     device::{
-        CardId, CardPolicy, Health, InitPhase, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota,
-        Role, Selection, ShareRequest, Usage,
+        CardId, CardPolicy, Health, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota, Role,
+        Selection, ShareRequest,
     },
     dialect::{
         Dialect as _,

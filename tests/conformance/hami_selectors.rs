@@ -121,7 +121,8 @@ fn request(default: CardPolicy, annotations: &Value) -> Option<PodRequest> {
     dialect.request(&pod_of(annotations, &json!({names::COUNT: "1"}))).ok()?
 }
 
-fn asked(annotations: &Value) -> PodRequest {
+/// What a pod with these annotations asks.
+pub(crate) fn asked(annotations: &Value) -> PodRequest {
     hami().request(&pod_of(annotations, &json!({names::COUNT: "1"}))).unwrap().unwrap()
 }
 

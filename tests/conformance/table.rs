@@ -49,7 +49,7 @@ pub(crate) struct Table {
     pub(crate) file: &'static str,
     /// Cases that differ by intent, with the reason.
     pub(crate) differences: &'static [(&'static str, &'static str)],
-    /// Upstream tests of something that Berth does not have, with the reason.
+    /// Upstream tests, or cases of them, about something that Berth does not have, with the reason.
     pub(crate) not_served: &'static [(&'static str, &'static str)],
 }
 
@@ -73,7 +73,7 @@ impl Table {
     }
 
     fn judge(&self, case: &Case, adapter: &impl Fn(&Case) -> Verdict, tally: &mut Tally) {
-        if self.not_served.iter().any(|(test, _)| *test == case.test) {
+        if self.not_served.iter().any(|(name, _)| *name == case.test || *name == case.name) {
             tally.not_served += 1;
             return;
         }
@@ -92,7 +92,8 @@ impl Table {
         let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         let tests: BTreeSet<&str> = cases.iter().map(|case| case.test.as_str()).collect();
         let gone = self.differences.iter().filter(|(name, _)| !names.contains(name));
-        let gone_tests = self.not_served.iter().filter(|(test, _)| !tests.contains(test));
+        let known = |name: &str| tests.contains(name) || names.contains(name);
+        let gone_tests = self.not_served.iter().filter(|(name, _)| !known(name));
         tally.faults.extend(gone.chain(gone_tests).map(|(name, _)| format!("{name}: listed, but not there")));
     }
 }

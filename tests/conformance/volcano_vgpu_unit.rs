@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{
     table::{Case, Table, Verdict},
     upstream::{container, list, number, pod, pod_of, request, share, text},
-    volcano::{asked, card, cards, dialect, given, one_by_one, policies},
+    volcano::{asked, card, cards, dialect, one_by_one, policies},
 };
 
 const IN_PLACE: &str = "upstream adjusts counters in place; Berth folds what is in use anew from the pods";

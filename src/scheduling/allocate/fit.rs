@@ -80,7 +80,13 @@ impl Scene<'_> {
         }
         let own = self.held.0.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
         let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
-        slice::cut(card, self.usage.users(&card.id), taken, want).ok_or(CardReason::CardMigTopologyInfeasible)
+        let slice = slice::cut(card, self.usage.users(&card.id), taken, want);
+        // A slice may be larger than what was asked; where the card's own account has no room for it, its registration is wrong.
+        let room = |share: &Share| {
+            card.memory.left(used.memory) >= share.memory
+                && core_budget(self.profile, card).left(used.cores) >= share.cores
+        };
+        slice.filter(room).ok_or(CardReason::CardMigTopologyInfeasible)
     }
 
     /// What depends on the card and the pod's wishes, not on what is in use.
