@@ -5,7 +5,9 @@
 pub mod amounts;
 pub mod hami;
 pub mod hints;
+pub mod koordinator;
 pub mod lock;
+pub mod marks;
 pub mod segments;
 pub mod unreadable;
 pub mod volcano;

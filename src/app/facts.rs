@@ -22,11 +22,7 @@ pub(super) struct Shared(Arc<ArcSwap<Facts>>);
 impl Shared {
     /// The settings, and nothing yet of the cluster.
     pub(super) fn new(config: &Config) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Facts {
-            settings: config.admission_settings(),
-            dialects: config.dialects(),
-            namespaces: Arc::default(),
-        })))
+        Self(Arc::new(ArcSwap::from_pointee(Facts::new(config.admission_settings(), config.dialects()))))
     }
 
     /// Judges by the facts as they are at each review.
