@@ -46,13 +46,9 @@ fn judge_container(
 ) {
     let guards = &facts.settings.guards;
     if container.security_context.privileged == Some(true) {
-        let message = "a privileged container reaches every card of its node; a pod with a share must not have one";
-        findings.report(
-            guards.privileged,
-            rules::PRIVILEGED,
-            path("securityContext.privileged"),
-            message,
-        );
+        let message =
+            "a privileged container reaches every card of its node; a pod with a share must not have one";
+        findings.report(guards.privileged, rules::PRIVILEGED, path("securityContext.privileged"), message);
     }
     let by_hand = container.env.iter().flatten().find(|variable| {
         let blind = variable.value.as_deref().is_some_and(|value| BLIND.contains(&value));

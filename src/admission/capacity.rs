@@ -18,7 +18,12 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
             if let Some((rule, message)) = fault(&request, share, dialect.mode(), inventory) {
-                findings.report(facts.settings.guards.never_fits, rule, format!("{field}.resources"), message);
+                findings.report(
+                    facts.settings.guards.never_fits,
+                    rule,
+                    format!("{field}.resources"),
+                    message,
+                );
             }
         }
     }
@@ -56,7 +61,8 @@ fn fault(
         }
         widest if widest < usize::try_from(share.cards.get()).unwrap_or(usize::MAX) => {
             let cards = share.cards;
-            let message = format!("asks for {cards} different cards; the largest node has {widest} that could serve");
+            let message =
+                format!("asks for {cards} different cards; the largest node has {widest} that could serve");
             Some((rules::TOO_MANY_CARDS, message))
         }
         _ => None,

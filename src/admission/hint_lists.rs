@@ -97,8 +97,13 @@ fn contradiction(
 fn unknown(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
     for key in [keys.use_id, keys.no_use_id] {
         for id in elements(metadata.annotation(key)).into_iter().filter(|id| !known.contains(id)) {
-            let nearest = nearest(&id, known).map_or_else(String::new, |near| format!("; the nearest is {near}"));
-            findings.warn(rules::UNKNOWN_CARD, annotation_path(key), format!("no known card is {id}{nearest}"));
+            let nearest =
+                nearest(&id, known).map_or_else(String::new, |near| format!("; the nearest is {near}"));
+            findings.warn(
+                rules::UNKNOWN_CARD,
+                annotation_path(key),
+                format!("no known card is {id}{nearest}"),
+            );
         }
     }
 }

@@ -30,7 +30,9 @@ fn of_hami(findings: &mut Findings, metadata: &Metadata) {
     for part in parts(names::CARD_POLICY).filter(|part| !CARD_POLICIES.contains(part)) {
         ignored(findings, names::CARD_POLICY, part, &CARD_POLICIES);
     }
-    if let Some(value) = metadata.annotation(names::NODE_POLICY).filter(|value| !NODE_POLICIES.contains(value)) {
+    if let Some(value) =
+        metadata.annotation(names::NODE_POLICY).filter(|value| !NODE_POLICIES.contains(value))
+    {
         ignored(findings, names::NODE_POLICY, value, &NODE_POLICIES);
     }
     if let Some(value) = metadata.annotation(names::NUMA_BIND).filter(|value| go_bool(value).is_none()) {
@@ -57,6 +59,7 @@ fn ignored(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
 }
 
 fn nothing_left(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
-    let message = format!("`{value}` is no known mode, so that no card would serve; known: {}", known.join(", "));
+    let message =
+        format!("`{value}` is no known mode, so that no card would serve; known: {}", known.join(", "));
     findings.deny(rules::HINT_VALUE, annotation_path(key), message);
 }

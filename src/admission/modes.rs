@@ -135,7 +135,8 @@ fn collect(
     for (section, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
         for resource in amounts.iter().flat_map(BTreeMap::keys) {
             if let Some(way) = way(resource, facts) {
-                ways.entry(way).or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
+                ways.entry(way)
+                    .or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
             }
         }
     }

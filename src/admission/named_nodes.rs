@@ -27,7 +27,8 @@ pub fn of(pod: &Pod) -> Option<(String, BTreeSet<&str>)> {
 
 /// Terms are alternatives: one that names no node leaves every node open.
 fn of_term(term: &NodeSelectorTerm) -> Option<Vec<&str>> {
-    let names = |requirement: &&Requirement, key: &str| requirement.key == key && requirement.operator == "In";
+    let names =
+        |requirement: &&Requirement, key: &str| requirement.key == key && requirement.operator == "In";
     let by_label = term.match_expressions.iter().find(|requirement| names(requirement, HOSTNAME));
     let by_field = term.match_fields.iter().find(|requirement| names(requirement, NAME_FIELD));
     let requirement = by_label.or(by_field)?;

@@ -146,8 +146,7 @@ fn revocable_node(findings: &mut Findings, pod: &Pod, facts: &Facts) {
 
 fn cooldown(findings: &mut Findings, metadata: &Metadata) {
     let key = marks::COOLDOWN_TIME;
-    let places =
-        [(metadata.label(key), label_path(key)), (metadata.annotation(key), annotation_path(key))];
+    let places = [(metadata.label(key), label_path(key)), (metadata.annotation(key), annotation_path(key))];
     for (value, field) in places {
         if let Some(value) = value.filter(|value| !marks::is_go_duration(value)) {
             let message = format!("`{value}` is not a duration; write one such as `10m` or `1h30m`");

@@ -43,6 +43,7 @@ fn create(request: &Request<'_>, facts: &Facts) -> Verdict {
         && findings.violations().is_empty()
         && ways.ask_for_a_share()
         && scheduler_name::owner(request.pod, &facts.settings) != Owner::Other
+        && !request.pod.spec.node_name.as_ref().is_some_and(|name| !name.is_empty())
         && !opts_out(request, facts);
     if !mutates {
         judge(&mut findings, request.pod, request.namespace, &ways, facts);
@@ -81,13 +82,7 @@ fn reads_the_same(new: &Pod, old: &Pod) -> bool {
         && new.spec == old.spec
 }
 
-fn mutate(
-    draft: &mut Draft,
-    request: &Request<'_>,
-    ways: &Ways,
-    facts: &Facts,
-    findings: &mut Findings,
-) {
+fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, findings: &mut Findings) {
     defaults::add_counts(draft, facts);
     defaults::add_hami(draft, facts);
     scheduler_name::set(draft, &facts.settings);

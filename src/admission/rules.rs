@@ -66,16 +66,28 @@ pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
 pub const ALL: [(Rule, &str); 30] = [
-    (BUDGET, "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set"),
+    (
+        BUDGET,
+        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
+    ),
     (COOLDOWN_TIME, "`cooldown-time` is no duration"),
     (
         COUNT_MISSING,
         "a container asks for GPU memory or cores, but for no number of cards, and no default count is set",
     ),
-    (DEVICE_MOUNT, "a pod with a share mounts `/dev` or `/dev/nvidia*` of the host (setting: deny, warn, allow)"),
+    (
+        DEVICE_MOUNT,
+        "a pod with a share mounts `/dev` or `/dev/nvidia*` of the host (setting: deny, warn, allow)",
+    ),
     (HINT_CONFLICT, "the UUID hints of the pod and of its namespace have no card in common"),
-    (HINT_CONTRADICTION, "wanted cards or types are ruled out by unwanted ones: denied where none is left, else a warning"),
-    (HINT_EMPTY, "a list of cards or types has empty elements: denied where it has no others, else a warning"),
+    (
+        HINT_CONTRADICTION,
+        "wanted cards or types are ruled out by unwanted ones: denied where none is left, else a warning",
+    ),
+    (
+        HINT_EMPTY,
+        "a list of cards or types has empty elements: denied where it has no others, else a warning",
+    ),
     (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
     (HINT_VALUE, "a policy that is not known (warning), or a mode or boolean that is not (denied)"),
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),

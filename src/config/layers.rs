@@ -7,9 +7,7 @@ use std::{
 
 use jiff::SignedDuration;
 
-use super::{
-    Config, GpuCorePolicy, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue,
-};
+use super::{Config, GpuCorePolicy, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
 use crate::{
     admission::{
         self, DefaultScheduler,

@@ -62,8 +62,7 @@ pub(super) fn warnings(
     (path, pod): &(&'static str, Pod),
     namespace: &str,
 ) -> Vec<String> {
-    let request =
-        admission::Request { stage: Stage::Mutate, operation: Operation::Create, namespace, pod };
+    let request = admission::Request { stage: Stage::Mutate, operation: Operation::Create, namespace, pod };
     match judge(&request) {
         Verdict::Ignored => Vec::new(),
         Verdict::Admitted { warnings, .. } => {

@@ -108,7 +108,10 @@ fn every_case_comes_out_as_it_says() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    let unseen: Vec<_> =
-        rules::ALL.iter().map(|(rule, _)| rule.0).filter(|rule| !seen.contains(&format!("({rule})"))).collect();
+    let unseen: Vec<_> = rules::ALL
+        .iter()
+        .map(|(rule, _)| rule.0)
+        .filter(|rule| !seen.contains(&format!("({rule})")))
+        .collect();
     assert!(unseen.is_empty(), "rules without a case: {unseen:?}");
 }

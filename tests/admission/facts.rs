@@ -80,9 +80,8 @@ impl Given {
         };
         facts.inventory = self.nodes.as_ref().map(offers);
         facts.quotas = Arc::new(self.quotas());
-        let group = |group: &GivenGroup| {
-            ((group.namespace.clone(), group.name.clone()), group.preemptable.clone())
-        };
+        let group =
+            |group: &GivenGroup| ((group.namespace.clone(), group.name.clone()), group.preemptable.clone());
         facts.pod_groups = Arc::new(self.pod_groups.iter().map(group).collect());
         facts
     }

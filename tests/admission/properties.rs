@@ -28,7 +28,22 @@ const RESOURCES: [&str; 13] = [
 ];
 
 const AMOUNTS: [&str; 16] = [
-    "0", "1", "2", "30", "50", "100", "101", "4k", "3000", "500m", "-1", "16Gi", "1e3", "4294967297", "x", "0.5Ki",
+    "0",
+    "1",
+    "2",
+    "30",
+    "50",
+    "100",
+    "101",
+    "4k",
+    "3000",
+    "500m",
+    "-1",
+    "16Gi",
+    "1e3",
+    "4294967297",
+    "x",
+    "0.5Ki",
 ];
 
 const KEYS: [&str; 13] = [
@@ -71,7 +86,9 @@ fn container() -> impl Strategy<Value = Value> {
     let env = prop_oneof![
         Just(None),
         Just(Some(json!([]))),
-        Just(Some(json!([{"name": "CUDA_TASK_PRIORITY", "value": "9"}, {"name": "KEPT", "valueFrom": {"x": 1}}]))),
+        Just(Some(
+            json!([{"name": "CUDA_TASK_PRIORITY", "value": "9"}, {"name": "KEPT", "valueFrom": {"x": 1}}])
+        )),
     ];
     (resources(), env, any::<bool>()).prop_map(|(resources, env, sidecar)| {
         let mut container = json!({"name": "c", "image": "i", "futureField": [1, {"deep": true}]});
