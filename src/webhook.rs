@@ -15,6 +15,7 @@ pub mod router;
 pub mod secret;
 pub mod serve;
 pub mod tls;
+mod workload;
 
 pub use metrics::Metrics;
 pub use review::{BadReview, Judge, ReviewAnswer, answer};
