@@ -181,10 +181,8 @@ fn modes(section: &mut Section) -> Result<Modes, Trouble> {
     if let (Some(sharing), Some(_)) = (&sharing, &number) {
         return Err(sharing.trouble("excludes `deviceshare.GPUNumberEnable`; only one of them may be true"));
     }
-    if let Some(field) = sharing.or(number) {
-        if vgpu_on {
-            return Err(field.trouble("excludes `deviceshare.VGPUEnable`; only one of them may be true"));
-        }
+    if let Some(field) = sharing.or(number).filter(|_| vgpu_on) {
+        return Err(field.trouble("excludes `deviceshare.VGPUEnable`; only one of them may be true"));
     }
     Ok(Modes { vgpu: vgpu_on, gpu_sharing, gpu_number })
 }
