@@ -187,13 +187,15 @@ fn card_policy(policy: Policy) -> CardPolicy {
         Policy::Binpack => CardPolicy::Binpack,
         Policy::Spread => CardPolicy::Spread,
         Policy::Mutex => CardPolicy::Mutex,
+        Policy::Numa => CardPolicy::Numa,
+        Policy::TopologyAware => CardPolicy::TopologyAware,
     }
 }
 
-/// Nodes are packed or spread; no key takes `mutex` for them.
+/// Nodes are packed or spread; no key takes another policy for them.
 fn node_policy(policy: Policy) -> NodePolicy {
     match policy {
         Policy::Spread => NodePolicy::Spread,
-        Policy::Binpack | Policy::Mutex => NodePolicy::Binpack,
+        Policy::Binpack | Policy::Mutex | Policy::Numa | Policy::TopologyAware => NodePolicy::Binpack,
     }
 }
