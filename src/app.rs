@@ -5,6 +5,7 @@
 mod binder;
 mod certificates;
 mod facts;
+mod nodes;
 mod tasks;
 
 use std::{future::Future, net::SocketAddr, sync::Arc};
@@ -137,6 +138,9 @@ impl App {
             Ok(())
         });
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
+        if options.parts != Parts::Binder {
+            tasks.follow("following the nodes", nodes::follow(facts.clone(), options.client.clone()));
+        }
         tasks.follow(
             "following the namespaces",
             facts::follow(facts, options.client.clone(), ready.clone(), options.parts),

@@ -1,4 +1,4 @@
-//! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
+//! What admission may know of the cluster, kept up to date beside it: the judge reads, a follower of each kind writes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,9 +8,10 @@ use tokio::sync::watch;
 
 use super::Parts;
 use crate::{
-    admission::{self, Facts},
+    admission::{self, Facts, InventorySummary},
     cluster::watch::namespaces,
     config::Config,
+    dialect::Dialects,
     object::Namespace,
     webhook::{Judge, router::Readiness},
 };
@@ -31,9 +32,20 @@ impl Shared {
         Arc::new(move |request| admission::review(request, &facts.load()))
     }
 
+    /// The dialects that are spoken.
+    pub(super) fn dialects(&self) -> Dialects {
+        self.0.load().dialects.clone()
+    }
+
+    /// Nodes and cards as they are now.
+    pub(super) fn set_inventory(&self, inventory: InventorySummary) {
+        let inventory = Some(Arc::new(inventory));
+        self.0.rcu(|facts| Facts { inventory: inventory.clone(), ..Facts::clone(facts) });
+    }
+
     fn set_namespaces(&self, namespaces: &BTreeMap<String, Namespace>) {
-        let now = Facts { namespaces: Arc::new(namespaces.clone()), ..Facts::clone(&self.0.load()) };
-        self.0.store(Arc::new(now));
+        let namespaces = Arc::new(namespaces.clone());
+        self.0.rcu(|facts| Facts { namespaces: Arc::clone(&namespaces), ..Facts::clone(facts) });
     }
 }
 
