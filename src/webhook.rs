@@ -19,6 +19,6 @@ mod workload;
 
 pub use metrics::Metrics;
 pub use review::{BadReview, Judge, ReviewAnswer, answer};
-pub use router::{Readiness, Webhook, router};
+pub use router::{Readiness, Webhook, router, verified_router};
 pub use serve::{Bound, Limits, Listener};
 pub use tls::{Certificates, Files};

@@ -238,16 +238,23 @@ struct Fault {
 fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
     let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-    let envelope: Envelope<'_> =
-        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?;
+    let envelope: Envelope<'_> = if let Ok(envelope) = serde_json::from_str(text) {
+        envelope
+    } else {
+        // Only a body that can't be read is worth a second look for the reason.
+        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
+    };
     expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
     expect("kind", envelope.kind.as_deref(), KIND)?;
     envelope.request.ok_or(BadReview::Missing { field: "request" })
 }
 
-/// Reads one JSON value, and on failure says which field it was.
+/// Reads one JSON value, and on failure once more to say which field it was: keeping the path costs more than reading.
 fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
+    if let Ok(read) = serde_json::from_str(json) {
+        return Ok(read);
+    }
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json))
         .map_err(|error| Fault { field: error.path().to_string(), reason: error.inner().to_string() })
 }
