@@ -1,0 +1,141 @@
+//! One cluster in memory: nodes, agents, and a Berth that dies and comes back.
+
+use std::sync::Arc;
+
+use berth::{
+    cluster::{self, Clock, Metrics, Reader, event_loop::Binder},
+    device::{CardPolicy, MiB, NodePolicy, Percent},
+    dialect::{Dialects, LockForm, LockSpec, hami, volcano},
+    sandbox::{
+        Options, Sandbox,
+        agent::{
+            Fleet,
+            hami::Release,
+            node::{Card, Node},
+        },
+        fault::FaultyApi,
+    },
+    scheduling::scheduler,
+};
+use jiff::SignedDuration;
+use tokio::task::JoinSet;
+
+use crate::{
+    dice::Dice,
+    lie::{Bug, Lie},
+    plan::{Honest, Rough, Watch},
+};
+
+/// The nodes, each with the family of its cards.
+pub(crate) const NODES: [&str; 5] = ["hami-0", "hami-1", "hami-2", "volcano-0", "volcano-1"];
+
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) watch: Watch,
+    pub(crate) fleet: Fleet,
+    /// For users and foreign schedulers.
+    pub(crate) client: kube::Client,
+    /// For Berth.
+    pub(crate) api: FaultyApi,
+    berth: JoinSet<()>,
+    clock: Clock,
+}
+
+/// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
+pub(crate) fn node(name: &str, age: u64) -> Node {
+    let memory = if age % 2 == 0 { 16_384 } else { 12_288 };
+    let node = (0..2).fold(Node::new(name), |node, index| {
+        let uuid = format!("GPU-{name}-{age}-{index}");
+        node.card(Card::new(&uuid, index, memory).slots(4).product("NVIDIA A100-SXM4"))
+    });
+    if name.starts_with("hami") { node.hami(Release::V2_10) } else { node.volcano() }
+}
+
+fn dialects() -> Dialects {
+    let lock = LockSpec {
+        key: hami::names::LOCK.to_owned(),
+        form: LockForm::Comma,
+        expiry: SignedDuration::from_mins(5),
+    };
+    let hami = hami::Settings {
+        count: hami::names::COUNT.to_owned(),
+        memory: hami::names::MEMORY.to_owned(),
+        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
+        cores: hami::names::CORES.to_owned(),
+        priority: hami::names::PRIORITY.to_owned(),
+        default_memory: MiB::default(),
+        default_cores: Percent::NONE,
+        default_count: 1,
+        memory_factor: 1,
+        node_policy: NodePolicy::Binpack,
+        card_policy: CardPolicy::Spread,
+        lock,
+    };
+    let volcano = volcano::Settings {
+        memory_factor: 1,
+        card_policy: CardPolicy::Binpack,
+        node_policy: NodePolicy::Binpack,
+        lock: None,
+    };
+    Dialects::new(vec![Arc::new(hami::Hami::new(hami)), Arc::new(volcano::Volcano::new(volcano))])
+}
+
+impl World {
+    pub(crate) async fn new(dice: &mut Dice, bug: Option<Bug>) -> Self {
+        let sandbox = Sandbox::new(Options { seed: dice.next(), history: 512, ..Options::default() });
+        let watch = Watch::new(sandbox.clone());
+        let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
+        let nodes = NODES.iter().map(|name| node(name, 0)).collect();
+        let fleet = Fleet::start(honest(), nodes).await.unwrap();
+        let plan =
+            Rough { watch: watch.clone(), dice: Dice::new(dice.next()), lie: bug.map(Lie::of) };
+        let mut world = Self {
+            client: honest(),
+            api: FaultyApi::new(sandbox.service(), Box::new(plan)),
+            clock: Clock::starting_at(sandbox.now()),
+            sandbox,
+            watch,
+            fleet,
+            berth: JoinSet::new(),
+        };
+        world.start_berth();
+        world
+    }
+
+    pub(crate) fn start_berth(&mut self) {
+        let reader = Arc::new(Reader::new(dialects(), "berth".to_owned()));
+        let binder = Binder {
+            client: self.api.client(),
+            settings: scheduler::Settings {
+                device_resources: reader.device_resources(),
+                lock_expiry: SignedDuration::from_mins(5),
+            },
+            reader,
+            clock: self.clock,
+            metrics: Metrics::default(),
+            writes_at_once: 8,
+        };
+        self.watch.say("berth starts");
+        self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
+    }
+
+    /// Ends Berth as `kill -9` does. Its last words may still arrive; who comes after waits for that, as a Lease makes it.
+    pub(crate) async fn kill_berth(&mut self) {
+        self.watch.log().fault("berth dies");
+        self.berth.abort_all();
+        while let Some(ended) = self.berth.join_next().await {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                self.watch.log().checker.violations.push(format!("berth panicked: {error}"));
+            }
+        }
+        self.api.late_calls().await;
+    }
+
+    /// Returns when Berth has ended by itself, which is a defect.
+    pub(crate) async fn berth_ends(&mut self) {
+        let ended = self.berth.join_next().await;
+        self.watch.log().checker.violations.push(format!("berth ended: {ended:?}"));
+    }
+}
