@@ -5,9 +5,10 @@
 mod binder;
 mod certificates;
 mod facts;
+mod settings;
 mod tasks;
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use kube::Client;
 use prometheus_client::registry::Registry;
@@ -46,6 +47,8 @@ pub enum Parts {
 pub struct Options {
     /// The settings.
     pub config: Config,
+    /// The file that they were read from, to be read again when it changes.
+    pub config_file: Option<PathBuf>,
     /// The client; it must not retry by itself, since a Binding that is sent twice is in doubt.
     pub client: Client,
     /// The present.
@@ -121,6 +124,7 @@ impl App {
         bindings.register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
+        let (config, settings) = watch::channel(Arc::new(options.config.clone()));
         let tls = serving.certificates.server_config();
         let webhook = Webhook {
             judge: facts.judge(),
@@ -137,14 +141,16 @@ impl App {
             Ok(())
         });
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
+        let file = options.config_file.clone();
+        tasks.follow("following the settings file", settings::follow(file, config));
+        tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
             facts::follow(facts, options.client.clone(), ready.clone(), options.parts),
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            let binder = binder::binder(&options, bindings);
-            tasks.work(async move { Ok(cluster::run(binder, stopped).await?) });
+            tasks.work(binder::run(options, bindings, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

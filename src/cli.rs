@@ -1,9 +1,164 @@
-//! The commands of `berth`, one file each.
+//! Berth's commands: what was asked, and how the answer leaves the process.
 //!
-//! Reads flags and prints; decides nothing.
+//! Exit code 0: the answer is yes, or the job is done; 1: the answer is no; 2: the question could not be read. Answers go to
+//! standard output, everything else to standard error. No rule and no decision stands here.
 
 pub mod certs;
+pub mod config;
 #[cfg(feature = "sandbox")]
 pub mod demo;
+pub mod documents;
 pub mod manifests;
+pub mod output;
+pub mod review;
 pub mod serve;
+pub mod simulate;
+pub mod table;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand, error::ErrorKind};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    cluster::Clock,
+    config::{Config, ConfigError},
+};
+
+/// GPU sharing for Kubernetes: an admission webhook and a binder in one binary.
+#[derive(Debug, Parser)]
+#[command(name = "berth", version, max_term_width = 120, subcommand_required = true)]
+#[command(after_help = "Example:\n  berth review -f pod.yaml -o json")]
+pub struct Cli {
+    /// Settings: berth.yaml; without it, the defaults.
+    #[arg(long, global = true, env = "BERTH_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what Berth does, in a cluster inside this process.
+    #[cfg(feature = "sandbox")]
+    Demo(demo::DemoArgs),
+    /// Run the webhook and the binder.
+    Serve(serve::ServeArgs),
+    /// Ask the admission rules about files, offline.
+    Review(review::ReviewArgs),
+    /// Place pods on a cluster given as files, offline.
+    Simulate(simulate::SimulateArgs),
+    /// Check berth.yaml and print the settings in force.
+    Config(config::ConfigArgs),
+    /// Print everything to `kubectl apply`.
+    Manifests(manifests::ManifestsArgs),
+    /// Mint or renew the CA and the serving certificate.
+    Certs(certs::CertsArgs),
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// Yes, or done.
+    Yes,
+    /// No.
+    No,
+}
+
+/// Runs the command of this process's arguments.
+pub fn run() -> ExitCode {
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => execute(&cli),
+        Err(error) => return usage(&error),
+    };
+    match outcome {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn execute(cli: &Cli) -> anyhow::Result<Answer> {
+    match &cli.command {
+        Command::Review(args) => args.run(|| settings(cli)),
+        Command::Simulate(args) => args.run(&settings(cli)?),
+        Command::Config(args) => args.run(&settings(cli)?),
+        Command::Manifests(args) => {
+            output::write(&manifests::run(args)?)?;
+            Ok(Answer::Yes)
+        }
+        Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
+        Command::Serve(args) => {
+            run_async("info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
+        }
+        #[cfg(feature = "sandbox")]
+        Command::Demo(args) => run_async("warn", demo::run(args.clone(), settings(cli)?)),
+    }
+}
+
+/// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
+fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
+where
+    anyhow::Error: From<E>,
+{
+    let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
+    let provider = rustls::crypto::ring::default_provider();
+    provider.install_default().expect("the crypto provider is installed once, here");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(command)?;
+    Ok(Answer::Yes)
+}
+
+/// The settings in force; what of them has no effect is told on standard error.
+fn settings(cli: &Cli) -> Result<Config, ConfigError> {
+    let (config, notices) = Config::load(cli.config.as_deref())?;
+    for notice in notices {
+        eprintln!("notice: {notice}");
+    }
+    Ok(config)
+}
+
+/// Help and version as they are; a wrong call in one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let printed = error.print();
+        return printed.map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+    }
+    let text = error.to_string();
+    let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        eprint!("{text}");
+    } else {
+        eprintln!("{}", one_line(said));
+    }
+    ExitCode::from(2)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_ends_its_help_with_an_example() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for command in command.get_subcommands_mut() {
+            let help = command.render_long_help().to_string();
+            let (_, example) = help.rsplit_once("\nExample").expect("an example");
+            assert!(example.contains(&format!("\n  berth {}", command.get_name())), "{help}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
-pub use volcano::{DeviceShare, LockValue, Tdm, VolcanoConfig};
+pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
 
 use section::{Field, Section, Trouble};
 
@@ -79,7 +79,7 @@ impl Config {
         };
         let file = path.display().to_string();
         let text = fs::read_to_string(path)
-            .map_err(|source| ConfigError::Unreadable { file: file.clone(), source })?;
+            .map_err(|reason| ConfigError::Unreadable { file: file.clone(), reason })?;
         Self::parse(&text, &file)
     }
 
@@ -203,7 +203,7 @@ mod tests {
         assert!(arguments(&["GPUNumberEnable: \"T\"", "VGPUEnable: \"1\""]).is_err());
         let (config, notices) = arguments(&["GPUSharingEnable: true"]).unwrap();
         assert!(
-            !config.dialects.volcano.arguments.vgpu,
+            !config.dialects.volcano.arguments.modes.vgpu,
             "vGPU is the default only where no other mode is on"
         );
         assert_eq!(notices.len(), 1, "{notices:?}");

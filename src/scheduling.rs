@@ -1,7 +1,7 @@
 //! Which pod next, which node, which cards, and what has to be written for it: decisions only.
 //!
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
-//! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`line`] of its node → lock → bind → the agent's answer.
+//! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`mod@line`] of its node → lock → bind → the agent's answer.
 
 pub mod affinity;
 pub mod allocate;

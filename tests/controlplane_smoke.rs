@@ -1,6 +1,7 @@
 //! What Berth takes for granted about the API server, asked of a real one.
 //!
 //! It must not test Berth itself.
+#![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 #[path = "support/lib.rs"]

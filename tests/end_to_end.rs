@@ -4,6 +4,8 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+#[path = "end_to_end/admission.rs"]
+mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
 #[path = "support/lib.rs"]
@@ -24,6 +26,10 @@ macro_rules! on_both_floors {
 }
 
 on_both_floors! {
+    admission::a_share_of_an_opted_in_namespace_is_patched_and_placed,
+    admission::contradictions_are_refused_before_a_pod_exists,
+    admission::a_dry_run_is_answered_and_leaves_nothing,
+    admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     binding::pods_of_one_node_follow_each_other,

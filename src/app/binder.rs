@@ -1,21 +1,48 @@
-//! The binder as the settings want it.
+//! The binder as the settings want it; new settings begin it anew, since its state is rebuilt from the API server alone.
 
-use std::sync::Arc;
+use std::{future::Future, pin::pin, sync::Arc};
 
-use super::Options;
-use crate::cluster::{Metrics, event_loop::Binder};
+use tokio::sync::watch;
+
+use super::{AppError, Options};
+use crate::{
+    cluster::{self, Metrics, event_loop::Binder},
+    config::Config,
+};
 
 /// Writes to the API server that may be under way at once.
 const WRITES_AT_ONCE: usize = 64;
 
-/// The binder that these options describe.
-pub(super) fn binder(options: &Options, metrics: Metrics) -> Binder {
+/// Binds until `stopped`.
+pub(super) async fn run(
+    options: Options,
+    metrics: Metrics,
+    mut settings: watch::Receiver<Arc<Config>>,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), AppError> {
+    let mut stopped = pin!(stopped);
+    let mut ended = false;
+    while !ended {
+        let config = settings.borrow_and_update().clone();
+        let until = async {
+            tokio::select! {
+                () = &mut stopped => ended = true,
+                Ok(()) = settings.changed() => {}
+                else => std::future::pending().await,
+            }
+        };
+        cluster::run(binder(&options, &config, metrics.clone()), until).await?;
+    }
+    Ok(())
+}
+
+fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
     Binder {
         client: options.client.clone(),
-        reader: Arc::new(options.config.reader()),
+        reader: Arc::new(config.reader()),
         clock: options.clock,
         metrics,
-        settings: options.config.scheduler_settings(),
+        settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
     }
 }

@@ -106,7 +106,7 @@ async fn keep(
         Kept::Files(files) => files.follow(certificates, FILE_PERIOD).await,
         Kept::Memory(bundle) => {
             publish(&client, &registration, &bundle.authority.certificate).await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
         Kept::Secret { location, mut bundle } => loop {
             publish(&client, &registration, &bundle.authority.certificate).await;
@@ -117,7 +117,7 @@ async fn keep(
             match agree(&client, &location, clock).await {
                 Ok(agreed) => bundle = agreed,
                 Err(error) => {
-                    tracing::warn!(secret = location.name, %error, "looking after the certificate failed")
+                    tracing::warn!(secret = location.name, %error, "looking after the certificate failed");
                 }
             }
         },

@@ -35,6 +35,16 @@ impl Shared {
         Arc::new(move |request| admission::review(request, &facts.load()))
     }
 
+    /// New settings; what is known of the cluster stays.
+    fn set_config(&self, config: &Config) {
+        let now = Facts {
+            settings: config.admission_settings(),
+            dialects: config.dialects(),
+            namespaces: self.0.load().namespaces.clone(),
+        };
+        self.0.store(Arc::new(now));
+    }
+
     fn set_namespaces(&self, namespaces: &BTreeMap<String, Namespace>) {
         let now = Facts { namespaces: Arc::new(namespaces.clone()), ..Facts::clone(&self.0.load()) };
         self.0.store(Arc::new(now));
@@ -58,4 +68,12 @@ pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<R
         });
     })
     .await;
+}
+
+/// Follows the settings for as long as anybody can change them.
+pub(super) async fn follow_settings(facts: Shared, mut settings: watch::Receiver<Arc<Config>>) {
+    while settings.changed().await.is_ok() {
+        let config = settings.borrow_and_update().clone();
+        facts.set_config(&config);
+    }
 }

@@ -54,9 +54,9 @@ pub struct ServeArgs {
 }
 
 /// Runs until SIGTERM or SIGINT.
-pub async fn run(args: ServeArgs, config: Config) -> anyhow::Result<()> {
+pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
     let client = client().await?;
-    let app = App::bind(options(args, config, client)).await?;
+    let app = App::bind(Options { config_file, ..options(args, config, client) }).await?;
     tracing::info!(address = %app.local_addr(), "listening");
     app.run(told_to_end()).await?;
     Ok(())
@@ -86,7 +86,16 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     };
     let registration =
         Registration { mutating: args.webhook_configuration.clone(), validating: args.webhook_configuration };
-    Options { config, client, clock: Clock::System, parts, listen: args.listen, certificates, registration }
+    Options {
+        config,
+        config_file: None,
+        client,
+        clock: Clock::System,
+        parts,
+        listen: args.listen,
+        certificates,
+        registration,
+    }
 }
 
 /// Returns when the process is told to end.

@@ -92,8 +92,16 @@ struct Writes {
 }
 
 impl Writes {
+    /// What frees a node goes first: while its Binding waits behind other nodes' locks, a locked node serves nobody.
     fn start(&mut self, effects: Vec<Effect>) {
-        self.waiting.extend(effects);
+        let frees_a_node = |effect: &Effect| {
+            matches!(effect, Effect::Bind { .. } | Effect::ReadPod { .. } | Effect::ReleaseLock { .. })
+        };
+        let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);
+        for effect in first.into_iter().rev() {
+            self.waiting.push_front(effect);
+        }
+        self.waiting.extend(last);
         while self.under_way.len() < self.at_once {
             let Some(effect) = self.waiting.pop_front() else { return };
             self.under_way.spawn(self.hands.clone().act(effect));

@@ -172,12 +172,13 @@ pub fn key(pod: &Pod) -> PodKey {
 }
 
 fn offer(dialect: &dyn Dialect, node: &Node, troubles: &mut Vec<Unreadable>) -> Option<Offer> {
-    let inventory = dialect.inventory(node).unwrap_or_else(|trouble| {
-        troubles.push(trouble);
-        None
-    });
-    let unreadable = troubles.iter().any(|trouble| trouble.problem == Problem::Registration);
-    (inventory.is_some() || unreadable).then(|| Offer { profile: dialect.name(), inventory })
+    match dialect.inventory(node) {
+        Ok(inventory) => inventory.map(|cards| Offer { profile: dialect.name(), inventory: Some(cards) }),
+        Err(trouble) => {
+            troubles.push(trouble);
+            Some(Offer { profile: dialect.name(), inventory: None })
+        }
+    }
 }
 
 fn stage(pod: &Pod) -> Stage {

@@ -55,7 +55,8 @@ pub fn format(duration: SignedDuration) -> String {
     let mut text = if nanoseconds < 0 { "-".to_owned() } else { String::new() };
     for (unit, scale) in units.into_iter().chain([("us", 1_000), ("ns", 1)]) {
         if rest >= scale {
-            text += &format!("{}{unit}", rest / scale);
+            text += &(rest / scale).to_string();
+            text += unit;
             rest %= scale;
         }
     }

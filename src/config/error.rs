@@ -6,12 +6,12 @@ use std::{fmt, io};
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It could not be read from the disk.
-    #[error("{file}: {source}")]
+    #[error("{file}: {reason}")]
     Unreadable {
         /// The file.
         file: String,
         /// Why.
-        source: io::Error,
+        reason: io::Error,
     },
     /// It is not YAML.
     #[error("{file}:{line}: {message}")]

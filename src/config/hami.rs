@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     duration,
     error::Notice,
-    section::{Field, Section, Switch, Trouble},
+    section::{Field, Section, Trouble},
 };
 use crate::dialect::hami::names;
 
@@ -127,7 +127,7 @@ const UNUSED_FLAGS: [&str; 22] = [
 const I32_MAX: i64 = i32::MAX as i64;
 
 pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<HamiConfig, Trouble> {
-    let enabled = section.bool("enabled", Switch::On)?;
+    let enabled = section.on_unless_off("enabled")?;
     let [count, memory, percentage, cores, priority] = resources(&mut section)?;
     let config = HamiConfig {
         enabled,

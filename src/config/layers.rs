@@ -17,12 +17,22 @@ use crate::{
 const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 impl Config {
+    /// Whether what the webhook configurations are built from differs: scope, scheduler name, resource names.
+    pub fn needs_restart(&self, before: &Self) -> bool {
+        let resources = |config: &Self| -> Vec<String> {
+            config.dialects().iter().flat_map(|dialect| dialect.resources()).map(str::to_owned).collect()
+        };
+        self.scope != before.scope
+            || self.scheduler_name != before.scheduler_name
+            || resources(self) != resources(before)
+    }
+
     /// The dialects that are spoken.
     pub fn dialects(&self) -> Dialects {
         let hami = &self.dialects.hami;
         let volcano = &self.dialects.volcano;
         let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
-        let vgpu = (volcano.enabled && volcano.arguments.vgpu)
+        let vgpu = (volcano.enabled && volcano.arguments.modes.vgpu)
             .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
         Dialects::new(hami.into_iter().chain(vgpu).collect())
     }

@@ -97,7 +97,7 @@ impl Field {
     pub(super) fn duration(&self) -> Result<SignedDuration, Trouble> {
         let text = self.text()?;
         duration::parse(&text)
-            .filter(|duration| duration.is_positive())
+            .filter(SignedDuration::is_positive)
             .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
     }
 
@@ -208,8 +208,9 @@ impl Section {
         }
     }
 
-    pub(super) fn bool(&mut self, key: &str, default: Switch) -> Result<bool, Trouble> {
-        self.take(key).map_or(Ok(default == Switch::On), |field| field.bool())
+    /// A switch that is on where the key is absent.
+    pub(super) fn on_unless_off(&mut self, key: &str) -> Result<bool, Trouble> {
+        self.take(key).map_or(Ok(true), |field| field.bool())
     }
 
     pub(super) fn int(
@@ -251,11 +252,4 @@ impl Section {
             message: format!("unknown key{nearest}"),
         })
     }
-}
-
-/// The default of a boolean.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Switch {
-    On,
-    Off,
 }

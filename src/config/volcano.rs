@@ -12,7 +12,7 @@ use super::{
     duration,
     error::Notice,
     hami::Policy,
-    section::{Field, Section, Switch, Trouble},
+    section::{Field, Section, Trouble},
 };
 
 /// Settings of Volcano's dialect.
@@ -36,15 +36,9 @@ pub struct VolcanoConfig {
 /// Arguments of the `deviceshare` plugin, and beside them those of `tdm`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceShare {
-    /// Virtual cards: `volcano.sh/vgpu-*`.
-    #[serde(rename = "deviceshare.VGPUEnable")]
-    pub vgpu: bool,
-    /// Memory blocks of one card: `volcano.sh/gpu-memory`.
-    #[serde(rename = "deviceshare.GPUSharingEnable")]
-    pub gpu_sharing: bool,
-    /// Whole cards: `volcano.sh/gpu-number`.
-    #[serde(rename = "deviceshare.GPUNumberEnable")]
-    pub gpu_number: bool,
+    /// The sharing modes that are on.
+    #[serde(flatten)]
+    pub modes: Modes,
     /// Whether nodes are locked while a pod is bound.
     #[serde(rename = "deviceshare.NodeLockEnable")]
     pub node_lock: bool,
@@ -57,6 +51,20 @@ pub struct DeviceShare {
     /// Time-division.
     #[serde(flatten)]
     pub tdm: Tdm,
+}
+
+/// The sharing modes; the last two exclude the first and each other.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Modes {
+    /// Virtual cards: `volcano.sh/vgpu-*`.
+    #[serde(rename = "deviceshare.VGPUEnable")]
+    pub vgpu: bool,
+    /// Memory blocks of one card: `volcano.sh/gpu-memory`.
+    #[serde(rename = "deviceshare.GPUSharingEnable")]
+    pub gpu_sharing: bool,
+    /// Whole cards: `volcano.sh/gpu-number`.
+    #[serde(rename = "deviceshare.GPUNumberEnable")]
+    pub gpu_number: bool,
 }
 
 /// Arguments of the `tdm` plugin.
@@ -119,7 +127,7 @@ const RESOURCE_NAMES: [&str; 4] =
     ["resourceCountName", "resourceMemoryName", "resourceMemoryPercentageName", "resourceCoreName"];
 
 pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<VolcanoConfig, Trouble> {
-    let enabled = section.bool("enabled", Switch::On)?;
+    let enabled = section.on_unless_off("enabled")?;
     let arguments = arguments(section.section("arguments")?, notices)?;
     let config = VolcanoConfig {
         enabled,
@@ -144,9 +152,7 @@ fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceSh
     let node_lock = section.take("deviceshare.NodeLockEnable").map_or(Ok(false), |field| field.go_bool())?;
     let policies = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
     let arguments = DeviceShare {
-        vgpu: modes.vgpu,
-        gpu_sharing: modes.gpu_sharing,
-        gpu_number: modes.gpu_number,
+        modes,
         node_lock,
         schedule_policy: section.choice("deviceshare.SchedulePolicy", Policy::Binpack, &policies)?,
         schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
@@ -155,12 +161,6 @@ fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceSh
     section.unused(&UNUSED_ARGUMENTS, NO_USE, notices);
     section.finish()?;
     Ok(arguments)
-}
-
-struct Modes {
-    vgpu: bool,
-    gpu_sharing: bool,
-    gpu_number: bool,
 }
 
 /// The sharing modes; those that exclude each other are refused. vGPU is on by default, unless another mode is.

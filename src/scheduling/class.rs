@@ -57,31 +57,42 @@ pub struct Classes {
 const REMEMBERED: usize = 1024;
 
 impl Classes {
-    /// The best node for an ask: `rank` orders nodes before their score does; equals go by name.
-    pub fn best<R: Ord>(
+    /// The best node for an ask: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+    pub fn best(
         &mut self,
         ask: &Arc<Ask>,
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
-        rank: impl Fn(&NodeName) -> R,
+        rank: impl Fn(&NodeName) -> usize,
     ) -> Result<NodeName, FitError> {
         let class = self.judged(ask, snapshot, device_resources);
-        let mut best: Option<(R, f64, &NodeName)> = None;
+        let mut best: Option<(usize, f64, &NodeName)> = None;
         for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
             let (Some(state), NodeVerdict::Fits(score)) = (state, verdict) else {
                 continue;
             };
             let name = &state.info.name;
-            let candidate = (rank(name), *score, name);
-            let better = best.as_ref().is_none_or(|best| {
-                let order = candidate.0.cmp(&best.0).then(candidate.1.total_cmp(&best.1));
-                order.then_with(|| best.2.cmp(candidate.2)).is_gt()
-            });
-            if better {
-                best = Some(candidate);
+            let Some((best_rank, best_score, best_name)) = best else {
+                best = Some((rank(name), *score, name));
+                continue;
+            };
+            let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
+            // The rank is looked up only where it can matter.
+            if !scores_higher && best_rank == 0 {
+                continue;
+            }
+            let own = rank(name);
+            if own < best_rank || (own == best_rank && scores_higher) {
+                best = Some((own, *score, name));
             }
         }
         best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot))
+    }
+
+    /// How many pods of all classes wait for a node to change.
+    pub fn waiting(&self) -> usize {
+        let classes = self.waiting.iter().filter_map(|ask| self.by_ask.get(ask));
+        classes.map(|class| class.waiting.len()).sum()
     }
 
     /// A pod of this class found no node: it waits for one to change.

@@ -53,9 +53,17 @@ pub struct Line {
 /// Every node's line.
 #[derive(Debug, Default)]
 pub struct Lines {
-    lines: BTreeMap<NodeName, Line>,
+    by_node: BTreeMap<NodeName, Line>,
     /// Nodes where something may go on.
     touched: BTreeSet<NodeName>,
+    deadlines: Deadlines,
+}
+
+/// When each line is to be looked at although nothing has happened: by node, and in order of time.
+#[derive(Debug, Default)]
+struct Deadlines {
+    by_node: BTreeMap<NodeName, Timestamp>,
+    by_time: BTreeSet<(Timestamp, NodeName)>,
 }
 
 /// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
@@ -64,22 +72,22 @@ pub const FULL: usize = 8;
 impl Lines {
     /// How many pods stand in line or are being served.
     pub fn length(&self, node: &str) -> usize {
-        self.lines.get(node).map_or(0, |line| line.waiting.len() + usize::from(line.serving.is_some()))
+        self.by_node.get(node).map_or(0, |line| line.waiting.len() + usize::from(line.serving.is_some()))
     }
 
     /// Puts a pod at the end of a node's line.
     pub fn join(&mut self, node: &NodeName, uid: Uid) {
-        self.lines.entry(node.clone()).or_default().waiting.push_back(uid);
+        self.by_node.entry(node.clone()).or_default().waiting.push_back(uid);
         self.touch(node);
     }
 
     /// Takes a pod out of a node's line, also when it is being served.
     pub fn leave(&mut self, node: &NodeName, uid: &Uid) {
-        if let Some(line) = self.lines.get_mut(node) {
+        if let Some(line) = self.by_node.get_mut(node) {
             line.waiting.retain(|waiting| waiting != uid);
             line.serving.take_if(|serving| serving.uid == *uid);
             if line.waiting.is_empty() && line.serving.is_none() {
-                self.lines.remove(node);
+                self.by_node.remove(node);
             }
         }
         self.touch(node);
@@ -87,17 +95,43 @@ impl Lines {
 
     /// A node's line.
     pub fn get(&self, node: &str) -> Option<&Line> {
-        self.lines.get(node)
+        self.by_node.get(node)
     }
 
     /// A node's line, to go on with it.
     pub(super) fn get_mut(&mut self, node: &str) -> Option<&mut Line> {
-        self.lines.get_mut(node)
+        self.by_node.get_mut(node)
     }
 
-    /// The nodes with a line.
-    pub fn nodes(&self) -> impl Iterator<Item = &NodeName> {
-        self.lines.keys()
+    /// How many pods stand in all lines or are being served.
+    pub fn total(&self) -> usize {
+        self.by_node.values().map(|line| line.waiting.len() + usize::from(line.serving.is_some())).sum()
+    }
+
+    /// Sets when a node's line is to be looked at although nothing has happened.
+    pub(super) fn set_deadline(&mut self, node: &NodeName, at: Option<Timestamp>) {
+        let Deadlines { by_node, by_time } = &mut self.deadlines;
+        let before = match at {
+            Some(at) => by_node.insert(node.clone(), at),
+            None => by_node.remove(node),
+        };
+        if before != at {
+            if let Some(before) = before {
+                by_time.remove(&(before, node.clone()));
+            }
+            by_time.extend(at.map(|at| (at, node.clone())));
+        }
+    }
+
+    /// When the next line is to be looked at.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Touches every line whose time has come.
+    pub(super) fn touch_due(&mut self, now: Timestamp) {
+        let due = self.deadlines.by_time.iter().take_while(|(at, _)| *at <= now);
+        self.touched.extend(due.map(|(_, node)| node.clone()));
     }
 
     /// Something has changed on a node: its line may go on.
@@ -108,5 +142,26 @@ impl Lines {
     /// The nodes where something may go on, each once.
     pub(super) fn take_touched(&mut self) -> BTreeSet<NodeName> {
         std::mem::take(&mut self.touched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_due_at_its_last_deadline_only() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let node: NodeName = "n1".into();
+        let mut lines = Lines::default();
+        lines.set_deadline(&node, Some(at(10)));
+        lines.set_deadline(&node, Some(at(20)));
+        assert_eq!(lines.next_deadline(), Some(at(20)));
+        lines.touch_due(at(19));
+        assert_eq!(lines.take_touched(), BTreeSet::new());
+        lines.touch_due(at(20));
+        assert_eq!(lines.take_touched(), BTreeSet::from([node.clone()]));
+        lines.set_deadline(&node, None);
+        assert_eq!(lines.next_deadline(), None);
     }
 }

@@ -8,7 +8,6 @@ mod outcome;
 mod serve;
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeSet, HashMap},
     sync::Arc,
 };
@@ -141,9 +140,7 @@ impl Scheduler {
 
     /// How many pods wait to be decided, wait for a node to change, and stand in lines.
     pub fn depths(&self) -> (usize, usize, usize) {
-        let waiting = self.pods.values().filter(|entry| matches!(entry.work, Work::Waiting(_))).count();
-        let in_line = self.lines.nodes().map(|node| self.lines.length(node)).sum();
-        (self.queue.len(), waiting, in_line)
+        (self.queue.len(), self.classes.waiting(), self.lines.total())
     }
 
     fn schedule(&mut self, now: Timestamp) {
@@ -189,7 +186,7 @@ impl Scheduler {
         let lines = &self.lines;
         let shortest_first = |node: &NodeName| {
             let length = lines.length(node);
-            Reverse(if length < line::FULL { 0 } else { length })
+            if length < line::FULL { 0 } else { length }
         };
         let resources = &self.settings.device_resources;
         let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;

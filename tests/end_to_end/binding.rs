@@ -13,7 +13,7 @@ pub(crate) async fn a_share_is_bound_with_its_assignment_in_one_write(floor: Flo
     world
         .create(pod(
             "train",
-            json!({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}),
+            &json!({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "3000", "nvidia.com/gpucores": "30"}),
         ))
         .await;
     let pod = world.running("train").await;
@@ -30,9 +30,9 @@ pub(crate) async fn a_volcano_pod_goes_to_a_volcano_node(floor: Floor) {
     let nodes = vec![hami_node("hami-1", 1), volcano_node("volcano-1", 2)];
     let Some(world) = World::start(floor, nodes).await else { return };
     world
-        .create(pod("infer", json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "2000"})))
+        .create(pod("infer", &json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "2000"})))
         .await;
-    world.create(pod("train", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "50"}))).await;
+    world.create(pod("train", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem-percentage": "50"}))).await;
     let infer = world.running("infer").await;
     assert_eq!(node_of(&infer), "volcano-1");
     assert_eq!(annotation(&infer, "volcano.sh/vgpu-ids-new"), "GPU-volcano-1-0,NVIDIA,2000,0:");
@@ -47,10 +47,10 @@ pub(crate) async fn pods_of_one_node_follow_each_other(floor: Floor) {
     let Some(world) = World::start(floor, nodes).await else { return };
     for at in 0..12 {
         world
-            .create(pod(&format!("hami-{at}"), json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})))
+            .create(pod(&format!("hami-{at}"), &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})))
             .await;
         let vgpu = json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"});
-        world.create(pod(&format!("volcano-{at}"), vgpu)).await;
+        world.create(pod(&format!("volcano-{at}"), &vgpu)).await;
     }
     world.fleet.answered(24).await;
     for at in 0..12 {
@@ -63,9 +63,9 @@ pub(crate) async fn pods_of_one_node_follow_each_other(floor: Floor) {
 
 pub(crate) async fn a_pod_that_does_not_fit_says_why_and_goes_when_room_comes(floor: Floor) {
     let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
-    world.create(pod("first", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
+    world.create(pod("first", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
     world.running("first").await;
-    world.create(pod("second", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
+    world.create(pod("second", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
     assert_eq!(world.unschedulable("second").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
     world.delete("first").await;
     world.running("second").await;
@@ -80,13 +80,13 @@ pub(crate) async fn taints_cordons_and_affinity_are_honoured(floor: Floor) {
     world.patch_node("tainted", json!({"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}})).await;
     world.patch_node("cordoned", json!({"spec": {"unschedulable": true}})).await;
     world.start_berth();
-    let mut picky = pod("picky", json!({"nvidia.com/gpu": "1"}));
+    let mut picky = pod("picky", &json!({"nvidia.com/gpu": "1"}));
     picky["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["wrong"]}]}],
     }}});
     world.create(picky).await;
     assert_eq!(node_of(&world.running("picky").await), "right");
-    let mut nowhere = pod("nowhere", json!({"nvidia.com/gpu": "1", "cpu": "64"}));
+    let mut nowhere = pod("nowhere", &json!({"nvidia.com/gpu": "1", "cpu": "64"}));
     nowhere["spec"]["nodeSelector"] = json!({"pool": "right"});
     world.create(nowhere).await;
     assert_eq!(
@@ -99,14 +99,14 @@ pub(crate) async fn taints_cordons_and_affinity_are_honoured(floor: Floor) {
 
 pub(crate) async fn an_unserved_constraint_is_named(floor: Floor) {
     let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
-    let mut volume = pod("volume", json!({"nvidia.com/gpu": "1"}));
+    let mut volume = pod("volume", &json!({"nvidia.com/gpu": "1"}));
     volume["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     world.create(volume).await;
     assert_eq!(
         world.unschedulable("volume").await,
         "0/1 nodes are available: Pod has a constraint that is not served yet: spec.volumes[0].persistentVolumeClaim."
     );
-    world.create(pod("bad", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16Gi"}))).await;
+    world.create(pod("bad", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16Gi"}))).await;
     let message = world.unschedulable("bad").await;
     assert!(message.contains("spec.containers[0].resources.limits[nvidia.com/gpumem]"), "{message}");
     assert!(message.contains("`16384` for 16Gi"), "{message}");
@@ -118,7 +118,7 @@ pub(crate) async fn a_node_with_an_unreadable_registration_is_out_until_mended(f
     let good = world.nodes().get("gpu-1").await.unwrap().metadata.annotations.unwrap()[key].clone();
     world.patch_node("gpu-1", json!({"metadata": {"annotations": {key: "[{\"id\":"}}})).await;
     world.start_berth();
-    world.create(pod("train", json!({"nvidia.com/gpu": "1"}))).await;
+    world.create(pod("train", &json!({"nvidia.com/gpu": "1"}))).await;
     assert_eq!(
         world.unschedulable("train").await,
         "0/1 nodes are available: 1 node(s) had an unreadable GPU registration."
@@ -141,7 +141,7 @@ pub(crate) async fn a_lock_without_an_owner_is_taken_over(floor: Floor) {
     world.start_berth();
     for at in 0..4 {
         world
-            .create(pod(&format!("pod-{at}"), json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000"})))
+            .create(pod(&format!("pod-{at}"), &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000"})))
             .await;
     }
     for at in 0..4 {
@@ -155,7 +155,7 @@ pub(crate) async fn a_failing_agent_costs_its_pod_only(floor: Floor) {
     let failing = Behaviour { answer: Answer::FailingEvery(2), ..Behaviour::default() };
     world.fleet.behave("gpu-1", failing).unwrap();
     for name in ["one", "two", "three"] {
-        world.create(pod(name, json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "7000"}))).await;
+        world.create(pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "7000"}))).await;
         world.pod_when(name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
     }
     let failed = world.pods().get("two").await.unwrap();
@@ -170,14 +170,14 @@ pub(crate) async fn a_failing_agent_costs_its_pod_only(floor: Floor) {
 
 pub(crate) async fn a_restarted_binder_goes_on(floor: Floor) {
     let Some(mut world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
-    world.create(pod("before", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    world.create(pod("before", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
     world.running("before").await;
     world.kill_berth().await;
     // As if it had died between lock and Binding.
-    world.create(pod("between", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    world.create(pod("between", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
     let lock = "2026-01-01T00:00:00Z,default,between";
     world.patch_node("gpu-1", json!({"metadata": {"annotations": {"hami.io/mutex.lock": lock}}})).await;
-    world.create(pod("too-much", json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
+    world.create(pod("too-much", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;
     world.start_berth();
     world.running("between").await;
     assert_eq!(world.unschedulable("too-much").await, "0/1 nodes are available: 1 Insufficient GPU memory.");

@@ -1,23 +1,23 @@
 //! One cluster with nodes, agents and Berth at work on it.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Clock, Metrics, Reader, event_loop::Binder},
-    device::{CardPolicy, MiB, NodePolicy, Percent},
-    dialect::{Dialects, LockForm, LockSpec, hami, volcano},
+    app::{App, CertificateSource, Options, Parts},
+    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    cluster::{self, Clock, Metrics, event_loop::Binder},
+    config::Config,
     sandbox::agent::{
         Fleet,
         hami::Release,
         node::{Card, Node},
     },
-    scheduling::scheduler,
+    webhook::{mint::ServingNames, registration::Registration},
 };
-use jiff::SignedDuration;
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn sized(node: Node, name: &str, cards: u32) -> Node {
 }
 
 /// A pod of one container with these limits, for Berth to place.
-pub(crate) fn pod(name: &str, limits: Value) -> Value {
+pub(crate) fn pod(name: &str, limits: &Value) -> Value {
     json!({
         "metadata": {"name": name},
         "spec": {
@@ -64,36 +64,6 @@ pub(crate) fn pod(name: &str, limits: Value) -> Value {
             "containers": [{"name": "main", "image": "train", "resources": {"limits": limits}}],
         },
     })
-}
-
-/// What Berth is told in these cases.
-pub(crate) fn dialects() -> Dialects {
-    let lock = LockSpec {
-        key: hami::names::LOCK.to_owned(),
-        form: LockForm::Comma,
-        expiry: SignedDuration::from_mins(5),
-    };
-    let hami = hami::Settings {
-        count: hami::names::COUNT.to_owned(),
-        memory: hami::names::MEMORY.to_owned(),
-        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
-        cores: hami::names::CORES.to_owned(),
-        priority: hami::names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Percent::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock,
-    };
-    let volcano = volcano::Settings {
-        memory_factor: 1,
-        card_policy: CardPolicy::Binpack,
-        node_policy: NodePolicy::Binpack,
-        lock: None,
-    };
-    Dialects::new(vec![Arc::new(hami::Hami::new(hami)), Arc::new(volcano::Volcano::new(volcano))])
 }
 
 impl World {
@@ -112,19 +82,56 @@ impl World {
     }
 
     pub(crate) fn start_berth(&mut self) {
-        let reader = Arc::new(Reader::new(dialects(), "berth".to_owned()));
+        let config = Config::default();
+        let reader = Arc::new(config.reader());
         let binder = Binder {
             client: self.cluster.client.clone(),
-            settings: scheduler::Settings {
-                device_resources: reader.device_resources(),
-                lock_expiry: SignedDuration::from_mins(5),
-            },
+            settings: config.scheduler_settings(),
             reader,
             clock: Clock::System,
             metrics: Metrics::default(),
             writes_at_once: 64,
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
+    }
+
+    /// A cluster of these nodes with all of Berth, webhook and binder, whose namespace `default` has opted in with these hints.
+    pub(crate) async fn with_webhook(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
+        install_crypto();
+        let mut world = Self::without_berth(floor, nodes).await?;
+        let client = world.cluster.client.clone();
+        let opted_in =
+            json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}, "annotations": hints}});
+        let namespaces: Api<core::Namespace> = Api::all(client.clone());
+        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
+        let app = App::bind(options(client.clone())).await.unwrap();
+        register(&client, app.local_addr()).await;
+        world.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        world.until_admitting().await;
+        Some(world)
+    }
+
+    /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
+    async fn until_admitting(&self) {
+        let probe: core::Pod = serde_json::from_value(pod("probe", &json!({"nvidia.com/gpu": "1"}))).unwrap();
+        let mixed: core::Pod = serde_json::from_value(pod(
+            "probe",
+            &json!({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}),
+        ))
+        .unwrap();
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let mut again = tokio::time::interval(Duration::from_millis(50));
+        let admitting = async {
+            loop {
+                again.tick().await;
+                let admits = self.pods().create(&dry_run, &probe).await.is_ok();
+                let judges = self.pods().create(&dry_run, &mixed).await.is_err();
+                if admits && judges {
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, admitting).await.expect("the webhook is called in time");
     }
 
     /// Ends Berth as `kill -9` does.
@@ -157,7 +164,7 @@ impl World {
         let condition = |pod: Option<&core::Pod>| pod.is_some_and(&wanted);
         match tokio::time::timeout(LIMIT, await_condition(self.pods(), name, condition)).await {
             Ok(found) => found.unwrap().expect("the condition asks for a pod"),
-            Err(_) => panic!("not in time: {:#?}", self.pods().get_opt(name).await),
+            Err(elapsed) => panic!("{elapsed}: {:#?}", self.pods().get_opt(name).await),
         }
     }
 
@@ -204,4 +211,56 @@ fn waits_because(pod: &core::Pod) -> Option<String> {
     let scheduled = conditions.iter().find(|condition| condition.type_ == "PodScheduled")?;
     let waits = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
     waits.then(|| scheduled.message.clone().unwrap_or_default())
+}
+
+fn install_crypto() {
+    // An error says that another case of this process has installed it.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn options(client: kube::Client) -> Options {
+    let serving = ServingNames {
+        service: "berth".to_owned(),
+        namespace: "berth-system".to_owned(),
+        extra: vec!["127.0.0.1".to_owned()],
+    };
+    Options {
+        config: Config::default(),
+        config_file: None,
+        client,
+        clock: Clock::System,
+        parts: Parts::Both,
+        listen: "127.0.0.1:0".parse().unwrap(),
+        certificates: CertificateSource::Minted(serving),
+        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
+    }
+}
+
+/// Applies the webhook configurations that `berth manifests` prints.
+async fn register(client: &kube::Client, webhook: SocketAddr) {
+    let args = ManifestsArgs {
+        namespace: "berth-system".to_owned(),
+        image: None,
+        replicas: None,
+        webhook_url: Some(format!("https://{webhook}")),
+        output: ManifestFormat::Yaml,
+    };
+    for object in manifests::objects(&args).unwrap() {
+        let kind = object["kind"].as_str().unwrap();
+        let plural = match kind {
+            "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
+            _ => continue,
+        };
+        let version = "admissionregistration.k8s.io/v1";
+        let resource = ApiResource {
+            group: "admissionregistration.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            api_version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+        };
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    }
 }

@@ -7,7 +7,7 @@ use kube::{Api, api::ListParams};
 use super::stage::Stage;
 use crate::{
     cluster::wire::Watched,
-    device::{Card, CardId, CardUsage, InitPhase, Usage},
+    device::{Card, CardId, CardUsage, InitPhase, Inventory, Usage},
     object::{Node, Pod},
     scheduling::Stage as PodStage,
 };
@@ -39,7 +39,7 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
         }
         for offer in &node.offers {
             stage.say(format_args!("  {} ({})", node.name, offer.profile));
-            for card in offer.inventory.iter().flat_map(|inventory| inventory.cards()) {
+            for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();
                 stage.say(format_args!("{}", line(card, usage.card(&card.id), &tenants)));
             }

@@ -150,6 +150,7 @@ fn options(config: Config, client: Client) -> Options {
     };
     Options {
         config,
+        config_file: None,
         client,
         clock: Clock::System,
         parts: Parts::Both,

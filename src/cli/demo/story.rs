@@ -71,49 +71,52 @@ fn steps() -> Vec<Step> {
     vec![
         step(
             "a share by memory",
-            hami("memory", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 8000})),
+            hami("memory", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 8000})),
             Bound,
         ),
         step(
             "a share by percentage",
-            hami("percentage", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 25})),
+            hami("percentage", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 25})),
             Bound,
         ),
         step(
             "memory and compute",
-            hami("cores", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/gpucores": 30})),
+            hami(
+                "cores",
+                &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/gpucores": 30}),
+            ),
             Bound,
         ),
         step(
             "two cards at once",
-            hami("two-cards", json!({"nvidia.com/gpu": 2, "nvidia.com/gpumem": 6000})),
+            hami("two-cards", &json!({"nvidia.com/gpu": 2, "nvidia.com/gpumem": 6000})),
             Bound,
         ),
         step(
             "a vGPU on a Volcano node",
-            hami("vgpu", json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 20000})),
+            hami("vgpu", &json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 20000})),
             Bound,
         ),
         step("only an H100 will do", typed("by-type", "H100"), Bound),
         step("only this one card will do", by_uuid("by-uuid", "GPU-hami-0-0"), Bound),
         step(
             "two modes in one pod",
-            hami("mixed", json!({"nvidia.com/gpu": 1, "volcano.sh/vgpu-number": 1})),
+            hami("mixed", &json!({"nvidia.com/gpu": 1, "volcano.sh/vgpu-number": 1})),
             Denied,
         ),
         step(
             "a quantity that can't be meant",
-            hami("gibibytes", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "16Gi"})),
+            hami("gibibytes", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "16Gi"})),
             Denied,
         ),
         step(
             "a server-side dry run",
-            hami("dry-run", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000})),
+            hami("dry-run", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000})),
             DryRun,
         ),
         step(
             "more than any card has",
-            hami("too-big", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
+            hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
         Step {
@@ -125,7 +128,7 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-fn hami(name: &str, limits: Value) -> Value {
+fn hami(name: &str, limits: &Value) -> Value {
     let limits: serde_json::Map<String, Value> = limits
         .as_object()
         .into_iter()
@@ -141,19 +144,19 @@ fn hami(name: &str, limits: Value) -> Value {
 }
 
 fn typed(name: &str, model: &str) -> Value {
-    let mut pod = hami(name, json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 10000}));
+    let mut pod = hami(name, &json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 10000}));
     pod["metadata"]["annotations"] = json!({"nvidia.com/use-gputype": model});
     pod
 }
 
 fn by_uuid(name: &str, uuid: &str) -> Value {
-    let mut pod = hami(name, json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}));
+    let mut pod = hami(name, &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}));
     pod["metadata"]["annotations"] = json!({"nvidia.com/use-gpuuuid": uuid});
     pod
 }
 
 fn outside() -> Value {
-    let mut pod = hami("guest", json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}));
+    let mut pod = hami("guest", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}));
     pod["spec"]["schedulerName"] = "berth".into();
     pod
 }
@@ -205,7 +208,7 @@ async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
         } else {
             json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": memory})
         };
-        create(&pods, hami(&format!("more-{at}"), limits), false)
+        create(&pods, hami(&format!("more-{at}"), &limits), false)
             .await
             .context("creating one of the further pods")?;
     }

@@ -163,6 +163,7 @@ impl Scheduler {
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
+            self.lines.touch(&held.node);
         }
         self.lines.touch(&holding.node);
     }

@@ -129,6 +129,7 @@ impl Scheduler {
         if let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) {
             serving.step = step;
         }
+        self.lines.touch(node);
     }
 
     fn wants_place(&self, uid: &Uid) -> bool {

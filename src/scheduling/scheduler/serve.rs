@@ -38,19 +38,14 @@ pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let lines = self.lines.nodes().filter_map(|node| self.line_deadline(node));
-        lines.chain(self.queue.next_expiry()).min()
+        self.lines.next_deadline().into_iter().chain(self.queue.next_expiry()).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
         for uid in self.queue.expired(now) {
             self.enqueue(&uid);
         }
-        let due = self.lines.nodes().filter(|node| self.line_deadline(node).is_some_and(|at| at <= now));
-        let due: Vec<NodeName> = due.cloned().collect();
-        for node in due {
-            self.lines.touch(&node);
-        }
+        self.lines.touch_due(now);
     }
 
     pub(super) fn serve_lines(&mut self, now: Timestamp) {
@@ -61,6 +56,8 @@ impl Scheduler {
             }
             for node in touched {
                 self.serve(&node, now);
+                // Whatever moves a deadline touches the line.
+                self.lines.set_deadline(&node, self.line_deadline(&node));
             }
             // A pod that its node would no longer have is back in the queue.
             self.schedule(now);

@@ -1,0 +1,40 @@
+# syntax=docker/dockerfile:1
+# Berth's image: one program, no shell, no package manager, no root.
+#
+# Linked against glibc and laid on distroless/cc of the same Debian release, rather than built for musl and laid on `scratch`:
+# the measured program and the shipped one then have the same allocator and the same resolver, ring needs no second C
+# toolchain, and the base brings what `scratch` lacks and Berth reads: time zone data and the public CA certificates.
+
+FROM docker.io/library/rust:1.95.0-bookworm AS build
+WORKDIR /berth
+
+# The dependencies alone, behind an empty program: this layer is built again when the manifest or the lock file changes, not when
+# a source file does. Cargo wants to see every target that the manifest names, the bench too, although nothing here builds it.
+COPY Cargo.toml Cargo.lock ./
+RUN mkdir -p src benches \
+    && touch src/lib.rs benches/end_to_end.rs \
+    && echo 'fn main() {}' > src/main.rs \
+    && cargo build --release --locked --no-default-features \
+    && rm -r src
+
+# The sandbox (the API server inside the process) is a default feature for the demo and the tests, and no part of the image.
+# A copied file keeps its time, which may be older than the empty program's: without `touch` cargo would call that one fresh.
+COPY . .
+RUN touch src/lib.rs src/main.rs \
+    && cargo build --release --locked --no-default-features
+
+FROM gcr.io/distroless/cc-debian12:nonroot
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="berth" \
+      org.opencontainers.image.description="GPU sharing for Kubernetes: an admission webhook and a binder in one binary" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="gcr.io/distroless/cc-debian12:nonroot"
+COPY --from=build --chown=0:0 --chmod=0755 /berth/target/release/berth /berth
+# By number, so that `runAsNonRoot` can be checked without reading /etc/passwd.
+USER 65532:65532
+EXPOSE 8443
+ENTRYPOINT ["/berth"]
+CMD ["serve"]

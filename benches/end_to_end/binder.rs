@@ -1,0 +1,150 @@
+//! A binder in a process of its own, so that its memory and time are its own.
+//!
+//! It says `ready` once it has listed the cluster, ends with its standard input, and then says what it asked of the API server.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead as _, Write as _},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use berth::{
+    cluster::{Clock, Metrics, Reader, event_loop},
+    device::{CardPolicy, MiB, NodePolicy, Percent},
+    dialect::{
+        Dialects, LockForm, LockSpec,
+        hami::{Hami, Settings, names},
+    },
+    scheduling::scheduler,
+};
+use http::Request;
+use jiff::SignedDuration;
+use kube::{
+    Client, Config,
+    client::{Body, ClientBuilder},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use prometheus_client::registry::Registry;
+use tokio::task::JoinSet;
+use tower::util::MapRequestLayer;
+
+use super::{blind::Blind, requests};
+
+/// The name under which the load's pods ask for a place.
+pub(crate) const SCHEDULER: &str = "berth";
+/// What is said once the cluster has been listed.
+pub(crate) const READY: &str = "ready";
+
+const LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
+
+/// Which binder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// The one that is measured.
+    Berth,
+    /// The one that it is measured by.
+    Blind,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    kind: Kind,
+    /// How to reach the API server.
+    #[arg(long)]
+    kubeconfig: PathBuf,
+    /// Berth: writes under way; blind: pods in flight.
+    #[arg(long)]
+    at_once: usize,
+}
+
+/// Requests by verb and resource.
+type Counts = Arc<Mutex<BTreeMap<String, u64>>>;
+
+/// Runs until standard input ends.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
+    let counts = Counts::default();
+    let client = client(args, counts.clone()).await?;
+    let dialects = Dialects::new(vec![Arc::new(Hami::new(settings()))]);
+    let reader = Arc::new(Reader::new(dialects, SCHEDULER.to_owned()));
+    match args.kind {
+        Kind::Berth => berth(client, reader, args.at_once).await?,
+        Kind::Blind => Blind::new(client, reader, args.at_once).run(end_of_input(), || say(READY)).await?,
+    }
+    let counts = counts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    say(&serde_json::to_string(&counts).context("counts")?);
+    Ok(())
+}
+
+async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> anyhow::Result<()> {
+    let metrics = Metrics::default();
+    let mut registry = Registry::default();
+    metrics.register(&mut registry);
+    let settings =
+        scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
+    let binder =
+        event_loop::Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once };
+    let mut tasks = JoinSet::new();
+    tasks.spawn(event_loop::run(binder, end_of_input()));
+    announce(&registry).await?;
+    let ended = tasks.join_next().await.expect("one task was spawned");
+    Ok(ended??)
+}
+
+/// Says that the scheduler has listed the cluster, as its own metric tells.
+async fn announce(registry: &Registry) -> anyhow::Result<()> {
+    loop {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).context("metrics")?;
+        if text.lines().any(|line| line == "berth_scheduler_synced 1") {
+            say(READY);
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent reads until the end");
+}
+
+async fn end_of_input() {
+    let lines = tokio::task::spawn_blocking(|| std::io::stdin().lock().lines().count());
+    lines.await.expect("reading lines does not panic");
+}
+
+async fn client(args: &Args, counts: Counts) -> anyhow::Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(&args.kubeconfig).context("kubeconfig")?;
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.context("kubeconfig")?;
+    config.default_retry = false;
+    let count = MapRequestLayer::new(move |request: Request<Body>| {
+        let what = requests::name(request.method(), request.uri());
+        *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += 1;
+        request
+    });
+    Ok(ClientBuilder::try_from(config)?.with_layer(&count).build())
+}
+
+/// HAMi's defaults.
+fn settings() -> Settings {
+    Settings {
+        count: names::COUNT.to_owned(),
+        memory: names::MEMORY.to_owned(),
+        memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),
+        cores: names::CORES.to_owned(),
+        priority: names::PRIORITY.to_owned(),
+        default_memory: MiB::new(0),
+        default_cores: Percent::new(0),
+        default_count: 1,
+        memory_factor: 1,
+        node_policy: NodePolicy::Binpack,
+        card_policy: CardPolicy::Spread,
+        lock: LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry: LOCK_EXPIRY },
+    }
+}

@@ -1,0 +1,42 @@
+//! `berth config`: whether `berth.yaml` can be read, and the settings in force.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{Answer, output, output::Format, table::Table};
+use crate::config::Config;
+
+/// Arguments of `berth config`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  berth config --config berth.yaml -o json")]
+pub struct ConfigArgs {
+    /// How to print the settings; YAML is what berth.yaml takes.
+    #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
+    pub output: Format,
+}
+
+impl ConfigArgs {
+    /// Prints the settings in force.
+    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+        let value = serde_json::to_value(config)?;
+        output::print(config, self.output, || table(&value))?;
+        Ok(Answer::Yes)
+    }
+}
+
+fn table(settings: &Value) -> String {
+    let mut table = Table::new(&["KEY", "VALUE"]);
+    rows("", settings, &mut table);
+    table.render()
+}
+
+fn rows(path: &str, value: &Value, table: &mut Table) {
+    let Value::Object(fields) = value else {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        return table.row([path.to_owned(), text]);
+    };
+    for (key, value) in fields {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        rows(&path, value, table);
+    }
+}

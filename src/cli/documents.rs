@@ -1,0 +1,127 @@
+//! Kubernetes objects out of files, folders and standard input.
+//!
+//! Documents stay JSON values, so that no field is lost that Berth does not know; each remembers where it stood.
+
+mod source;
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use source::read;
+
+/// One object and where it stood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The object.
+    pub value: Value,
+    /// Where it stood.
+    pub place: Place,
+}
+
+/// Where an object stood.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Place {
+    /// The file; `-` for standard input.
+    pub file: String,
+    /// The document's number in the file, from 1.
+    pub document: usize,
+    /// The position in a `List`, where it was in one.
+    pub item: Option<usize>,
+}
+
+/// Why documents could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// The file or folder could not be read.
+    #[error("{file}: {reason}")]
+    Unreadable {
+        /// The file or folder.
+        file: String,
+        /// Why.
+        reason: std::io::Error,
+    },
+    /// A folder without any file of a known extension.
+    #[error("{folder}: no *.yaml, *.yml or *.json file in this folder")]
+    EmptyFolder {
+        /// The folder.
+        folder: String,
+    },
+    /// The text is neither YAML nor JSON.
+    #[error("{file}:{line}: document {document}: {message}")]
+    Malformed {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The document's number in the file, from 1.
+        document: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A field is not what the object must have there.
+    #[error("{place}: {field}: {message}")]
+    Field {
+        /// Where the object stood.
+        place: Place,
+        /// The field's path from the object's root.
+        field: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: document {}", self.file, self.document)?;
+        match self.item {
+            Some(item) => write!(formatter, ": items[{item}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Document {
+    /// Something wrong with a field of this document.
+    pub fn error(&self, field: &str, message: impl Into<String>) -> DocumentError {
+        DocumentError::Field { place: self.place.clone(), field: field.to_owned(), message: message.into() }
+    }
+
+    /// The object's kind.
+    pub fn kind(&self) -> &str {
+        self.text("/kind").unwrap_or_default()
+    }
+
+    /// The object's group and version.
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion").unwrap_or_default()
+    }
+
+    /// The object's name, or the prefix from which the API server makes one.
+    pub fn name(&self) -> Option<&str> {
+        self.text("/metadata/name").or_else(|| self.text("/metadata/generateName"))
+    }
+
+    /// The object's namespace, if it names one.
+    pub fn namespace(&self) -> Option<&str> {
+        self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
+    }
+
+    /// The object as a typed value.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
+        self.read_part(&self.value, "")
+    }
+
+    /// A part of the object as a typed value; `prefix` is its path below the root.
+    pub fn read_part<T: DeserializeOwned>(&self, part: &Value, prefix: &str) -> Result<T, DocumentError> {
+        serde_path_to_error::deserialize(part).map_err(|error| {
+            let path = error.path().to_string();
+            self.error(&format!("{prefix}{path}"), error.into_inner().to_string())
+        })
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.value.pointer(pointer)?.as_str()
+    }
+}

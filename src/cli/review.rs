@@ -1,0 +1,172 @@
+//! `berth review`: what the admission rules say about files, offline.
+//!
+//! The rules are those of the webhook; here stands only who is asked about and how the answers are shown.
+
+mod judge;
+mod report;
+mod template;
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+
+use super::{
+    Answer,
+    documents::{self, Document},
+    output,
+    output::Format,
+    table::Table,
+};
+use crate::{
+    admission::{self, Facts, Stage, rules},
+    cli::simulate::skipped,
+    config::{Config, ConfigError},
+    webhook::{self, Judge},
+};
+
+pub use judge::{Judged, Outcome, facts, judge};
+pub use report::{Review, Reviews, ViolationRow};
+
+/// Arguments of `berth review`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  berth review -f namespace.yaml -f pod.yaml -o json")]
+pub struct ReviewArgs {
+    /// A file, a folder, or `-` for standard input; may be given several times.
+    #[arg(
+        short,
+        long = "filename",
+        alias = "file",
+        value_name = "FILE|DIR|-",
+        required_unless_present = "rules"
+    )]
+    pub file: Vec<PathBuf>,
+    /// The webhook path that an AdmissionReview is sent to; pods and workloads always meet both.
+    #[arg(long, value_enum, default_value_t = Path::Mutate)]
+    pub path: Path,
+    /// Review as `kubectl apply --dry-run=server` does: the same rules, no side effect.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+    /// Print the rules by name, and what each means.
+    #[arg(long)]
+    pub rules: bool,
+}
+
+/// A path of the webhook.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Path {
+    /// The mutating call.
+    Mutate,
+    /// The validating call.
+    Validate,
+}
+
+impl Path {
+    fn stage(self) -> Stage {
+        match self {
+            Self::Mutate => Stage::Mutate,
+            Self::Validate => Stage::Validate,
+        }
+    }
+}
+
+/// Kinds that the rules read, or will: no question by themselves.
+const FACTS: [&str; 4] = ["Namespace", "Node", "PodGroup", "ResourceQuota"];
+
+impl ReviewArgs {
+    /// Reviews what the files hold; the settings are read only where rules are asked.
+    pub fn run(&self, config: impl FnOnce() -> Result<Config, ConfigError>) -> anyhow::Result<Answer> {
+        if self.rules {
+            self.print_rules()?;
+            return Ok(Answer::Yes);
+        }
+        let config = config()?;
+        let documents = documents::read(&self.file)?;
+        if documents.iter().any(|document| document.kind() == "AdmissionReview") {
+            return self.answer(&documents, &config);
+        }
+        let reviews = Reviews { reviews: reviews(&documents, &config)? };
+        output::print(&reviews, self.output, || reviews.table())?;
+        let denied = reviews.reviews.iter().any(|review| review.outcome == Outcome::Denied);
+        Ok(if denied { Answer::No } else { Answer::Yes })
+    }
+
+    /// Answers each AdmissionReview as the server would on this path.
+    fn answer(&self, documents: &[Document], config: &Config) -> anyhow::Result<Answer> {
+        let facts = facts(documents, config)?;
+        let judge: Judge = Arc::new(move |request| admission::review(request, &facts));
+        let mut answer = Answer::Yes;
+        for document in documents.iter().filter(|document| !FACTS.contains(&document.kind())) {
+            match document.kind() {
+                "AdmissionReview" => {
+                    let body = serde_json::to_vec(&document.value)?;
+                    let answered = webhook::answer(&body, self.path.stage(), &judge);
+                    let answered = answered.with_context(|| document.place.to_string())?;
+                    let format = if self.output == Format::Yaml { Format::Yaml } else { Format::Json };
+                    output::print(&answered.review, format, String::new)?;
+                    if !answered.review.response.allowed {
+                        answer = Answer::No;
+                    }
+                }
+                "Pod" if is_bound(document) => {}
+                kind => bail!(
+                    "{}: a {kind} beside an AdmissionReview: ask about them one after the other",
+                    document.place
+                ),
+            }
+        }
+        Ok(answer)
+    }
+
+    fn print_rules(&self) -> anyhow::Result<()> {
+        let rules: serde_json::Map<_, _> =
+            rules::ALL.iter().map(|(rule, meaning)| (rule.0.to_owned(), (*meaning).into())).collect();
+        output::print(&rules, self.output, || {
+            let mut table = Table::new(&["RULE", "MEANING"]);
+            for (rule, meaning) in rules::ALL {
+                table.row([rule.0, meaning]);
+            }
+            table.render()
+        })
+    }
+}
+
+/// One row for each pod and each pod template among the documents, in order.
+fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review>> {
+    let facts = facts(documents, config)?;
+    let mut reviews = Vec::new();
+    let mut unknown = Vec::new();
+    for document in documents {
+        match document.kind() {
+            "Pod" if is_bound(document) => {}
+            "Pod" => reviews.push(review(document, document, "", &facts)?),
+            kind if FACTS.contains(&kind) => {}
+            kind => match template::paths(document) {
+                None => unknown.push(kind),
+                Some(paths) => {
+                    for path in paths {
+                        let pod = template::pod(document, &path)?;
+                        reviews.push(review(document, &pod, &format!("{path}."), &facts)?);
+                    }
+                }
+            },
+        }
+    }
+    skipped(unknown, "has no pod to review");
+    Ok(reviews)
+}
+
+/// A pod on a node is a fact, not a question.
+fn is_bound(document: &Document) -> bool {
+    let node = document.value.pointer("/spec/nodeName").and_then(serde_json::Value::as_str);
+    node.is_some_and(|node| !node.is_empty())
+}
+
+/// Reviews a pod that stands in this document at this path.
+fn review(of: &Document, pod: &Document, prefix: &str, facts: &Facts) -> anyhow::Result<Review> {
+    let judged = judge(pod, prefix, facts)?;
+    Ok(Review::new(of, judged, prefix))
+}

@@ -1,0 +1,97 @@
+//! One pod through both stages of admission, as the API server leads it: mutation first, then validation of what came of it.
+
+use std::collections::BTreeMap;
+
+use json_patch::PatchOperation;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    admission::{self, Facts, Operation, Request, Stage, Verdict, Violation},
+    cli::documents::{Document, DocumentError},
+    config::Config,
+    object::{Namespace, Pod},
+};
+
+/// What came of a review.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum Outcome {
+    /// It may come in, perhaps changed.
+    Admitted,
+    /// It may not.
+    Denied,
+    /// None of Berth's business.
+    Ignored,
+}
+
+/// A reviewed pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Judged {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was changed.
+    pub patch: Vec<PatchOperation>,
+    /// Words for the person who submits the pod.
+    pub warnings: Vec<String>,
+    /// Why it was refused; fields are below the pod.
+    pub violations: Vec<Violation>,
+    /// The pod as it would be stored.
+    pub object: Value,
+}
+
+/// What the rules may know: the settings, and the namespaces among the documents.
+pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
+    let mut namespaces = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.kind() == "Namespace") {
+        let namespace: Namespace = document.read()?;
+        namespaces.insert(namespace.metadata.name.clone(), namespace);
+    }
+    Ok(Facts {
+        settings: config.admission_settings(),
+        dialects: config.dialects(),
+        namespaces: namespaces.into(),
+    })
+}
+
+/// Judges the pod of a document; `prefix` is the path at which the pod stands, for errors.
+pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged, DocumentError> {
+    let mut object = document.value.clone();
+    if let Value::Object(fields) = &mut object {
+        let metadata = fields.entry("metadata").or_insert(Value::Null);
+        if metadata.is_null() {
+            *metadata = Value::Object(Map::new());
+        }
+    }
+    let namespace = document.namespace().unwrap_or("default").to_owned();
+    let ask = |object: &Value, stage| -> Result<Verdict, DocumentError> {
+        let pod: Pod = document.read_part(object, prefix)?;
+        let request = Request { stage, operation: Operation::Create, namespace: &namespace, pod: &pod };
+        Ok(admission::review(&request, facts))
+    };
+    let verdict = ask(&object, Stage::Mutate)?;
+    let warnings = verdict.warnings().to_vec();
+    let patch = match verdict {
+        Verdict::Ignored => return Ok(judged(Outcome::Ignored, warnings, object)),
+        Verdict::Denied { violations, .. } => {
+            return Ok(Judged { violations, ..judged(Outcome::Denied, warnings, object) });
+        }
+        Verdict::Admitted { patch, .. } => patch,
+    };
+    json_patch::patch(&mut object, &patch)
+        .map_err(|error| document.error(prefix, format!("the patch does not apply: {error}")))?;
+    let outcome = match ask(&object, Stage::Validate)? {
+        Verdict::Denied { violations, warnings: more } => {
+            let warnings = [warnings, more].concat();
+            Judged { violations, ..judged(Outcome::Denied, warnings, object) }
+        }
+        Verdict::Ignored => Judged { patch, ..judged(Outcome::Admitted, warnings, object) },
+        Verdict::Admitted { warnings: more, .. } => {
+            Judged { patch, ..judged(Outcome::Admitted, [warnings, more].concat(), object) }
+        }
+    };
+    Ok(outcome)
+}
+
+fn judged(outcome: Outcome, warnings: Vec<String>, object: Value) -> Judged {
+    Judged { outcome, patch: Vec::new(), warnings, violations: Vec::new(), object }
+}

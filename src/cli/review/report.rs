@@ -1,0 +1,121 @@
+//! The answer of `berth review`, as JSON has it and as a table.
+
+use json_patch::PatchOperation;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::judge::{Judged, Outcome};
+use crate::{
+    admission::Violation,
+    cli::{documents::Document, table::Table},
+};
+
+/// Every review.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reviews {
+    /// In the order of the documents.
+    pub reviews: Vec<Review>,
+}
+
+/// One review; a key that does not apply is absent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Review {
+    /// The document's kind.
+    pub kind: String,
+    /// The document's namespace.
+    pub namespace: String,
+    /// The document's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was changed, where it was admitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<Vec<PatchOperation>>,
+    /// Words for the person who submits the pod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<ViolationRow>,
+    /// The pod after the patch, unless it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Value>,
+}
+
+/// One violation; its field is a path from the document's root.
+#[derive(Clone, Debug, Serialize)]
+pub struct ViolationRow {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// The field.
+    pub field: String,
+    /// What to change.
+    pub message: String,
+}
+
+impl ViolationRow {
+    /// A violation of a pod that stands at this path, which ends with a point or is empty.
+    pub fn new(violation: Violation, prefix: &str) -> Self {
+        let Violation { rule, field, message } = violation;
+        Self { rule: rule.0, field: format!("{prefix}{field}"), message }
+    }
+}
+
+impl Review {
+    /// The review of the pod that stands at this path of the document.
+    pub fn new(document: &Document, judged: Judged, prefix: &str) -> Self {
+        let Judged { outcome, patch, warnings, violations, object } = judged;
+        Self {
+            kind: document.kind().to_owned(),
+            namespace: document.namespace().unwrap_or("default").to_owned(),
+            name: document.name().map(str::to_owned),
+            outcome,
+            patch: (outcome == Outcome::Admitted).then_some(patch),
+            warnings,
+            violations: violations.into_iter().map(|row| ViolationRow::new(row, prefix)).collect(),
+            object: (outcome != Outcome::Denied).then_some(object),
+        }
+    }
+
+    /// What there is to say beside the outcome, line by line.
+    fn remarks(&self) -> Vec<String> {
+        let changes = self.patch.iter().flatten().map(change);
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        let violations = self.violations.iter().map(ToString::to_string);
+        violations.chain(warnings).chain(changes).collect()
+    }
+}
+
+impl std::fmt::Display for ViolationRow {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}: {}", self.rule, self.field, self.message)
+    }
+}
+
+fn change(operation: &PatchOperation) -> String {
+    match operation {
+        PatchOperation::Add(add) => format!("add {} = {}", add.path, add.value),
+        PatchOperation::Replace(replace) => format!("replace {} = {}", replace.path, replace.value),
+        other => other.to_string(),
+    }
+}
+
+impl Reviews {
+    /// A row for each review, and one more for each further remark.
+    pub fn table(&self) -> String {
+        let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "OUTCOME", "REMARKS"]);
+        for review in &self.reviews {
+            let mut remarks = review.remarks().into_iter();
+            table.row([
+                review.namespace.clone(),
+                review.kind.clone(),
+                review.name.clone().unwrap_or_default(),
+                format!("{:?}", review.outcome),
+                remarks.next().unwrap_or_default(),
+            ]);
+            remarks.for_each(|remark| table.row(["", "", "", "", remark.as_str()]));
+        }
+        table.render()
+    }
+}

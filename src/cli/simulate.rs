@@ -1,0 +1,76 @@
+//! `berth simulate`: where the pods of files would go, on the cluster that the files describe, offline.
+//!
+//! Admission, reading, filter, score and allocation are those of the live binder; here stands what takes the API server's place:
+//! the order of the input, the clock that was given, and agents that allocate at once.
+
+mod admit;
+mod input;
+mod place;
+mod report;
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::{Answer, documents, output, output::Format};
+use crate::config::Config;
+
+pub use place::Explain;
+pub use report::{PodRow, Simulation};
+
+/// Arguments of `berth simulate`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  berth simulate -f cluster/ -f pod.yaml --explain -o json")]
+pub struct SimulateArgs {
+    /// A file, a folder, or `-` for standard input; may be given several times.
+    #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
+    pub file: Vec<PathBuf>,
+    /// Say for every node whether it would do, and why not.
+    #[arg(long)]
+    pub explain: bool,
+    /// The time that it is; with it the output is the same on every run.
+    #[arg(long, value_name = "RFC3339")]
+    pub at: Option<Timestamp>,
+    /// Place pods as they are, without the admission rules.
+    #[arg(long)]
+    pub skip_admission: bool,
+    /// Exit with 1 where a pod is denied or does not fit.
+    #[arg(long)]
+    pub strict: bool,
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+impl SimulateArgs {
+    /// Places what the files hold.
+    pub fn run(&self, config: &Config) -> anyhow::Result<Answer> {
+        let documents = documents::read(&self.file)?;
+        let now = self.at.unwrap_or_else(wall_clock);
+        let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
+        let entrance = if self.skip_admission { admit::Entrance::Open } else { admit::Entrance::Guarded };
+        let input = input::read(&documents, config)?;
+        let (simulation, warnings) = place::simulate(&input, config, entrance, explain, now)?;
+        for warning in input.warnings.iter().chain(&warnings) {
+            eprintln!("warning: {warning}");
+        }
+        skipped(input.skipped.iter().map(String::as_str), "is not read by the simulation");
+        output::print(&simulation, self.output, || simulation.table())?;
+        let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
+        Ok(answer)
+    }
+}
+
+/// Tells once of each kind that was passed over.
+pub(super) fn skipped<'a>(kinds: impl IntoIterator<Item = &'a str>, why: &str) {
+    let kinds: BTreeSet<_> = kinds.into_iter().collect();
+    for kind in kinds {
+        eprintln!("warning: kind {kind} {why}: skipped");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the edge at which the time comes in, where none is given")]
+fn wall_clock() -> Timestamp {
+    Timestamp::now()
+}

@@ -1,0 +1,91 @@
+//! Whether an incoming pod is Berth's to place: by the admission rules, or by its own words where those are skipped.
+
+use serde_json::Value;
+
+use crate::{
+    admission::{Facts, Violation, draft::Draft, modes, quantities},
+    cli::{
+        documents::{Document, DocumentError},
+        review::{self, Outcome},
+    },
+    object::Pod,
+};
+
+/// Whether pods meet the admission rules.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Entrance {
+    /// They do.
+    Guarded,
+    /// Only what can't be read is refused.
+    Open,
+}
+
+/// What comes of a pod at the entrance.
+#[derive(Debug)]
+pub(super) enum Entered {
+    /// It wants a place.
+    Ours(Box<Pod>, Vec<String>),
+    /// It is not Berth's to place.
+    Ignored(Vec<String>),
+    /// It may not come in.
+    Denied(Vec<Violation>, Vec<String>),
+}
+
+/// What the API server fills in where no scheduler was named.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Leads a pod through the entrance.
+pub(super) fn enter(
+    document: &Document,
+    entrance: Entrance,
+    facts: &Facts,
+) -> Result<Entered, DocumentError> {
+    match entrance {
+        Entrance::Guarded => guarded(document, facts),
+        Entrance::Open => open(document, facts),
+    }
+}
+
+fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
+    let judged = review::judge(document, "", facts)?;
+    match judged.outcome {
+        Outcome::Denied => Ok(Entered::Denied(judged.violations, judged.warnings)),
+        Outcome::Ignored => Ok(Entered::Ignored(judged.warnings)),
+        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, judged.warnings, facts)),
+    }
+}
+
+fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
+    let mut pod: Pod = document.read()?;
+    if modes::asked(&pod, facts).is_empty() {
+        return Ok(Entered::Ignored(Vec::new()));
+    }
+    let violations = quantities::violations(&Draft::new(&pod), facts);
+    if !violations.is_empty() {
+        return Ok(Entered::Denied(violations, Vec::new()));
+    }
+    if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
+        pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
+    }
+    Ok(ours(pod, Vec::new(), facts))
+}
+
+/// Only pods that name Berth are placed; whoever else is named, somebody must have said so.
+fn ours(pod: Pod, mut warnings: Vec<String>, facts: &Facts) -> Entered {
+    let ours = facts.settings.scheduler_name.as_str();
+    let named = pod.spec.scheduler_name.as_deref().filter(|name| !name.is_empty());
+    if named == Some(ours) {
+        return Entered::Ours(Box::new(pod), warnings);
+    }
+    if warnings.is_empty() {
+        let named = named.unwrap_or(DEFAULT_SCHEDULER);
+        warnings.push(format!("spec.schedulerName is {named}: the pod's GPU share is not placed by {ours}"));
+    }
+    Entered::Ignored(warnings)
+}
+
+/// Whether gates hold the pod back, as the API server shows them.
+pub(super) fn is_gated(document: &Document) -> bool {
+    let gates = document.value.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    gates.is_some_and(|gates| !gates.is_empty())
+}

@@ -1,0 +1,181 @@
+//! What the documents of a simulation are: nodes, pods that are state, pods that are to be placed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    admission::Facts,
+    cli::{
+        documents::{Document, DocumentError},
+        review,
+    },
+    config::Config,
+    dialect::Dialects,
+    object::{Metadata, Node, Pod},
+};
+
+/// What a simulation starts from.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// The cluster's nodes, and where each stood.
+    pub(super) nodes: Vec<(Node, String)>,
+    /// Pods that hold something, and where each stood.
+    pub(super) state: Vec<(Pod, String)>,
+    /// Pods that want a place, in the order of the input.
+    pub(super) pods: Vec<Incoming>,
+    /// What the rules may know.
+    pub(super) facts: Facts,
+    /// Priorities of classes.
+    pub(super) priorities: Priorities,
+    /// Kinds that are not read.
+    pub(super) skipped: BTreeSet<String>,
+    /// What was odd about the input.
+    pub(super) warnings: Vec<String>,
+}
+
+/// A pod that wants a place.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    /// Its document, with the uid that it has or is given.
+    pub(super) document: Document,
+    /// Its place in the input.
+    pub(super) position: u64,
+}
+
+/// What priority classes are worth.
+#[derive(Debug, Default)]
+pub(super) struct Priorities {
+    by_name: BTreeMap<String, i32>,
+    default: i32,
+}
+
+/// `scheduling.k8s.io/v1` PriorityClass.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PriorityClass {
+    metadata: Metadata,
+    value: i32,
+    #[serde(default)]
+    global_default: bool,
+}
+
+impl Priorities {
+    /// The classes that every cluster has (kubernetes `pkg/apis/scheduling/v1/helpers.go`).
+    fn system() -> Self {
+        let classes = [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
+        Self { by_name: classes.map(|(name, value)| (name.to_owned(), value)).into(), default: 0 }
+    }
+
+    fn learn(&mut self, class: PriorityClass) {
+        if class.global_default {
+            self.default = class.value;
+        }
+        self.by_name.insert(class.metadata.name, class.value);
+    }
+
+    /// The pod's priority as the API server would resolve it; the error is a class that nobody knows.
+    pub(super) fn of(&self, pod: &Pod) -> Result<i32, String> {
+        let name = pod.spec.priority_class_name.as_deref().filter(|name| !name.is_empty());
+        match (pod.spec.priority, name) {
+            (Some(priority), _) => Ok(priority),
+            (None, Some(name)) => self.by_name.get(name).copied().ok_or_else(|| name.to_owned()),
+            (None, None) => Ok(self.default),
+        }
+    }
+}
+
+/// Sorts the documents.
+pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, DocumentError> {
+    let mut input = Input {
+        nodes: Vec::new(),
+        state: Vec::new(),
+        pods: Vec::new(),
+        facts: review::facts(documents, config)?,
+        priorities: Priorities::system(),
+        skipped: BTreeSet::new(),
+        warnings: Vec::new(),
+    };
+    let mut uids = BTreeSet::new();
+    for (position, document) in (1_u64..).zip(documents) {
+        let called = called(document);
+        match document.kind() {
+            "Node" => input.nodes.push((document.read()?, called)),
+            "PriorityClass" => input.priorities.learn(document.read()?),
+            "Namespace" => {}
+            "Pod" => {
+                let document = identified(document, position, &mut uids)?;
+                let pod: Pod = document.read()?;
+                if is_state(&pod, &input.facts.dialects, &config.scheduler_name) {
+                    input.state.push((pod, called));
+                } else {
+                    input.pods.push(Incoming { document, position });
+                }
+            }
+            kind => {
+                input.skipped.insert(kind.to_owned());
+            }
+        }
+    }
+    twins(&mut input);
+    Ok(input)
+}
+
+/// How warnings name a document.
+pub(super) fn called(document: &Document) -> String {
+    let name = document.name().unwrap_or_default();
+    let namespace = document.namespace().map_or_else(String::new, |namespace| format!("{namespace}/"));
+    format!("{} ({} {namespace}{name})", document.place, document.kind())
+}
+
+/// The pod with a namespace and with a uid that no other pod of the input has.
+fn identified(
+    document: &Document,
+    position: u64,
+    uids: &mut BTreeSet<String>,
+) -> Result<Document, DocumentError> {
+    let mut document = document.clone();
+    if document.value.get("metadata").is_none_or(Value::is_null) {
+        return Err(document.error("metadata", "is missing"));
+    }
+    let pod: Pod = document.read()?;
+    let Some(Value::Object(metadata)) = document.value.get_mut("metadata") else {
+        return Err(document.error("metadata", "must be a mapping"));
+    };
+    if pod.metadata.namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), "default".into());
+    }
+    if pod.metadata.name.is_empty() {
+        let name = format!("{}{position}", pod.metadata.generate_name.as_deref().unwrap_or("pod-"));
+        metadata.insert("name".to_owned(), name.into());
+    }
+    let mut uid = pod.metadata.uid;
+    if uid.is_empty() || uids.contains(&uid) {
+        uid = format!("document-{position}");
+        metadata.insert("uid".to_owned(), uid.as_str().into());
+    }
+    uids.insert(uid);
+    Ok(document)
+}
+
+/// On a node, or decided by another scheduler and not yet bound.
+fn is_state(pod: &Pod, dialects: &Dialects, ours: &str) -> bool {
+    let named = |name: &Option<String>| name.as_deref().is_some_and(|name| !name.is_empty());
+    let foreign = named(&pod.spec.scheduler_name) && pod.spec.scheduler_name.as_deref() != Some(ours);
+    let carries = || dialects.iter().any(|dialect| !matches!(dialect.assignment(pod), Ok(None)));
+    named(&pod.spec.node_name) || foreign && carries()
+}
+
+/// A node that is there twice is taken as its last document has it; so the API server would have it after both.
+fn twins(input: &mut Input) {
+    let mut seen: BTreeMap<Arc<str>, String> = BTreeMap::new();
+    for (node, called) in &input.nodes {
+        if let Some(before) = seen.insert(node.metadata.name.as_str().into(), called.clone()) {
+            input.warnings.push(format!("{called}: replaces {before}"));
+        }
+    }
+}

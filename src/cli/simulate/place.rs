@@ -1,0 +1,242 @@
+//! The cluster of a simulation and how it fills up, pod by pod in queue order.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use anyhow::Result;
+use jiff::Timestamp;
+
+use super::{
+    admit::{self, Entered, Entrance},
+    input::{Incoming, Input, called},
+    report::{self, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
+};
+use crate::{
+    cluster::Reader,
+    config::Config,
+    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName},
+    dialect::{Dialect, Unreadable},
+    scheduling::{
+        Ask, Claim, FitError, PodInfo, Snapshot, Stage, Uid,
+        class::{Classes, judge},
+        ledger::{Charge, Commitment},
+        node::NodeName,
+        pod::Binding,
+        queue::Queue,
+    },
+};
+
+/// What is told of the nodes that were not taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Explain {
+    /// Nothing.
+    Nothing,
+    /// Whether each would do, and why not.
+    EveryNode,
+}
+
+/// A simulation under way.
+struct Run<'a> {
+    reader: Reader,
+    device_resources: BTreeSet<String>,
+    snapshot: Snapshot,
+    classes: Classes,
+    explain: Explain,
+    now: Timestamp,
+    /// Every pod's name, for the picture of the cards.
+    names: BTreeMap<Uid, String>,
+    warnings: Vec<String>,
+    input: &'a Input,
+}
+
+/// Places every pod that wants a place; beside the result, what could not be read.
+pub(super) fn simulate(
+    input: &Input,
+    config: &Config,
+    entrance: Entrance,
+    explain: Explain,
+    now: Timestamp,
+) -> Result<(Simulation, Vec<String>)> {
+    let reader = config.reader();
+    let mut run = Run {
+        device_resources: reader.device_resources(),
+        reader,
+        snapshot: Snapshot::default(),
+        classes: Classes::default(),
+        explain,
+        now,
+        names: BTreeMap::new(),
+        warnings: Vec::new(),
+        input,
+    };
+    run.set_cluster();
+    let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
+    let mut waiting: BTreeMap<Uid, (u64, PodRow, PodInfo)> = BTreeMap::new();
+    let mut queue = Queue::default();
+    for incoming in &input.pods {
+        match run.enter(incoming, entrance)? {
+            (row, Some(info)) => {
+                queue.push(&info, incoming.position);
+                waiting.insert(info.key.uid.clone(), (incoming.position, row, info));
+            }
+            (row, None) => {
+                rows.insert(incoming.position, row);
+            }
+        }
+    }
+    while let Some(uid) = queue.pop() {
+        let (position, row, info) = waiting.remove(&uid).expect("whatever is queued waits");
+        rows.insert(position, run.place(row, &info));
+    }
+    let nodes = report::nodes(&run.snapshot, run.reader.dialects(), &run.names);
+    Ok((Simulation { pods: rows.into_values().collect(), nodes }, run.warnings))
+}
+
+impl Run<'_> {
+    /// Takes in the nodes, and charges what pods already hold.
+    fn set_cluster(&mut self) {
+        for (node, called) in &self.input.nodes {
+            let (info, troubles) = self.reader.node(node);
+            self.warn(called, &troubles);
+            self.snapshot.set_node(info);
+        }
+        for (pod, called) in &self.input.state {
+            let (info, troubles) = self.reader.pod(pod);
+            self.warn(called, &troubles);
+            self.names.insert(info.key.uid.clone(), info.key.to_string());
+            if let Some(charge) = held(&info, self.now) {
+                self.snapshot.charge(info.key.uid, charge);
+            }
+        }
+    }
+
+    fn warn(&mut self, called: &str, troubles: &[Unreadable]) {
+        self.warnings.extend(troubles.iter().map(|trouble| format!("{called}: {trouble}")));
+    }
+
+    /// The pod's row so far, and what the queue is told where it wants a place.
+    fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
+        let document = &incoming.document;
+        let mut row = PodRow::new(document);
+        let mut pod = match admit::enter(document, entrance, &self.input.facts)? {
+            Entered::Ignored(warnings) => {
+                row.warnings = warnings;
+                return Ok((row, None));
+            }
+            Entered::Denied(violations, warnings) => return Ok((row.denied(violations, warnings), None)),
+            Entered::Ours(pod, warnings) => {
+                row.warnings = warnings;
+                pod
+            }
+        };
+        let called = called(document);
+        pod.spec.priority = Some(self.input.priorities.of(&pod).unwrap_or_else(|class| {
+            let message = format!("{called}: spec.priorityClassName: no PriorityClass {class}; taken as 0");
+            self.warnings.push(message);
+            0
+        }));
+        pod.metadata.creation_timestamp.get_or_insert(self.now);
+        let (info, troubles) = self.reader.pod(&pod);
+        self.warn(&called, &troubles);
+        self.names.insert(info.key.uid.clone(), info.key.to_string());
+        match &info.claim {
+            Claim::Place(_) => Ok((row, Some(info))),
+            Claim::Unreadable(message) => {
+                row.warnings.push(message.clone());
+                Ok((row, None))
+            }
+            Claim::None if admit::is_gated(document) => {
+                row.outcome = Outcome::Unschedulable;
+                row.message = Some("Scheduling is blocked due to non-empty scheduling gates".to_owned());
+                Ok((row, None))
+            }
+            Claim::None => {
+                row.warnings.push("the pod has ended or is being deleted".to_owned());
+                Ok((row, None))
+            }
+        }
+    }
+
+    /// Gives the pod its place, if any node would have it.
+    fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
+        let Claim::Place(ask) = &info.claim else { return row };
+        if self.explain == Explain::EveryNode {
+            row.nodes = Some(self.verdicts(ask));
+        }
+        if let Some(unserved) = ask.constraints.unserved.first() {
+            let reason = format!("Pod has a constraint that is not served yet: {unserved}");
+            let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
+            return row.unschedulable(error.to_string());
+        }
+        let node = match self.classes.best(ask, &self.snapshot, &self.device_resources, |_| ()) {
+            Ok(node) => node,
+            Err(error) => return row.unschedulable(error.to_string()),
+        };
+        let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
+        let judged = judge(ask, state, &self.device_resources);
+        let (assignment, _) = judged.expect("a class's verdict is of the node as it is");
+        let dialect = self.dialect(ask.profile.name).clone();
+        let record = dialect.record(&assignment, &node, self.now);
+        let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
+        let lock = dialect.lock().map(|lock| (lock.key.clone(), lock.value(&owner, self.now)));
+        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), assignment.clone(), self.now));
+        row.bound(&node, &assignment, record, lock)
+    }
+
+    fn dialect(&self, name: ProfileName) -> &Arc<dyn Dialect> {
+        self.reader.dialects().named(name).expect("an ask is of one of the dialects")
+    }
+
+    /// What each node, by name, makes of the ask.
+    fn verdicts(&self, ask: &Ask) -> Vec<NodeVerdict> {
+        let dialect = self.dialect(ask.profile.name);
+        let unserved = ask.constraints.unserved.first();
+        let verdict = |state: &Arc<crate::scheduling::snapshot::NodeState>| {
+            let name = &state.info.name;
+            if unserved.is_some() {
+                return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
+            }
+            match judge(ask, state, &self.device_resources) {
+                Ok((assignment, score)) => {
+                    NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
+                }
+                Err(reasons) => NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect()),
+            }
+        };
+        self.snapshot.nodes().map(verdict).collect()
+    }
+}
+
+/// What a pod of the input holds; nothing once it has ended.
+fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
+    let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
+    Some(Charge {
+        node: holding.node.clone(),
+        assignment: holding.assignment.clone(),
+        init: holding.init,
+        resources: info.resources.clone(),
+        commitment: match holding.binding {
+            Binding::Bound => Commitment::Bound,
+            Binding::Intended => Commitment::Intended,
+        },
+        stage: info.stage,
+        answer: holding.answer,
+        since: now,
+    })
+}
+
+/// What a pod holds that has just been placed: its agent has allocated at once.
+fn placed(info: &PodInfo, node: NodeName, assignment: Assignment, now: Timestamp) -> Charge {
+    Charge {
+        node,
+        assignment: Some(Arc::new(assignment)),
+        init: InitPhase::Ahead,
+        resources: info.resources.clone(),
+        commitment: Commitment::Bound,
+        stage: Stage::Pending,
+        answer: Answer::Succeeded,
+        since: now,
+    }
+}

@@ -1,0 +1,360 @@
+//! The answer of `berth simulate`, as JSON has it and as tables.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    admission::Violation,
+    cli::{documents::Document, review::ViolationRow, table::Table},
+    device::{Assignment, CardId, Health, InitPhase, Inventory, Role},
+    dialect::{Dialects, Record},
+    scheduling::{
+        Reason, Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState,
+    },
+};
+
+/// What came of a simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulation {
+    /// Every pod that wanted a place, in the order of the input.
+    pub pods: Vec<PodRow>,
+    /// Every node with its cards, by name, after all placements.
+    pub nodes: Vec<NodeRow>,
+}
+
+/// What came of a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum Outcome {
+    /// It has a place.
+    Bound,
+    /// No node would have it.
+    Unschedulable,
+    /// The rules refuse it.
+    Denied,
+    /// It is not Berth's to place.
+    Ignored,
+}
+
+/// One pod; a key that does not apply is absent.
+#[derive(Clone, Debug, Serialize)]
+pub struct PodRow {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Its node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The annotations of its Binding.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// The labels of its Binding.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The locks that are taken on its node.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockRow>,
+    /// Why no node would have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Words for the person who submits the pod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<ViolationRow>,
+    /// What each node, by name, makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<NodeVerdict>>,
+    /// Its shares, for the table.
+    #[serde(skip)]
+    shares: String,
+}
+
+/// A lock on a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct LockRow {
+    /// The annotation's key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What a node makes of a pod.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeVerdict {
+    /// The node.
+    pub name: String,
+    /// Whether it would do.
+    pub fits: bool,
+    /// How well; higher is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The annotations of a Binding to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// Why it would not do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<ReasonRow>,
+}
+
+/// Why a node would not do.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReasonRow {
+    /// The reason's name.
+    pub reason: String,
+    /// How many cards it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// How many cards there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<usize>,
+}
+
+/// One node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// Its cards, by number.
+    pub cards: Vec<CardRow>,
+}
+
+/// One card and what of it is in use.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CardRow {
+    /// The card.
+    pub uuid: String,
+    /// Containers that share it.
+    pub slots_used: u32,
+    /// Containers that may.
+    pub slots: u32,
+    /// MiB given away.
+    pub memory_used: u64,
+    /// MiB that there are.
+    pub memory: u64,
+    /// Percent given away.
+    pub cores_used: u32,
+    /// Percent that there are.
+    pub cores: u32,
+    /// Whether its plugin says that it works.
+    pub healthy: bool,
+    /// Pods that hold a share of it, by name.
+    pub pods: Vec<String>,
+}
+
+impl PodRow {
+    /// A pod of which nothing has come yet.
+    pub fn new(document: &Document) -> Self {
+        Self {
+            namespace: document.namespace().unwrap_or("default").to_owned(),
+            name: document.name().unwrap_or_default().to_owned(),
+            outcome: Outcome::Ignored,
+            node: None,
+            annotations: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            locks: Vec::new(),
+            message: None,
+            warnings: Vec::new(),
+            violations: Vec::new(),
+            nodes: None,
+            shares: String::new(),
+        }
+    }
+
+    pub(super) fn denied(self, violations: Vec<Violation>, warnings: Vec<String>) -> Self {
+        let violations = violations.into_iter().map(|violation| ViolationRow::new(violation, "")).collect();
+        Self { outcome: Outcome::Denied, violations, warnings, ..self }
+    }
+
+    pub(super) fn unschedulable(self, message: String) -> Self {
+        Self { outcome: Outcome::Unschedulable, message: Some(message), ..self }
+    }
+
+    pub(super) fn bound(
+        self,
+        node: &NodeName,
+        assignment: &Assignment,
+        record: Record,
+        lock: Option<(String, String)>,
+    ) -> Self {
+        let shares = assignment.shares();
+        let shares: Vec<_> =
+            shares.map(|share| format!("{} ({}, {})", share.card, share.memory, share.cores)).collect();
+        Self {
+            outcome: Outcome::Bound,
+            node: Some(node.to_string()),
+            annotations: record.annotations,
+            labels: record.labels,
+            locks: lock.map(|(key, value)| LockRow { key, value }).into_iter().collect(),
+            shares: shares.join(", "),
+            ..self
+        }
+    }
+
+    /// What there is to say beside outcome and node, line by line.
+    fn remarks(&self) -> Vec<String> {
+        let shares = (!self.shares.is_empty()).then(|| self.shares.clone());
+        let violations = self.violations.iter().map(ToString::to_string);
+        let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
+        let nodes = self.nodes.iter().flatten().map(NodeVerdict::line);
+        shares
+            .into_iter()
+            .chain(self.message.clone())
+            .chain(violations)
+            .chain(warnings)
+            .chain(nodes)
+            .collect()
+    }
+}
+
+impl NodeVerdict {
+    pub(super) fn fits(name: &str, score: f64, record: Record) -> Self {
+        Self {
+            name: name.to_owned(),
+            fits: true,
+            score: Some(score),
+            annotations: Some(record.annotations),
+            reasons: Vec::new(),
+        }
+    }
+
+    pub(super) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
+        Self { name: name.to_owned(), fits: false, score: None, annotations: None, reasons }
+    }
+
+    fn line(&self) -> String {
+        let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
+        match self.score {
+            Some(score) => format!("{}: fits, score {score:.1}", self.name),
+            None => format!("{}: {}", self.name, reasons.join(", ")),
+        }
+    }
+}
+
+impl ReasonRow {
+    pub(super) fn named(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), count: None, of: None }
+    }
+
+    pub(super) fn of(reason: &Reason) -> Self {
+        let cards = match reason {
+            Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
+                Some((*count, *of))
+            }
+            _ => None,
+        };
+        let (count, of) = cards.unzip();
+        Self { reason: reason.name(), count, of }
+    }
+
+    fn words(&self) -> String {
+        match (self.count, self.of) {
+            (Some(count), Some(of)) => format!("{} ({count} of {of})", self.reason),
+            _ => self.reason.clone(),
+        }
+    }
+}
+
+impl Simulation {
+    /// Whether a pod was denied or does not fit.
+    pub fn is_short(&self) -> bool {
+        self.pods.iter().any(|pod| matches!(pod.outcome, Outcome::Denied | Outcome::Unschedulable))
+    }
+
+    /// The pods, then the cards.
+    pub fn table(&self) -> String {
+        let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
+        for pod in &self.pods {
+            let mut remarks = pod.remarks().into_iter();
+            let (outcome, node) = (format!("{:?}", pod.outcome), pod.node.clone().unwrap_or_default());
+            let first = remarks.next().unwrap_or_default();
+            pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
+            remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
+        }
+        format!("{}\n{}", pods.render(), self.cards())
+    }
+
+    fn cards(&self) -> String {
+        let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
+        for (node, card) in self.nodes.iter().flat_map(|node| node.cards.iter().map(move |card| (node, card)))
+        {
+            cards.row([
+                node.name.clone(),
+                card.uuid.clone(),
+                card.healthy.to_string(),
+                format!("{}/{}", card.slots_used, card.slots),
+                format!("{}/{}", card.memory_used, card.memory),
+                format!("{}/{}", card.cores_used, card.cores),
+                card.pods.join(","),
+            ]);
+        }
+        cards.render()
+    }
+}
+
+/// Every node with its cards, by name.
+pub(super) fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<NodeRow> {
+    let node = |state: &std::sync::Arc<NodeState>| NodeRow {
+        name: state.info.name.to_string(),
+        cards: cards(state, snapshot, dialects, names),
+    };
+    snapshot.nodes().map(node).collect()
+}
+
+/// A node's cards: each uuid once, whichever plugins name it.
+fn cards(
+    state: &NodeState,
+    snapshot: &Snapshot,
+    dialects: &Dialects,
+    names: &BTreeMap<Uid, String>,
+) -> Vec<CardRow> {
+    let mut rows: Vec<CardRow> = Vec::new();
+    for offer in &state.info.offers {
+        let dialect = dialects.named(offer.profile);
+        let profile = dialect.expect("an offer is of one of the dialects").profile();
+        let cards = offer.inventory.iter().flat_map(Inventory::cards);
+        for card in cards {
+            if rows.iter().any(|row| row.uuid == card.id.as_str()) {
+                continue;
+            }
+            let used = state.usage.card(&card.id);
+            rows.push(CardRow {
+                uuid: card.id.to_string(),
+                slots_used: used.slots,
+                slots: card.slots,
+                memory_used: used.memory.get(),
+                memory: card.memory.get(),
+                cores_used: used.cores.get(),
+                cores: core_budget(profile, card).get(),
+                healthy: card.health != Health::Unhealthy,
+                pods: holders(&card.id, &state.info.name, snapshot, names),
+            });
+        }
+    }
+    rows
+}
+
+/// The pods that hold a share of a card, by name.
+fn holders(
+    card: &CardId,
+    node: &NodeName,
+    snapshot: &Snapshot,
+    names: &BTreeMap<Uid, String>,
+) -> Vec<String> {
+    let charges = snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge, card));
+    let mut pods: Vec<String> = charges.filter_map(|(uid, _)| names.get(uid).cloned()).collect();
+    pods.sort();
+    pods
+}
+
+fn holds(charge: &Charge, card: &CardId) -> bool {
+    let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
+    let mut living =
+        containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
+    living.any(|container| container.shares.iter().any(|share| share.card == *card))
+}

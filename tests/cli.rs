@@ -1,0 +1,146 @@
+//! The program from outside: what it is called with, what it prints, how it exits.
+//!
+//! A folder below `cli/cases` is one case: `args` is the call, the other files are what it reads, the snapshot is what comes of it.
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn cases() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/cases")
+}
+
+fn berth(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command.current_dir(folder).args(args).env_remove("BERTH_CONFIG");
+    command
+}
+
+fn call(folder: &Path, args: &[&str]) -> Output {
+    berth(folder, args).output().unwrap()
+}
+
+fn words(folder: &Path) -> Vec<String> {
+    let args = fs::read_to_string(folder.join("args")).unwrap();
+    args.split_whitespace().map(str::to_owned).collect()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The story of a call: how it ended, and what went where.
+fn story(output: &Output) -> String {
+    let code = output.status.code().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    format!("exit {code}\n--- stderr\n{stderr}--- stdout\n{stdout}")
+}
+
+#[test]
+fn every_case_prints_and_exits_as_recorded() {
+    insta::glob!("cli/cases/*/args", |path| {
+        let folder = path.parent().unwrap();
+        let args = words(folder);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        insta::assert_snapshot!(story(&call(folder, &args)));
+    });
+}
+
+#[test]
+fn a_wrong_call_or_an_unreadable_question_exits_with_2_and_one_line() {
+    let folder = cases().join("review_admitted");
+    let calls: [&[&str]; 7] = [
+        &["review", "--nonsense"],
+        &["review"],
+        &["simulate", "-f", "pod.yaml", "--at", "yesterday"],
+        &["simulate", "-f", "nowhere"],
+        &["config", "--config", "nowhere.yaml"],
+        &["review", "-f", "pod.yaml", "-o", "xml"],
+        &["launch"],
+    ];
+    for args in calls {
+        let output = call(&folder, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{args:?}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn strict_makes_a_no_of_what_does_not_fit() {
+    let folder = cases().join("simulate_does_not_fit");
+    let lenient = call(&folder, &["simulate", "-f", "input.yaml", "-o", "json"]);
+    let strict = call(&folder, &["simulate", "-f", "input.yaml", "-o", "json", "--strict"]);
+    assert_eq!((lenient.status.code(), strict.status.code()), (Some(0), Some(1)));
+    let placed = call(&cases().join("simulate_hami"), &["simulate", "-f", ".", "--strict", "-o", "json"]);
+    assert_eq!(placed.status.code(), Some(0), "{}", story(&placed));
+}
+
+#[test]
+fn a_folder_standard_input_and_files_are_the_same_question() {
+    let folder = cases().join("simulate_hami");
+    let at = ["-o", "json", "--at", "2026-11-21T09:54:07Z"];
+    let files = call(&folder, &[&["simulate", "-f", "node.yaml", "-f", "pod.yaml"][..], &at].concat());
+    let whole = call(&folder, &[&["simulate", "-f", "."][..], &at].concat());
+    assert_eq!(text(&files.stdout), text(&whole.stdout));
+
+    let mut piped = berth(&folder, &[&["simulate", "-f", "node.yaml", "-f", "-"][..], &at].concat());
+    let mut piped = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pod = fs::read(folder.join("pod.yaml")).unwrap();
+    piped.stdin.take().unwrap().write_all(&pod).unwrap();
+    assert_eq!(text(&files.stdout), text(&piped.wait_with_output().unwrap().stdout));
+}
+
+#[test]
+fn settings_come_from_the_environment_too() {
+    let folder = cases().join("config_in_force");
+    let output =
+        berth(&folder, &["config", "-o", "json"]).env("BERTH_CONFIG", "berth.yaml").output().unwrap();
+    assert_eq!(json(&output)["schedulerName"], "gpu");
+    let output = berth(&folder, &["config"]).env("BERTH_CONFIG", "nowhere.yaml").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn what_config_prints_is_a_settings_file() {
+    let folder = cases().join("config_in_force");
+    let first = call(&folder, &["config", "--config", "berth.yaml"]);
+    let printed = std::env::temp_dir().join(format!("berth-settings-{}.yaml", std::process::id()));
+    fs::write(&printed, &first.stdout).unwrap();
+    let second = call(&folder, &["config", "--config", printed.to_str().unwrap()]);
+    fs::remove_file(&printed).unwrap();
+    assert_eq!(text(&first.stdout), text(&second.stdout));
+}
+
+#[test]
+fn json_and_yaml_say_the_same() {
+    let folder = cases().join("review_namespace_hints");
+    let args = ["review", "-f", "namespace.yaml", "-f", "pod.yaml", "-o"];
+    let as_json = json(&call(&folder, &[&args[..], &["json"]].concat()));
+    let as_yaml = call(&folder, &[&args[..], &["yaml"]].concat());
+    let as_yaml: Value = serde_saphyr::from_str(text(&as_yaml.stdout)).unwrap();
+    assert_eq!(as_json, as_yaml);
+}
+
+#[test]
+fn a_reviewed_pod_is_not_changed_by_a_second_review() {
+    let folder = cases().join("review_admitted");
+    let reviewed = json(&call(&folder, &["review", "-f", "pod.yaml", "-o", "json"]));
+    let object = reviewed["reviews"][0]["object"].to_string();
+    let mut again = berth(&folder, &["review", "-f", "-", "-o", "json"]);
+    let mut again = again.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    again.stdin.take().unwrap().write_all(object.as_bytes()).unwrap();
+    let again = json(&again.wait_with_output().unwrap());
+    assert_eq!(again["reviews"][0]["patch"], serde_json::json!([]));
+    assert_eq!(again["reviews"][0]["object"], reviewed["reviews"][0]["object"]);
+}

@@ -1,0 +1,92 @@
+//! The webhook before the binder: what comes in is patched, what contradicts itself is refused, the rest is left alone.
+
+use k8s_openapi::api::core::v1 as core;
+use kube::{Api, api::PostParams};
+use serde_json::{Value, json};
+
+use crate::{
+    support::floor::Floor,
+    world::{World, annotation, hami_node, node_of, pod, volcano_node},
+};
+
+/// A pod that leaves the scheduler to Berth.
+fn share(name: &str, limits: &Value) -> Value {
+    let mut pod = pod(name, limits);
+    pod["spec"].as_object_mut().unwrap().remove("schedulerName");
+    pod
+}
+
+async fn submit(world: &World, pod: Value, dry_run: bool) -> Result<core::Pod, kube::Error> {
+    let params = PostParams { dry_run, ..PostParams::default() };
+    world.pods().create(&params, &serde_json::from_value(pod).unwrap()).await
+}
+
+fn denial(outcome: Result<core::Pod, kube::Error>) -> String {
+    match outcome {
+        Err(kube::Error::Api(status)) => {
+            assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"), "{status:?}");
+            status.message.clone()
+        }
+        other => panic!("it was not denied: {other:?}"),
+    }
+}
+
+fn scheduler(pod: &core::Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.scheduler_name.as_deref()).unwrap_or_default()
+}
+
+pub(crate) async fn a_share_of_an_opted_in_namespace_is_patched_and_placed(floor: Floor) {
+    let hints = json!({"nvidia.com/use-gpuuuid": "GPU-gpu-1-1"});
+    let nodes = vec![hami_node("gpu-1", 2), volcano_node("volcano-1", 1)];
+    let Some(world) = World::with_webhook(floor, nodes, hints).await else { return };
+    let created = submit(&world, share("train", &json!({"nvidia.com/gpumem": "3000"})), false).await.unwrap();
+    assert_eq!(scheduler(&created), "berth");
+    assert_eq!(annotation(&created, "nvidia.com/use-gpuuuid"), "GPU-gpu-1-1");
+    let limits = created.spec.unwrap().containers[0].resources.clone().unwrap().limits.unwrap();
+    assert_eq!(limits["nvidia.com/gpu"].0, "1", "the default count");
+    let bound = world.running("train").await;
+    assert_eq!(node_of(&bound), "gpu-1");
+    assert_eq!(annotation(&bound, "hami.io/vgpu-devices-allocated"), "GPU-gpu-1-1,NVIDIA,3000,0:;");
+    world.agents_are_content();
+}
+
+pub(crate) async fn contradictions_are_refused_before_a_pod_exists(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
+        return;
+    };
+    let mixed = share("mixed", &json!({"nvidia.com/gpu": "1", "volcano.sh/vgpu-number": "1"}));
+    let message = denial(submit(&world, mixed, false).await);
+    assert!(message.contains("denied the request") && message.contains("mode-conflict"), "{message}");
+    let half = share("gibibytes", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16Gi"}));
+    let message = denial(submit(&world, half, false).await);
+    assert!(message.contains("`16384` for 16Gi"), "{message}");
+    for name in ["mixed", "gibibytes"] {
+        assert!(world.pods().get_opt(name).await.unwrap().is_none());
+    }
+}
+
+pub(crate) async fn a_dry_run_is_answered_and_leaves_nothing(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
+        return;
+    };
+    let answered = submit(&world, share("dry", &json!({"nvidia.com/gpu": "1"})), true).await.unwrap();
+    assert_eq!(scheduler(&answered), "berth");
+    assert!(world.pods().get_opt("dry").await.unwrap().is_none());
+}
+
+pub(crate) async fn what_is_not_berths_is_left_alone(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
+        return;
+    };
+    let plain = submit(&world, share("plain", &json!({"cpu": "1"})), false).await.unwrap();
+    assert_eq!(scheduler(&plain), "default-scheduler");
+    let mut foreign = pod("foreign", &json!({"nvidia.com/gpu": "1"}));
+    foreign["spec"]["schedulerName"] = "volcano".into();
+    assert_eq!(scheduler(&submit(&world, foreign, false).await.unwrap()), "volcano");
+    let outside: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+    let namespace = json!({"metadata": {"name": "outside"}});
+    outside.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let pods: Api<core::Pod> = Api::namespaced(world.cluster.client.clone(), "outside");
+    let guest = serde_json::from_value(share("guest", &json!({"nvidia.com/gpu": "1"}))).unwrap();
+    assert_eq!(scheduler(&pods.create(&PostParams::default(), &guest).await.unwrap()), "default-scheduler");
+}
