@@ -4,8 +4,12 @@
 
 pub mod act;
 pub mod bind;
+pub mod candidate;
 pub mod clock;
 pub mod event_loop;
+pub mod fence;
+pub mod leading;
+pub mod lease;
 pub mod lock;
 pub mod metrics;
 pub mod read;
@@ -14,6 +18,7 @@ pub mod watch;
 pub mod wire;
 
 pub use clock::Clock;
-pub use event_loop::{ClusterError, run};
+pub use event_loop::ClusterError;
+pub use leading::{Leadership, run};
 pub use metrics::Metrics;
 pub use read::Reader;

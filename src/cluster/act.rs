@@ -7,18 +7,22 @@ use kube::{Api, Client};
 use super::{
     bind,
     clock::Clock,
+    fence::Fence,
     lock,
     metrics::Metrics,
     read::Reader,
     tell::{self, News},
     wire::Watched,
 };
-use crate::device::ProfileName;
 use crate::{
+    device::{Assignment, ProfileName},
     dialect::{Dialect, LockSpec},
     object::Pod,
-    scheduling::{Effect, Event, PodInfo, PodKey},
+    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodInfo, PodKey},
 };
+
+/// Why a write was cut off.
+const CUT: &str = "the claim to lead became too short on the way";
 
 /// What is needed to carry out effects.
 #[derive(Clone)]
@@ -31,6 +35,8 @@ pub struct Hands {
     pub clock: Clock,
     /// Counts what is done.
     pub metrics: Metrics,
+    /// Holds back what must not outlast a claim to lead.
+    pub fence: Fence,
 }
 
 impl Hands {
@@ -38,23 +44,20 @@ impl Hands {
     pub async fn act(self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::TakeLock { pod, node, resource_version, profile } => {
-                let (client, now) = (self.client.clone(), self.clock.now());
-                let outcome =
-                    lock::take(client, self.lock_spec(profile), &node, &pod, &resource_version, now).await;
+                let outcome = self.take_lock(&pod, &node, &resource_version, profile).await;
                 self.metrics.lock(&outcome);
-                Some(Event::LockAnswered { pod, node, outcome })
+                Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { pod, node, resource_version, profile } => {
-                let released =
-                    lock::release(self.client.clone(), self.lock_spec(profile), &node, &resource_version);
-                complain(released.await, "giving back the node lock failed", &pod);
+                let spec = self.lock_spec(profile);
+                let released = lock::release(self.client.clone(), spec, &node, &resource_version);
+                if let Some(released) = self.fence.within(bind::REACH, released).await {
+                    complain(released, "giving back the node lock failed", &pod);
+                }
                 None
             }
             Effect::Bind { pod, node, profile, assignment } => {
-                let started = tokio::time::Instant::now();
-                let record = self.dialect(profile).record(&assignment, &node, self.clock.now());
-                let outcome = bind::bind(self.client.clone(), &pod, &node, record).await;
-                self.metrics.binding(&outcome, started.elapsed());
+                let outcome = self.bind(&pod, &node, profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::ReadPod { pod } => self.read(pod).await,
@@ -78,6 +81,39 @@ impl Hands {
                 None
             }
         }
+    }
+
+    async fn take_lock(
+        &self,
+        pod: &PodKey,
+        node: &str,
+        resource_version: &str,
+        profile: ProfileName,
+    ) -> LockOutcome {
+        let taken = async {
+            let (client, now) = (self.client.clone(), self.clock.now());
+            lock::take(client, self.lock_spec(profile), node, pod, resource_version, now).await
+        };
+        let cut = || LockOutcome::Failed(CUT.to_owned());
+        self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
+    }
+
+    async fn bind(
+        &self,
+        pod: &PodKey,
+        node: &str,
+        profile: ProfileName,
+        assignment: &Assignment,
+    ) -> BindOutcome {
+        let bound = async {
+            let started = tokio::time::Instant::now();
+            let record = self.dialect(profile).record(assignment, node, self.clock.now());
+            let outcome = bind::bind(self.client.clone(), pod, node, record).await;
+            self.metrics.binding(&outcome, started.elapsed());
+            outcome
+        };
+        let cut = || BindOutcome::Doubtful(CUT.to_owned());
+        self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
     }
 
     async fn tell(&self, pod: &PodKey, news: News<'_>) {
@@ -118,7 +154,7 @@ impl Hands {
     }
 }
 
-fn complain(outcome: Result<(), kube::Error>, what: &str, pod: &PodKey) {
+fn complain<E: std::fmt::Display>(outcome: Result<(), E>, what: &str, pod: &PodKey) {
     if let Err(error) = outcome {
         tracing::warn!(%pod, %error, "{what}");
     }

@@ -13,6 +13,9 @@ use crate::{
 
 /// After this time the API server gives the Binding up by itself.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this time from its sending nothing can come of a Binding any more: the API server's own limit and a second for the way to
+/// it, for timers and for clocks that run at different speeds.
+pub const REACH: Duration = Duration::from_secs(6);
 /// After this time nobody waits for its answer any more; it is in doubt.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 

@@ -1,16 +1,27 @@
-//! The one loop that owns the scheduler: watches and answers in, writes out.
+//! One term in the lead: the loop that owns the scheduler, watches and answers in, writes out.
+//!
+//! A term remembers nothing of one before: it begins with a fresh list. It must not decide who leads.
 
-use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc};
+use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use kube::Client;
-use tokio::task::{JoinError, JoinSet};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::Instant,
+};
 
-use super::{act::Hands, clock::Clock, metrics::Metrics, read::Reader, watch};
+use super::{
+    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, leading::Leadership, metrics::Metrics,
+    read::Reader, watch,
+};
 use crate::scheduling::{
-    Effect, Event, Scheduler,
+    Effect, Event, LockOutcome, Scheduler,
     scheduler::{self},
 };
+
+/// What is half done at shutdown has so long to be finished: the longest write, its doubt and one more try.
+const DRAIN: Duration = Duration::from_secs(20);
 
 /// Why the loop ended before it was asked to.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +32,23 @@ pub enum ClusterError {
     /// A task that wrote to the API server panicked.
     #[error("a write to the API server panicked")]
     Write(#[source] JoinError),
+    /// The settings of the election make no sense.
+    #[error(transparent)]
+    Election(#[from] SettingsError),
+    /// The task that holds the Lease has ended.
+    #[error("the task that holds the lease has ended")]
+    Lease(#[source] Option<JoinError>),
+}
+
+/// How a term ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// On request, with nothing half done.
+    Drained,
+    /// On request, but not everything was answered in time.
+    Undrained,
+    /// The claim to lead is over; what was under way was dropped.
+    Lost,
 }
 
 /// What the loop is given.
@@ -38,48 +66,94 @@ pub struct Binder {
     pub settings: scheduler::Settings,
     /// How many writes may be under way at once.
     pub writes_at_once: usize,
+    /// Who may bind.
+    pub leadership: Leadership,
 }
 
-/// Runs until `shutdown`; writes that are under way are waited for.
-pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(), ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once } = binder;
+/// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
+///
+/// The lists are the newest there are (no `resourceVersion`, so never from a cache of the API server that lags behind), so that what
+/// the last holder of the lead bound is among them. After `shutdown` no pod is locked any more, but one whose lock was taken is bound.
+pub async fn term(
+    binder: Binder,
+    fence: Fence,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Ended, ClusterError> {
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, .. } = binder;
     let pods = watch::pods(&client, reader.clone());
     let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
     let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
-    let mut shutdown = pin!(shutdown);
-    let mut scheduler = Scheduler::new(settings);
-    let mut writes = Writes {
-        hands: Hands { client, reader, clock, metrics: metrics.clone() },
-        waiting: VecDeque::new(),
-        under_way: JoinSet::new(),
-        at_once: writes_at_once,
-    };
+    let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
+    let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
+    let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
+    let mut drain_until = None;
     loop {
-        let deadline = scheduler.next_deadline().map(|at| clock.instant(at));
+        let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
             biased;
-            () = &mut shutdown => break,
-            Some(answer) = writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
+            () = &mut lost => return Ok(Ended::Lost),
+            () = until(drain_until) => return Ok(Ended::Undrained),
+            () = &mut shutdown, if drain_until.is_none() => {
+                drain_until = Some(Instant::now() + DRAIN);
+                work.drain()
+            }
+            Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
         };
-        for event in events {
-            scheduler.observe(event, clock.now());
+        work.go_on(events, clock, &metrics)?;
+        if drain_until.is_some() && work.is_done() {
+            return Ok(Ended::Drained);
         }
-        for answer in writes.answered()? {
-            scheduler.observe(answer, clock.now());
-        }
-        let effects = scheduler.settle(clock.now());
-        metrics.queue(scheduler.depths(), scheduler.is_synced());
-        writes.start(effects);
     }
-    writes.finish().await
 }
 
-async fn until(deadline: Option<tokio::time::Instant>) {
+async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+/// The scheduler and what it wants written.
+struct Work {
+    scheduler: Scheduler,
+    writes: Writes,
+    began: Instant,
+}
+
+impl Work {
+    fn new(scheduler: Scheduler, writes: Writes) -> Self {
+        Self { scheduler, writes, began: Instant::now() }
+    }
+
+    /// Takes in what happened and starts what follows from it.
+    fn go_on(&mut self, events: Vec<Event>, clock: Clock, metrics: &Metrics) -> Result<(), ClusterError> {
+        let was_synced = self.scheduler.is_synced();
+        for event in events {
+            self.scheduler.observe(event, clock.now());
+        }
+        for answer in self.writes.answered()? {
+            self.scheduler.observe(answer, clock.now());
+        }
+        let effects = self.scheduler.settle(clock.now());
+        metrics.queue(self.scheduler.depths(), self.scheduler.is_synced());
+        if self.scheduler.is_synced() && !was_synced {
+            let nodes = self.scheduler.snapshot().nodes().count();
+            tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are listed");
+        }
+        self.writes.start(effects);
+        Ok(())
+    }
+
+    /// Begins to drain: what was not sent yet and begins something new never is.
+    fn drain(&mut self) -> Vec<Event> {
+        self.scheduler.drain();
+        self.writes.withdraw()
+    }
+
+    fn is_done(&self) -> bool {
+        self.scheduler.is_drained() && self.writes.is_empty()
     }
 }
 
@@ -92,6 +166,10 @@ struct Writes {
 }
 
 impl Writes {
+    fn new(hands: Hands, at_once: usize) -> Self {
+        Self { hands, waiting: VecDeque::new(), under_way: JoinSet::new(), at_once }
+    }
+
     /// What frees a node goes first: while its Binding waits behind other nodes' locks, a locked node serves nobody.
     fn start(&mut self, effects: Vec<Effect>) {
         let frees_a_node = |effect: &Effect| {
@@ -117,11 +195,23 @@ impl Writes {
         Ok(events)
     }
 
-    /// Waits for what is under way; what has not been started is left to the next who lists the cluster.
-    async fn finish(mut self) -> Result<(), ClusterError> {
-        while let Some(answer) = self.under_way.join_next().await {
-            answer.map_err(ClusterError::Write)?;
+    /// Drops what waits and begins something new; a lock that was not asked for is answered as one that was not to be had.
+    fn withdraw(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for effect in std::mem::take(&mut self.waiting) {
+            match effect {
+                Effect::TakeLock { pod, node, profile, .. } => {
+                    events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
+                }
+                // Whoever decides next says so as well.
+                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } => {}
+                effect => self.waiting.push_back(effect),
+            }
         }
-        Ok(())
+        events
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.under_way.is_empty()
     }
 }

@@ -1,10 +1,10 @@
 //! Taking and giving back a node's lock by compare-and-swap on the node's version.
 
+use std::time::Duration;
+
+use http::{Request, header::CONTENT_TYPE};
 use jiff::Timestamp;
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
+use kube::{Client, Resource};
 use serde_json::{Value, json};
 
 use super::wire::Watched;
@@ -14,6 +14,22 @@ use crate::{
     object::Node,
     scheduling::{LockOutcome, PodKey},
 };
+
+/// After this time the API server gives a write up by itself.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this time nobody waits for its answer any more.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Why a lock was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The API server could not be asked, or refused.
+    #[error(transparent)]
+    Refused(#[from] kube::Error),
+    /// No answer came in time.
+    #[error("no answer within {CLIENT_TIMEOUT:?}")]
+    Unanswered,
+}
 
 /// Takes the lock, if the node still has this version.
 pub async fn take(
@@ -26,8 +42,8 @@ pub async fn take(
 ) -> LockOutcome {
     let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
     match write(client, spec, node, resource_version, Value::String(spec.value(&owner, now))).await {
-        Ok(()) => LockOutcome::Taken,
-        Err(kube::Error::Api(status)) if status.code == 409 => LockOutcome::Stale,
+        Ok(resource_version) => LockOutcome::Taken { resource_version },
+        Err(LockError::Refused(kube::Error::Api(status))) if status.code == 409 => LockOutcome::Stale,
         Err(error) => LockOutcome::Failed(error.to_string()),
     }
 }
@@ -38,22 +54,28 @@ pub async fn release(
     spec: &LockSpec,
     node: &str,
     resource_version: &str,
-) -> Result<(), kube::Error> {
+) -> Result<(), LockError> {
     match write(client, spec, node, resource_version, Value::Null).await {
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        outcome => outcome,
+        Err(LockError::Refused(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Ok(()),
+        outcome => outcome.map(drop),
     }
 }
 
+/// Writes the lock's value by compare-and-swap; the node's new version.
 async fn write(
     client: Client,
     spec: &LockSpec,
     node: &str,
     resource_version: &str,
     value: Value,
-) -> Result<(), kube::Error> {
+) -> Result<String, LockError> {
     let metadata = json!({"resourceVersion": resource_version, "annotations": {spec.key.as_str(): value}});
-    let patch = json!({"metadata": metadata});
-    let nodes: Api<Watched<Node>> = Api::all(client);
-    nodes.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    let timeout = SERVER_TIMEOUT.as_secs();
+    let request = Request::patch(format!("/api/v1/nodes/{node}?timeout={timeout}s"))
+        .header(CONTENT_TYPE, "application/merge-patch+json")
+        .body(json!({"metadata": metadata}).to_string().into_bytes())
+        .expect("names of Kubernetes objects are valid in a path");
+    let sent = client.request::<Watched<Node>>(request);
+    let written = tokio::time::timeout(CLIENT_TIMEOUT, sent).await.map_err(|_| LockError::Unanswered)??;
+    Ok(written.meta().resource_version.clone().unwrap_or_default())
 }

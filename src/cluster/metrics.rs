@@ -24,6 +24,15 @@ pub enum Readable {
     No,
 }
 
+/// Whether this process leads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Leads {
+    /// It does.
+    Yes,
+    /// It does not.
+    No,
+}
+
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 enum Outcome {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
@@ -68,6 +77,8 @@ pub struct Metrics {
     pending_pods: Family<QueueLabels, Gauge>,
     unreadable_registrations: Family<NodeLabels, Gauge>,
     synced: Gauge,
+    leader: Gauge,
+    leader_transitions: Counter,
 }
 
 impl Default for Metrics {
@@ -79,6 +90,8 @@ impl Default for Metrics {
             pending_pods: Family::default(),
             unreadable_registrations: Family::default(),
             synced: Gauge::default(),
+            leader: Gauge::default(),
+            leader_transitions: Counter::default(),
         }
     }
 }
@@ -95,6 +108,9 @@ impl Metrics {
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
+        scheduler.register("leader", "1 while this process may bind", self.leader.clone());
+        let help = "How often this process began or ceased to lead";
+        scheduler.register("leader_transitions", help, self.leader_transitions.clone());
     }
 
     /// A Binding was answered after so long.
@@ -111,7 +127,7 @@ impl Metrics {
     /// A lock was answered.
     pub fn lock(&self, outcome: &LockOutcome) {
         let outcome = match outcome {
-            LockOutcome::Taken => Outcome::success,
+            LockOutcome::Taken { .. } => Outcome::success,
             LockOutcome::Stale => Outcome::doubt,
             LockOutcome::Failed(_) => Outcome::refused,
         };
@@ -127,6 +143,12 @@ impl Metrics {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(depth);
         }
         self.synced.set(i64::from(synced));
+    }
+
+    /// This process began or ceased to lead.
+    pub fn leader(&self, leads: Leads) {
+        self.leader.set(i64::from(leads == Leads::Yes));
+        self.leader_transitions.inc();
     }
 
     /// Whether a node's registration can be read; readable ones are not listed.

@@ -4,6 +4,7 @@ use super::{
     node::{NodeInfo, NodeName},
     pod::{PodInfo, PodKey, Uid},
 };
+use crate::device::ProfileName;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub enum Event {
         pod: PodKey,
         /// On which node.
         node: NodeName,
+        /// Whose lock.
+        profile: ProfileName,
         /// What came of it.
         outcome: LockOutcome,
     },
@@ -53,7 +56,10 @@ pub enum Event {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LockOutcome {
     /// It is ours.
-    Taken,
+    Taken {
+        /// The node's version since then.
+        resource_version: String,
+    },
     /// The node has changed since it was read: decide again on what it is now.
     Stale,
     /// The API server did not take it.

@@ -108,6 +108,11 @@ impl Lines {
         self.by_node.values().map(|line| line.waiting.len() + usize::from(line.serving.is_some())).sum()
     }
 
+    /// How many pods are being served.
+    pub(super) fn serving(&self) -> usize {
+        self.by_node.values().filter(|line| line.serving.is_some()).count()
+    }
+
     /// Sets when a node's line is to be looked at although nothing has happened.
     pub(super) fn set_deadline(&mut self, node: &NodeName, at: Option<Timestamp>) {
         let Deadlines { by_node, by_time } = &mut self.deadlines;
@@ -137,6 +142,11 @@ impl Lines {
     /// Something has changed on a node: its line may go on.
     pub fn touch(&mut self, node: &NodeName) {
         self.touched.insert(node.clone());
+    }
+
+    /// Every line may go on.
+    pub(super) fn touch_all(&mut self) {
+        self.touched.extend(self.by_node.keys().cloned());
     }
 
     /// The nodes where something may go on, each once.

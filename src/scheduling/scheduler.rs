@@ -70,6 +70,16 @@ struct Synced {
     nodes: bool,
 }
 
+/// What is still to be done.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Course {
+    /// Everything.
+    #[default]
+    Onward,
+    /// Only what is half done.
+    Draining,
+}
+
 /// The scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -81,6 +91,7 @@ pub struct Scheduler {
     classes: Classes,
     lines: Lines,
     synced: Synced,
+    course: Course,
     effects: Vec<Effect>,
     seen: u64,
 }
@@ -97,6 +108,7 @@ impl Scheduler {
             classes: Classes::default(),
             lines: Lines::default(),
             synced: Synced::default(),
+            course: Course::default(),
             effects: Vec::new(),
             seen: 0,
         }
@@ -111,11 +123,25 @@ impl Scheduler {
             Event::Nodes(nodes) => self.resync_nodes(nodes),
             Event::NodeSeen(node) => self.see_node(*node),
             Event::NodeGone(name) => self.lose_node(&name),
-            Event::LockAnswered { pod, node, outcome } => self.lock_answered(&pod, &node, outcome, now),
+            Event::LockAnswered { pod, node, profile, outcome } => {
+                self.lock_answered(&pod, &node, profile, outcome, now);
+            }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::Tick => {}
         }
+    }
+
+    /// From now on nothing new is decided: pods whose lock was asked for or whose Binding was sent are carried through, and no
+    /// other is locked.
+    pub fn drain(&mut self) {
+        self.course = Course::Draining;
+        self.lines.touch_all();
+    }
+
+    /// Whether nothing is half done. Only one that drains stays so.
+    pub fn is_drained(&self) -> bool {
+        self.lines.serving() == 0
     }
 
     /// Decides all that can be decided, and says what is to be done for it.
@@ -144,6 +170,9 @@ impl Scheduler {
     }
 
     fn schedule(&mut self, now: Timestamp) {
+        if self.course == Course::Draining {
+            return;
+        }
         while let Some(uid) = self.queue.pop() {
             let Some(entry) = self.pods.get(&uid) else {
                 continue;

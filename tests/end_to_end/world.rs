@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use berth::{
     app::{App, CertificateSource, Options, Parts},
     cli::manifests::{self, ManifestFormat, ManifestsArgs},
-    cluster::{self, Clock, Metrics, event_loop::Binder},
+    cluster::{self, Clock, Leadership, Metrics, event_loop::Binder},
     config::Config,
     sandbox::agent::{
         Fleet,
@@ -91,6 +91,7 @@ impl World {
             clock: Clock::System,
             metrics: Metrics::default(),
             writes_at_once: 64,
+            leadership: Leadership::Alone,
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }

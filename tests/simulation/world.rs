@@ -114,6 +114,7 @@ impl World {
             clock: self.clock,
             metrics: Metrics::default(),
             writes_at_once: 8,
+            leadership: cluster::Leadership::Alone,
         };
         self.watch.say("berth starts");
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });

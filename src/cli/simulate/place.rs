@@ -170,7 +170,7 @@ impl Run<'_> {
             let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
             return row.unschedulable(error.to_string());
         }
-        let node = match self.classes.best(ask, &self.snapshot, &self.device_resources, |_| ()) {
+        let node = match self.classes.best(ask, &self.snapshot, &self.device_resources, |_| 0) {
             Ok(node) => node,
             Err(error) => return row.unschedulable(error.to_string()),
         };

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
+use crate::device::ProfileName;
 use crate::scheduling::{
     effect::Effect,
     event::{BindOutcome, LockOutcome},
@@ -21,23 +22,23 @@ impl Scheduler {
         &mut self,
         pod: &PodKey,
         node: &NodeName,
+        profile: ProfileName,
         outcome: LockOutcome,
         now: Timestamp,
     ) {
         let uid = &pod.uid;
-        if !self.is_served(node, uid) {
-            // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
-            if outcome == LockOutcome::Taken {
-                self.free_lock_of(pod, node);
-            }
-            return;
-        }
+        let served = self.is_served(node, uid);
         match outcome {
-            LockOutcome::Taken if self.wants_place(uid) => self.bind(node),
-            LockOutcome::Taken => {
-                self.forget(uid);
-                self.free_lock_of(pod, node);
+            LockOutcome::Taken { .. } if served && self.wants_place(uid) => self.bind(node),
+            // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
+            LockOutcome::Taken { resource_version } => {
+                if served {
+                    self.forget(uid);
+                }
+                let (pod, node) = (pod.clone(), node.clone());
+                self.effects.push(Effect::ReleaseLock { pod, node, resource_version, profile });
             }
+            _ if !served => {}
             LockOutcome::Stale => self.await_node(node),
             LockOutcome::Failed(message) => {
                 self.back_off(uid, now);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work};
+use super::{Course, Scheduler, Work};
 use crate::{
     device::Lock,
     scheduling::{
@@ -38,7 +38,8 @@ pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.lines.next_deadline().into_iter().chain(self.queue.next_expiry()).min()
+        let waits = self.queue.next_expiry().filter(|_| self.course == Course::Onward);
+        self.lines.next_deadline().into_iter().chain(waits).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
@@ -68,7 +69,10 @@ impl Scheduler {
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
+            None if self.course == Course::Draining => {}
             None => self.serve_next(node, now),
+            // Its lock was not taken: it is as any other that waits.
+            Some(Step::AwaitingNode { .. }) if self.course == Course::Draining => self.stop_serving(node),
             Some(Step::AwaitingNode { stale }) => {
                 let moved = self.snapshot.node(node).is_none_or(|state| state.info.resource_version != stale);
                 if moved {
@@ -217,6 +221,7 @@ impl Scheduler {
         match line.serving.as_ref().map(|serving| &serving.step) {
             Some(Step::Rebinding { at }) => return Some(*at),
             Some(_) => return None,
+            None if self.course == Course::Draining => return None,
             None => {}
         }
         let expiry = self.settings.lock_expiry;

@@ -1,0 +1,297 @@
+//! A candidate for the lead: reads, takes, renews and gives back one Lease, and publishes what it may claim.
+//!
+//! It must not decide by itself ([`lease`] does) nor write but by the version that it has read.
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::{
+    bind,
+    clock::Clock,
+    fence::Claim,
+    lease::{self, Observed, Turn},
+    metrics::{Leads, Metrics},
+};
+
+/// After a lost race for its own Lease, the holder reads and tries again so soon.
+const AFTER_CONFLICT: Duration = Duration::from_millis(100);
+
+/// Which Lease, for whom, and how patiently.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Settings {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub name: String,
+    /// This process's own name: no other process, not even a restarted one, may have it.
+    pub identity: Arc<str>,
+    /// How long others respect a Lease after its holder's last sign of life.
+    pub lease_duration: Duration,
+    /// A holder that could not renew for so long gives up.
+    pub renew_deadline: Duration,
+    /// How often the Lease is renewed or looked at.
+    pub retry_period: Duration,
+}
+
+/// Why settings can't work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// The holder would give up only when others already lead.
+    #[error("the lease duration ({lease:?}) must be longer than the renew deadline ({renew:?})")]
+    LeaseTooShort {
+        /// The lease duration.
+        lease: Duration,
+        /// The renew deadline.
+        renew: Duration,
+    },
+    /// The holder would give up before it tried again.
+    #[error("the renew deadline ({renew:?}) must be longer than the retry period ({retry:?})")]
+    DeadlineTooShort {
+        /// The renew deadline.
+        renew: Duration,
+        /// The retry period.
+        retry: Duration,
+    },
+    /// No Binding would ever be inside the claim.
+    #[error("the lease duration ({lease:?}) must be longer than {needed:?}, or nothing could be bound")]
+    NoRoomToBind {
+        /// The lease duration.
+        lease: Duration,
+        /// The retry period and the longest time that a Binding can take.
+        needed: Duration,
+    },
+}
+
+impl Settings {
+    /// Settings with kube-scheduler's times: 15 s, 10 s, 2 s.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            identity: identity.into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+
+    /// Whether a holder with these times can work and others be safe from it.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
+        let needed = retry + bind::REACH;
+        if lease <= renew {
+            return Err(SettingsError::LeaseTooShort { lease, renew });
+        }
+        if renew <= retry {
+            return Err(SettingsError::DeadlineTooShort { renew, retry });
+        }
+        if lease <= needed {
+            return Err(SettingsError::NoRoomToBind { lease, needed });
+        }
+        Ok(())
+    }
+
+    /// A try that takes longer has failed: two fit before the holder gives up.
+    fn patience(&self) -> Duration {
+        self.renew_deadline / 2
+    }
+}
+
+/// A candidate.
+pub struct Candidate {
+    settings: Settings,
+    leases: Api<Lease>,
+    clock: Clock,
+    metrics: Metrics,
+    claims: watch::Sender<Option<Claim>>,
+    /// The Lease as we wrote it last.
+    written: Option<Lease>,
+    observed: Option<Observed>,
+    /// When the newest renewal that succeeded was sent.
+    renewed: Instant,
+    terms: u64,
+}
+
+impl Candidate {
+    /// A candidate that publishes its claims here.
+    pub fn new(
+        settings: Settings,
+        client: Client,
+        clock: Clock,
+        metrics: Metrics,
+        claims: watch::Sender<Option<Claim>>,
+    ) -> Self {
+        let leases = Api::namespaced(client, &settings.namespace);
+        let renewed = Instant::now();
+        Self { settings, leases, clock, metrics, claims, written: None, observed: None, renewed, terms: 0 }
+    }
+
+    /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered.
+    pub async fn run(mut self, done: impl Future<Output = ()>) {
+        let stands = async {
+            loop {
+                let next = self.attempt().await;
+                sleep_until(next).await;
+            }
+        };
+        tokio::select! {
+            () = done => {}
+            () = stands => {}
+        }
+        self.give_back().await;
+    }
+
+    /// Tries once; when to try again.
+    async fn attempt(&mut self) -> Instant {
+        self.lapse_if_due();
+        let retry = Instant::now() + self.settings.retry_period;
+        let next = match timeout(self.settings.patience(), self.advance(retry)).await {
+            Ok(Ok(next)) => next,
+            Ok(Err(error)) => self.failed(&error, retry),
+            Err(elapsed) => self.failed(&elapsed, retry),
+        };
+        self.lapse_if_due();
+        self.gives_up_at().map_or(next, |at| next.min(at))
+    }
+
+    fn failed(&mut self, error: &dyn std::fmt::Display, retry: Instant) -> Instant {
+        let Settings { namespace, name, .. } = &self.settings;
+        tracing::warn!(%namespace, %name, %error, "reading or writing the Lease failed, trying again");
+        self.written = None;
+        retry
+    }
+
+    async fn advance(&mut self, retry: Instant) -> Result<Instant, kube::Error> {
+        let found = match self.written.take() {
+            Some(written) => Some(written),
+            None => self.leases.get_opt(&self.settings.name).await?,
+        };
+        let spec = found.as_ref().and_then(|lease| lease.spec.clone()).unwrap_or_default();
+        let (me, ours, now) = (&self.settings.identity, self.settings.lease_duration, Instant::now());
+        let observed = Observed::after(self.observed.take(), &spec, now);
+        let turn = lease::decide(&spec, me, &observed, ours, now);
+        let seen_first = observed.at == now;
+        self.observed = Some(observed);
+        let next = match turn {
+            Turn::Acquire => lease::acquired(&spec, me, ours, self.clock.now()),
+            Turn::Renew => lease::renewed(&spec, ours, self.clock.now()),
+            Turn::Wait(until) => {
+                if seen_first {
+                    tracing::debug!(holder = lease::holder(&spec), "another leads");
+                }
+                self.publish(None);
+                return Ok(until.min(retry));
+            }
+        };
+        match self.write(found, next).await {
+            Err(kube::Error::Api(status)) if status.code == 409 && turn == Turn::Renew => {
+                Ok(Instant::now() + AFTER_CONFLICT)
+            }
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(retry),
+            outcome => outcome.map(|()| retry),
+        }
+    }
+
+    /// Writes the Lease by the version that was read, and claims what that gives.
+    async fn write(&mut self, found: Option<Lease>, spec: LeaseSpec) -> Result<(), kube::Error> {
+        let (name, parameters) = (self.settings.name.clone(), PostParams::default());
+        let sent = Instant::now();
+        let written = if let Some(found) = found {
+            let lease = Lease { spec: Some(spec), ..found };
+            self.leases.replace(&name, &parameters, &lease).await?
+        } else {
+            let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+            self.leases.create(&parameters, &Lease { metadata, spec: Some(spec) }).await?
+        };
+        self.written = Some(written);
+        self.renewed = sent;
+        let expiry = sent + self.settings.lease_duration;
+        self.publish(Some(expiry));
+        Ok(())
+    }
+
+    /// Publishes a claim until then, or that there is none any more.
+    fn publish(&mut self, expiry: Option<Instant>) {
+        let held = self.claims.borrow().is_some();
+        match (held, expiry) {
+            (false, None) => return,
+            (false, Some(_)) => {
+                self.terms += 1;
+                tracing::info!(identity = %self.settings.identity, "leading");
+                self.metrics.leader(Leads::Yes);
+            }
+            (true, None) => {
+                tracing::info!(identity = %self.settings.identity, "no longer leading");
+                self.metrics.leader(Leads::No);
+            }
+            (true, Some(_)) => {}
+        }
+        let claim = expiry.map(|expiry| Claim { term: self.terms, expiry });
+        self.claims.send_replace(claim);
+    }
+
+    /// When a holder that could not renew gives up.
+    fn gives_up_at(&self) -> Option<Instant> {
+        self.claims.borrow().map(|_| self.renewed + self.settings.renew_deadline)
+    }
+
+    fn lapse_if_due(&mut self) {
+        if self.gives_up_at().is_some_and(|at| at <= Instant::now()) {
+            self.publish(None);
+        }
+    }
+
+    /// Ends the claim and then clears the Lease, if it is ours as it stands at the API server.
+    async fn give_back(mut self) {
+        self.publish(None);
+        let why = match timeout(self.settings.patience(), self.clear()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(elapsed) => elapsed.to_string(),
+        };
+        tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");
+    }
+
+    async fn clear(&self) -> Result<(), kube::Error> {
+        let name = &self.settings.name;
+        let Some(found) = self.leases.get_opt(name).await? else { return Ok(()) };
+        let spec = found.spec.clone().unwrap_or_default();
+        if lease::holder(&spec) != Some(&*self.settings.identity) {
+            return Ok(());
+        }
+        let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
+        self.leases.replace(name, &PostParams::default(), &lease).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_would_not_be_safe_or_never_bind_are_refused() {
+        let settings = |lease: u64, renew: u64, retry: u64| Settings {
+            lease_duration: Duration::from_secs(lease),
+            renew_deadline: Duration::from_secs(renew),
+            retry_period: Duration::from_secs(retry),
+            ..Settings::new("default", "berth", "a")
+        };
+        assert_eq!(Settings::new("default", "berth", "a").check(), Ok(()));
+        let refused = |settings: Settings| settings.check().unwrap_err().to_string();
+        let lease = "the lease duration (10s) must be longer than the renew deadline (10s)";
+        assert_eq!(refused(settings(10, 10, 2)), lease);
+        let renew = "the renew deadline (2s) must be longer than the retry period (2s)";
+        assert_eq!(refused(settings(15, 2, 2)), renew);
+        let room = "the lease duration (8s) must be longer than 8s, or nothing could be bound";
+        assert_eq!(refused(settings(8, 5, 2)), room);
+    }
+}

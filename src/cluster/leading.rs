@@ -1,0 +1,90 @@
+//! Who may bind: the whole run of a binder, one term in the lead after another.
+//!
+//! It must not decide about pods: a term is one [`event_loop::term`], which starts from a fresh list and remembers nothing.
+
+use futures::FutureExt;
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
+
+use super::{
+    bind,
+    candidate::{Candidate, Settings},
+    event_loop::{self, Binder, ClusterError, Ended},
+    fence::{Claim, Fence},
+    metrics::Leads,
+};
+
+/// How a binder knows that it is the only one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Leadership {
+    /// There is no other.
+    Alone,
+    /// It holds a Lease.
+    Elected(Settings),
+}
+
+/// Runs until `shutdown`, and then carries through what is half done: a pod whose lock is taken is still bound. A Lease is given
+/// back after that.
+pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(), ClusterError> {
+    let shutdown = shutdown.shared();
+    match binder.leadership.clone() {
+        Leadership::Alone => {
+            binder.metrics.leader(Leads::Yes);
+            event_loop::term(binder, Fence::Alone, shutdown).await.map(drop)
+        }
+        Leadership::Elected(settings) => elected(binder, settings, shutdown).await,
+    }
+}
+
+async fn elected(
+    binder: Binder,
+    settings: Settings,
+    shutdown: impl Future<Output = ()> + Clone,
+) -> Result<(), ClusterError> {
+    settings.check()?;
+    let (claims, claimed) = watch::channel(None);
+    let (done, drained) = oneshot::channel::<()>();
+    let candidate =
+        Candidate::new(settings, binder.client.clone(), binder.clock, binder.metrics.clone(), claims);
+    let mut lease = JoinSet::new();
+    lease.spawn(candidate.run(async {
+        if drained.await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }));
+    let ended = tokio::select! {
+        ended = terms(binder, claimed, shutdown) => ended?,
+        died = lease.join_next() => return Err(ClusterError::Lease(died.and_then(Result::err))),
+    };
+    // What was cut off may still be carried out while the Lease runs on; then nobody is let in early.
+    if ended == Ended::Drained && done.send(()).is_ok() {
+        lease.join_next().await;
+    }
+    Ok(())
+}
+
+/// One term after another until `shutdown`.
+async fn terms(
+    binder: Binder,
+    mut claimed: watch::Receiver<Option<Claim>>,
+    shutdown: impl Future<Output = ()> + Clone,
+) -> Result<Ended, ClusterError> {
+    loop {
+        let term = tokio::select! {
+            biased;
+            () = shutdown.clone() => return Ok(Ended::Drained),
+            claim = claimed.wait_for(Option::is_some) => claim.ok().and_then(|claim| *claim),
+        };
+        // A candidate that has died is seen by who watches it.
+        let Some(Claim { term, .. }) = term else { return std::future::pending().await };
+        let fence = Fence::Claimed { claims: claimed.clone(), term };
+        let ended = event_loop::term(binder.clone(), fence, shutdown.clone()).await?;
+        if ended != Ended::Lost {
+            return Ok(ended);
+        }
+        // What was under way when the claim was lost comes to its end before we list, or let anybody in.
+        tokio::time::sleep(bind::REACH).await;
+    }
+}

@@ -1,0 +1,208 @@
+//! A cluster with several binders that stand for the lead, on a clock that only moves when all wait.
+//!
+//! It must not assert who wins: the cases do.
+
+use std::{sync::Arc, time::Duration};
+
+use berth::{
+    cluster::{
+        self, Clock, ClusterError, Leadership, Metrics, Reader, candidate::Settings, event_loop::Binder,
+    },
+    sandbox::{
+        Options, Sandbox,
+        agent::{Answer, Behaviour, Fleet},
+    },
+    scheduling::scheduler,
+};
+use jiff::SignedDuration;
+use k8s_openapi::api::{
+    coordination::v1::{Lease, LeaseSpec},
+    core::v1::{Node, Pod},
+};
+use kube::{
+    Api, Client,
+    api::{DeleteParams, ListParams, PostParams},
+    runtime::wait::await_condition,
+};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use serde_json::json;
+use tokio::{sync::oneshot, task::JoinSet};
+
+use super::{
+    link::{Carried, Link, Log},
+    world::{dialects, hami_node, pod},
+};
+
+/// After this time something that should have happened has not.
+const LIMIT: Duration = Duration::from_mins(5);
+
+/// The cluster.
+pub(crate) struct Contest {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) client: Client,
+    pub(crate) fleet: Fleet,
+    log: Log,
+}
+
+/// One binder.
+pub(crate) struct Contestant {
+    pub(crate) link: Link,
+    who: &'static str,
+    metrics: Metrics,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinSet<Result<(), ClusterError>>,
+}
+
+impl Contest {
+    /// Nodes with two cards each.
+    pub(crate) async fn of_nodes(count: usize) -> Self {
+        let sandbox = Sandbox::new(Options::default());
+        let client = sandbox.client();
+        let nodes = (0..count).map(|index| hami_node(&format!("node-{index}"), 2)).collect();
+        let fleet = Fleet::start(client.clone(), nodes).await.unwrap();
+        Self { sandbox, client, fleet, log: Log::default() }
+    }
+
+    /// A binder that stands for the lead.
+    pub(crate) fn stand(&self, who: &'static str) -> Contestant {
+        self.start(who, Leadership::Elected(Settings::new("default", "berth", who)))
+    }
+
+    /// A binder without others.
+    pub(crate) fn start(&self, who: &'static str, leadership: Leadership) -> Contestant {
+        let link = Link::new(who, &self.sandbox, self.log.clone());
+        let reader = Arc::new(Reader::new(dialects(), "berth".to_owned()));
+        let metrics = Metrics::default();
+        let binder = Binder {
+            client: link.client(),
+            settings: scheduler::Settings {
+                device_resources: reader.device_resources(),
+                lock_expiry: SignedDuration::from_mins(5),
+            },
+            reader,
+            clock: Clock::starting_at(self.sandbox.now()),
+            metrics: metrics.clone(),
+            writes_at_once: 64,
+            leadership,
+        };
+        let (stop, stopped) = oneshot::channel();
+        let mut running = JoinSet::new();
+        running.spawn(cluster::run(binder, async { stopped.await.unwrap() }));
+        Contestant { link, who, metrics, stop: Some(stop), running }
+    }
+
+    /// What every node's agent does from now on.
+    pub(crate) fn agents(&self, nodes: usize, answer: &Answer, runs_for: Option<Duration>) {
+        for index in 0..nodes {
+            let behaviour = Behaviour { answer: answer.clone(), runs_for };
+            self.fleet.behave(&format!("node-{index}"), behaviour).unwrap();
+        }
+    }
+
+    /// A pod that wants 6000 MiB of a card.
+    pub(crate) async fn create(&self, name: &str) {
+        let pod = pod(name, json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000"}));
+        let pod = serde_json::from_value(pod).unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        let now = DeleteParams::default().grace_period(0);
+        self.pods().delete(name, &now).await.unwrap();
+    }
+
+    /// Creates a pod again and again.
+    pub(crate) async fn keep_creating(&self, prefix: &str, every: Duration, total: usize) {
+        for index in 0..total {
+            self.create(&format!("{prefix}-{index}")).await;
+            tokio::time::sleep(every).await;
+        }
+    }
+
+    /// The pod's node, once it is bound.
+    pub(crate) async fn bound(&self, name: &str) -> String {
+        let bound = |pod: Option<&Pod>| pod.and_then(node_of).is_some();
+        let found = tokio::time::timeout(LIMIT, await_condition(self.pods(), name, bound)).await;
+        found.expect("the pod is bound in time").unwrap().as_ref().and_then(node_of).unwrap()
+    }
+
+    /// The Lease, once that binder holds it.
+    pub(crate) async fn led_by(&self, who: &str) -> LeaseSpec {
+        self.lease_when(|spec| spec.holder_identity.as_deref() == Some(who)).await
+    }
+
+    pub(crate) async fn lease_when(&self, wanted: impl Fn(&LeaseSpec) -> bool) -> LeaseSpec {
+        let leases: Api<Lease> = Api::default_namespaced(self.client.clone());
+        let condition =
+            |lease: Option<&Lease>| lease.and_then(|lease| lease.spec.as_ref()).is_some_and(&wanted);
+        let found = tokio::time::timeout(LIMIT, await_condition(leases, "berth", condition)).await;
+        found.expect("the Lease is so in time").unwrap().unwrap().spec.unwrap()
+    }
+
+    pub(crate) fn carried(&self) -> Vec<Carried> {
+        self.log.lock().unwrap().clone()
+    }
+
+    pub(crate) async fn all_pods(&self) -> Vec<Pod> {
+        self.pods().list(&ListParams::default()).await.unwrap().items
+    }
+
+    /// The pods that the nodes' locks name.
+    pub(crate) async fn locked(&self) -> Vec<String> {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let nodes = nodes.list(&ListParams::default()).await.unwrap().items;
+        let lock = |node: Node| node.metadata.annotations?.remove("hami.io/mutex.lock");
+        let name = |lock: String| lock.rsplit(',').next().unwrap().to_owned();
+        nodes.into_iter().filter_map(lock).map(name).collect()
+    }
+
+    pub(crate) fn agents_are_content(&self) {
+        assert_eq!(self.fleet.violations(), []);
+        assert!(self.fleet.troubles().is_empty(), "{:?}", self.fleet.troubles());
+    }
+
+    fn pods(&self) -> Api<Pod> {
+        Api::default_namespaced(self.client.clone())
+    }
+}
+
+impl Contestant {
+    /// Asks it to end, and waits for that.
+    pub(crate) async fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        let ended = tokio::time::timeout(LIMIT, self.running.join_next()).await;
+        ended.expect("it ends in time").unwrap().unwrap().unwrap();
+    }
+
+    /// Ends it as `kill -9` does.
+    pub(crate) async fn kill(&mut self) {
+        self.running.shutdown().await;
+    }
+
+    /// Whether its metrics say that it leads, and how often that has changed.
+    pub(crate) fn leads(&self) -> (bool, u32) {
+        let mut registry = Registry::default();
+        self.metrics.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let value = |name: &str| {
+            let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+            line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect(name)
+        };
+        (value("berth_scheduler_leader") == 1, value("berth_scheduler_leader_transitions_total"))
+    }
+
+    /// Its Bindings that have come before the API server, taken or refused.
+    pub(crate) fn tried(&self, contest: &Contest) -> Vec<Carried> {
+        contest.carried().into_iter().filter(|carried| carried.by == self.who).collect()
+    }
+
+    /// Its Bindings that the API server took.
+    pub(crate) fn bindings(&self, contest: &Contest) -> Vec<Carried> {
+        self.tried(contest).into_iter().filter(|carried| carried.answer.is_success()).collect()
+    }
+}
+
+pub(crate) fn node_of(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.node_name.clone()
+}

@@ -1,0 +1,192 @@
+//! The way from one binder to the API server: it can be cut, and it can be slow as a loaded server is.
+//!
+//! It must not change a request. What has arrived is carried out even when its sender has hung up meanwhile.
+
+use std::{
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::body::Body;
+use berth::sandbox::{ApiService, Sandbox};
+use futures::{FutureExt, future::BoxFuture};
+use http::{Method, Request, Response, StatusCode};
+use jiff::Timestamp;
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
+use tower::{BoxError, Service};
+
+/// Which requests don't get through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Nothing,
+    Leases,
+    Everything,
+}
+
+/// A Binding that came before the API server, at the time when it did.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried {
+    pub(crate) by: &'static str,
+    pub(crate) path: String,
+    pub(crate) at: Timestamp,
+    pub(crate) answer: StatusCode,
+}
+
+/// Every Binding, by whomever.
+pub(crate) type Log = Arc<Mutex<Vec<Carried>>>;
+
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    cut: Cut,
+    bindings_take: Duration,
+    locks_take: Duration,
+}
+
+#[derive(Debug)]
+struct Shared {
+    condition: Mutex<Condition>,
+    log: Log,
+    /// How many lock writes have arrived.
+    locks: watch::Sender<u32>,
+    carrying: Mutex<JoinSet<()>>,
+}
+
+/// One binder's way to the API server; clones are the same way.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    who: &'static str,
+    sandbox: Sandbox,
+    service: ApiService,
+    shared: Arc<Shared>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Lease,
+    Binding,
+    Lock,
+    Other,
+}
+
+impl Link {
+    pub(crate) fn new(who: &'static str, sandbox: &Sandbox, log: Log) -> Self {
+        let condition =
+            Condition { cut: Cut::Nothing, bindings_take: Duration::ZERO, locks_take: Duration::ZERO };
+        let shared = Shared {
+            condition: Mutex::new(condition),
+            log,
+            locks: watch::channel(0).0,
+            carrying: Mutex::new(JoinSet::new()),
+        };
+        Self { who, sandbox: sandbox.clone(), service: sandbox.service(), shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    pub(crate) fn cut(&self, cut: Cut) {
+        self.shared.condition.lock().unwrap().cut = cut;
+    }
+
+    /// From now on the server carries a Binding out only after this time.
+    pub(crate) fn bindings_take(&self, time: Duration) {
+        self.shared.condition.lock().unwrap().bindings_take = time;
+    }
+
+    /// From now on the server carries the n-th lock's write out only after n times this time.
+    pub(crate) fn locks_take(&self, time: Duration) {
+        self.shared.condition.lock().unwrap().locks_take = time;
+    }
+
+    /// Returns once so many lock writes have arrived.
+    pub(crate) async fn locks_asked(&self, count: u32) {
+        self.shared.locks.subscribe().wait_for(|asked| *asked >= count).await.unwrap();
+    }
+
+    /// How many lock writes have arrived.
+    pub(crate) fn locks(&self) -> u32 {
+        *self.shared.locks.borrow()
+    }
+
+    async fn pass<B>(
+        mut self,
+        kind: Kind,
+        takes: Duration,
+        request: Request<B>,
+    ) -> Result<Response<Body>, BoxError>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<BoxError>,
+    {
+        let (answer, answered) = oneshot::channel();
+        let shared = self.shared.clone();
+        shared.carrying.lock().unwrap().spawn(async move {
+            tokio::time::sleep(takes).await;
+            let path = request.uri().path().to_owned();
+            let Ok(response) = self.service.call(request).await;
+            if kind == Kind::Binding {
+                let (at, answer) = (self.sandbox.now(), response.status());
+                let carried = Carried { by: self.who, path, at, answer };
+                self.shared.log.lock().unwrap().push(carried);
+            }
+            // A sender who has hung up gets no answer.
+            drop(answer.send(response));
+        });
+        answered.await.map_err(Into::into)
+    }
+}
+
+fn kind(method: &Method, path: &str) -> Kind {
+    if path.contains("/leases") {
+        Kind::Lease
+    } else if path.ends_with("/binding") {
+        Kind::Binding
+    } else if *method == Method::PATCH && path.contains("/nodes/") {
+        Kind::Lock
+    } else {
+        Kind::Other
+    }
+}
+
+impl<B> Service<Request<B>> for Link
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let condition = *self.shared.condition.lock().unwrap();
+        let kind = kind(request.method(), request.uri().path());
+        if kind == Kind::Lock {
+            self.shared.locks.send_modify(|asked| *asked += 1);
+        }
+        let is_cut = match condition.cut {
+            Cut::Nothing => false,
+            Cut::Leases => kind == Kind::Lease,
+            Cut::Everything => true,
+        };
+        if is_cut {
+            return std::future::ready(Err("the network is cut".into())).boxed();
+        }
+        let takes = match kind {
+            Kind::Binding => condition.bindings_take,
+            Kind::Lock => condition.locks_take * self.locks(),
+            Kind::Lease | Kind::Other => Duration::ZERO,
+        };
+        self.clone().pass(kind, takes, request).boxed()
+    }
+}
