@@ -19,7 +19,7 @@ use tasks::Tasks;
 pub use certificates::{CertificateSource, SecretLocation};
 
 use crate::{
-    cluster::{self, Clock, ClusterError},
+    cluster::{self, Clock, ClusterError, Leadership},
     config::Config,
     webhook::{
         Bound, Limits, Listener,
@@ -55,6 +55,8 @@ pub struct Options {
     pub clock: Clock,
     /// Which parts run.
     pub parts: Parts,
+    /// How the binder knows that it is the only one.
+    pub leadership: Leadership,
     /// Where the webhook listens.
     pub listen: SocketAddr,
     /// Where its certificate comes from.

@@ -24,6 +24,8 @@ use crate::support::controlplane::ControlPlane;
 
 /// How long to wait between two looks at counters that must have come to rest.
 const REST: Duration = Duration::from_millis(300);
+/// After the last Binding, how long the agents may take.
+const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
 /// The cluster of a scenario, and who works on it.
 pub(crate) struct Stage<'a> {
@@ -69,7 +71,8 @@ impl Stage<'_> {
         let answered = self.fleet.admitted() + self.fleet.rejected() + self.pods as u64;
         let created = load::create(&self.client, number, self.pods).await?;
         let bound = self.observer.bound(self.pods).await?;
-        self.fleet.answered(answered).await;
+        let agents = tokio::time::timeout(ANSWER_LIMIT, self.fleet.answered(answered)).await;
+        agents.context("the agents have not answered for all pods that were bound")?;
         let after = self.at_rest().await?;
         let memory = process::memory(binder.pid())?;
         let asked = binder.stop().await?;

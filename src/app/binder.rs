@@ -44,6 +44,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
         metrics,
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
-        leadership: cluster::Leadership::Alone,
+        leadership: options.leadership.clone(),
     }
 }

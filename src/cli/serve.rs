@@ -3,12 +3,12 @@
 use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Context;
-use clap::Args;
+use clap::{ArgAction, Args};
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
     app::{App, CertificateSource, Options, Parts, SecretLocation},
-    cluster::Clock,
+    cluster::{Clock, Leadership, candidate},
     config::Config,
     webhook::{mint::ServingNames, registration::Registration},
 };
@@ -48,6 +48,12 @@ pub struct ServeArgs {
     /// The name of both webhook configurations
     #[arg(long, default_value = "berth")]
     pub webhook_configuration: String,
+    /// Bind only while holding a Lease, so that replicas take turns
+    #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
+    pub leader_elect: bool,
+    /// The Lease's name
+    #[arg(long, default_value = "berth")]
+    pub leader_elect_resource_name: String,
     /// Further names and addresses that the certificate answers to
     #[arg(long = "tls-san", value_name = "NAME")]
     pub tls_sans: Vec<String>,
@@ -81,8 +87,21 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         _ => CertificateSource::Secret(SecretLocation {
             namespace: args.namespace.clone(),
             name: args.tls_secret,
-            serving: ServingNames { service: args.service, namespace: args.namespace, extra: args.tls_sans },
+            serving: ServingNames {
+                service: args.service,
+                namespace: args.namespace.clone(),
+                extra: args.tls_sans,
+            },
         }),
+    };
+    let leadership = if args.leader_elect {
+        Leadership::Elected(candidate::Settings::new(
+            &args.namespace,
+            &args.leader_elect_resource_name,
+            &identity(),
+        ))
+    } else {
+        Leadership::Alone
     };
     let registration =
         Registration { mutating: args.webhook_configuration.clone(), validating: args.webhook_configuration };
@@ -92,10 +111,17 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         client,
         clock: Clock::System,
         parts,
+        leadership,
         listen: args.listen,
         certificates,
         registration,
     }
+}
+
+/// A name that no other process has, not even this one restarted: host, process and the present.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())
 }
 
 /// Returns when the process is told to end.

@@ -93,6 +93,11 @@ impl Lines {
         self.touch(node);
     }
 
+    /// Whether no pod of any line is being locked or bound.
+    pub fn nobody_is_served(&self) -> bool {
+        self.by_node.values().all(|line| line.serving.is_none())
+    }
+
     /// A node's line.
     pub fn get(&self, node: &str) -> Option<&Line> {
         self.by_node.get(node)
@@ -106,11 +111,6 @@ impl Lines {
     /// How many pods stand in all lines or are being served.
     pub fn total(&self) -> usize {
         self.by_node.values().map(|line| line.waiting.len() + usize::from(line.serving.is_some())).sum()
-    }
-
-    /// How many pods are being served.
-    pub(super) fn serving(&self) -> usize {
-        self.by_node.values().filter(|line| line.serving.is_some()).count()
     }
 
     /// Sets when a node's line is to be looked at although nothing has happened.

@@ -141,7 +141,7 @@ impl Scheduler {
 
     /// Whether nothing is half done. Only one that drains stays so.
     pub fn is_drained(&self) -> bool {
-        self.lines.serving() == 0
+        self.lines.nobody_is_served()
     }
 
     /// Decides all that can be decided, and says what is to be done for it.

@@ -231,6 +231,7 @@ fn options(client: kube::Client) -> Options {
         client,
         clock: Clock::System,
         parts: Parts::Both,
+        leadership: Leadership::Alone,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },

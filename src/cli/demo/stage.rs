@@ -17,7 +17,7 @@ use super::DemoArgs;
 use crate::{
     app::{App, CertificateSource, Options, Parts},
     cli::manifests::{self, ManifestFormat, ManifestsArgs},
-    cluster::Clock,
+    cluster::{Clock, Leadership},
     config::Config,
     sandbox::{
         self, Https, Sandbox,
@@ -154,6 +154,7 @@ fn options(config: Config, client: Client) -> Options {
         client,
         clock: Clock::System,
         parts: Parts::Both,
+        leadership: Leadership::Alone,
         listen: ANY_PORT,
         certificates: CertificateSource::Minted(serving),
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
