@@ -77,7 +77,8 @@ fn a_seed_replays_exactly() {
 #[test]
 fn every_deliberate_bug_is_found() {
     for bug in Bug::ALL {
-        let found = (0..RUNS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(bug)).violations.first()?.clone())));
+        let found =
+            (0..RUNS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(bug)).violations.first()?.clone())));
         let Some((seed, violation)) = found else { panic!("{bug:?} was not found in {RUNS_TO_FIND} runs") };
         println!("{bug:?} is found in run {}: {violation}", seed + 1);
     }

@@ -227,7 +227,8 @@ impl FaultyApi {
 
     /// The stream of a watch, event by event.
     fn watch(&self, call: Call, body: Body) -> Body {
-        let stream = Events { api: self.clone(), call, lines: body.into_data_stream(), ready: VecDeque::new() };
+        let stream =
+            Events { api: self.clone(), call, lines: body.into_data_stream(), ready: VecDeque::new() };
         Body::from_stream(stream::unfold(Some(stream), |events| async { events?.next().await }))
     }
 }

@@ -8,8 +8,6 @@ use serde_json::Value;
 
 use crate::record::{Amount, Family, Pod, Wish, annotation, cards, text};
 
-/// A node's agent may owe an answer for so long before the next pod is bound there.
-const ANSWER: SignedDuration = SignedDuration::from_mins(5);
 /// A foreign lock is respected for so long.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
 /// For so long may a decision rest on cards that a node no longer has.
@@ -27,7 +25,6 @@ pub(crate) enum Writer {
 struct Bound {
     node: String,
     record: Option<String>,
-    at: Timestamp,
 }
 
 /// Keeps what it must to compare.
@@ -103,25 +100,26 @@ impl Checker {
             }
             return;
         }
-        let bound = Bound { node: pod.node.clone(), record: pod.record.clone(), at: now };
+        let bound = Bound { node: pod.node.clone(), record: pod.record.clone() };
         self.bound.insert(pod.uid.clone(), bound);
         if !pod.ours {
             return;
         }
         if pod.record_node != pod.node {
-            self.violations.push(format!("{} is on {} and recorded on {}", pod.name, pod.node, pod.record_node));
+            self.violations
+                .push(format!("{} is on {} and recorded on {}", pod.name, pod.node, pod.record_node));
         }
         if let Err(error) = pod.is_given_its_wish() {
             self.violations.push(format!("{}: {error}", pod.name));
         }
         self.judge_cards(pod, living, now);
         let others = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
-        for other in others.filter(|other| other.allocating && other.phase == "Pending") {
-            let since = self.bound.get(&other.uid).map_or(now, |bound| bound.at);
-            if since + ANSWER > now {
-                let text = format!("{} was bound to {} while {} awaits its answer there", pod.name, pod.node, other.name);
-                self.violations.push(text);
-            }
+        for other in others.filter(|other| other.is_awaited()) {
+            let text = format!(
+                "{} was bound to {} while {} awaits its answer there",
+                pod.name, pod.node, other.name
+            );
+            self.violations.push(text);
         }
     }
 
@@ -132,9 +130,12 @@ impl Checker {
                 continue;
             };
             let here = living.iter().filter(|other| other.node == pod.node);
-            let used = here.filter_map(|other| other.holds().get(card).copied()).fold(Amount::default(), Amount::plus);
+            let used = here
+                .filter_map(|other| other.holds().get(card).copied())
+                .fold(Amount::default(), Amount::plus);
             if !used.within(capacity) {
-                let text = format!("card {card} has {capacity:?} and {used:?} is given away, last to {}", pod.name);
+                let text =
+                    format!("card {card} has {capacity:?} and {used:?} is given away, last to {}", pod.name);
                 self.violations.push(text);
             }
         }
@@ -156,7 +157,8 @@ impl Checker {
             _ => false,
         };
         if respected && since + FOREIGN > now {
-            self.violations.push(format!("the lock `{before}` of {name} became `{lock}` while its holder lives"));
+            self.violations
+                .push(format!("the lock `{before}` of {name} became `{lock}` while its holder lives"));
         }
     }
 
@@ -164,7 +166,9 @@ impl Checker {
     pub(crate) fn judge_the_end(&mut self) {
         let pods = self.pods();
         let nodes = self.sandbox.objects("nodes");
-        for pod in pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.terminating) {
+        for pod in
+            pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.terminating)
+        {
             match &pod.waits_because {
                 None => self.violations.push(format!("{} is neither bound nor told why", pod.name)),
                 Some(reason) => self.judge_waiting(pod, reason, &pods, &nodes),
@@ -174,14 +178,15 @@ impl Checker {
             if pod.waits_because.is_some() {
                 self.violations.push(format!("{} is bound, and its condition says that it waits", pod.name));
             }
-            if pod.allocating && pod.phase == "Pending" && nodes.iter().any(|node| text(node, "/metadata/name") == pod.node) {
+            if pod.is_awaited() && nodes.iter().any(|node| text(node, "/metadata/name") == pod.node) {
                 self.violations.push(format!("{} is bound and never answered", pod.name));
             }
         }
         for node in &nodes {
             let lock = annotation(node, LOCK).unwrap_or_default();
             if lock.contains(",default,pod-") {
-                self.violations.push(format!("the lock `{lock}` of {} is left", text(node, "/metadata/name")));
+                self.violations
+                    .push(format!("the lock `{lock}` of {} is left", text(node, "/metadata/name")));
             }
         }
     }
@@ -197,7 +202,11 @@ impl Checker {
         }
         for node in nodes {
             if node["spec"]["unschedulable"] != true && would_fit(pod, node, pods) {
-                let text = format!("{} waits though {} would have it: {reason}", pod.name, text(node, "/metadata/name"));
+                let text = format!(
+                    "{} waits though {} would have it: {reason}",
+                    pod.name,
+                    text(node, "/metadata/name")
+                );
                 self.violations.push(text);
             }
         }
@@ -213,7 +222,7 @@ fn would_fit(pod: &Pod, node: &Value, pods: &[Pod]) -> bool {
     }
     let mut used: BTreeMap<String, Amount> = BTreeMap::new();
     for other in pods.iter().filter(|other| other.is_live() && other.node == name) {
-        for (card, amount) in other.holds() {
+        for (card, amount) in other.may_hold() {
             let used = used.entry(card).or_default();
             *used = used.plus(amount);
         }
@@ -222,7 +231,9 @@ fn would_fit(pod: &Pod, node: &Value, pods: &[Pod]) -> bool {
         return false;
     }
     let wish = pod.wishes.iter().find(|wish| wish.cards > 0).copied().unwrap_or_default();
-    let free = capacity.iter().filter(|(card, has)| takes(used.get(*card).copied().unwrap_or_default(), **has, &wish));
+    let free = capacity
+        .iter()
+        .filter(|(card, has)| takes(used.get(*card).copied().unwrap_or_default(), **has, &wish));
     free.count() >= wish.cards
 }
 
@@ -231,7 +242,11 @@ fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pod
     let there = pods.iter().filter(|other| other.is_live() && other.node == node);
     let asked = there.map(Pod::asks).fold(pod.asks(), Amount::plus);
     let has = capacity.values().copied().fold(Amount::default(), Amount::plus);
-    let counted = if pod.family == Some(Family::Hami) { Amount { slots: asked.slots, ..Amount::default() } } else { asked };
+    let counted = if pod.family == Some(Family::Hami) {
+        Amount { slots: asked.slots, ..Amount::default() }
+    } else {
+        asked
+    };
     counted.within(has)
 }
 

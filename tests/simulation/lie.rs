@@ -62,7 +62,12 @@ impl Lie {
             Bug::LockWithoutCompareAndSwap if lock => forget(&mut sent["metadata"], "resourceVersion"),
             Bug::BindingWithoutUid if binding => forget(&mut sent["metadata"], "uid"),
             Bug::WrongAssignment if binding => {
-                for value in sent["metadata"]["annotations"].as_object_mut().into_iter().flatten().map(|(_, value)| value) {
+                for value in sent["metadata"]["annotations"]
+                    .as_object_mut()
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, value)| value)
+                {
                     let wrong = value.as_str().unwrap_or_default().replace("-0,NVIDIA", "-1,NVIDIA");
                     *value = json!(wrong);
                 }

@@ -120,7 +120,9 @@ impl Plan for Rough {
         let mut log = self.watch.log();
         let fault = match log.weather {
             Weather::Still => CallFault::None,
-            Weather::Parted(until) if log.now() < until => parted(&mut self.dice, until.duration_since(log.now())),
+            Weather::Parted(until) if log.now() < until => {
+                parted(&mut self.dice, until.duration_since(log.now()))
+            }
             Weather::Rough(rate) if self.dice.in_thousand(rate) => call_fault(&mut self.dice, call),
             Weather::Rough(_) | Weather::Parted(_) => CallFault::None,
         };

@@ -122,9 +122,12 @@ impl Pod {
         let list = |key: &str| object["spec"][key].as_array().cloned().unwrap_or_default();
         let inits = list("initContainers");
         let containers: Vec<Value> = inits.iter().cloned().chain(list("containers")).collect();
-        let asks = |family: &Family| containers.iter().any(|container| limit(container, family.names()[0]).is_some());
+        let asks = |family: &Family| {
+            containers.iter().any(|container| limit(container, family.names()[0]).is_some())
+        };
         let family = Family::BOTH.into_iter().find(asks);
-        let wishes = family.map(|family| containers.iter().map(|container| wish(container, family)).collect());
+        let wishes =
+            family.map(|family| containers.iter().map(|container| wish(container, family)).collect());
         let carried = Family::BOTH.into_iter().find(|family| annotation(object, family.record()).is_some());
         let of = |key: fn(Family) -> &'static str| {
             carried.and_then(|family| annotation(object, key(family))).map(str::to_owned)
@@ -149,13 +152,19 @@ impl Pod {
         }
     }
 
+    /// Whether the node's agent owes an answer for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.allocating && self.phase == "Pending"
+    }
+
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
     /// What Kubernetes accounts: cards, and MiB and percent as written, not for each card.
     pub(crate) fn asks(&self) -> Amount {
-        let amount = |wish: &Wish| Amount { slots: wish.cards as u64, memory: wish.memory, cores: wish.cores };
+        let amount =
+            |wish: &Wish| Amount { slots: wish.cards as u64, memory: wish.memory, cores: wish.cores };
         let (inits, apps) = self.wishes.split_at(self.inits.min(self.wishes.len()));
         let inits = inits.iter().map(amount).fold(Amount::default(), Amount::most);
         apps.iter().map(amount).fold(Amount::default(), Amount::plus).most(inits)
@@ -184,7 +193,8 @@ impl Pod {
                 return Err(format!("container {at} asks for {wish:?} and is given {given:?}"));
             }
             let right = |share: &Share| (share.memory, share.cores) == (wish.memory, wish.cores);
-            let apart = given.iter().all(|share| given.iter().filter(|other| other.card == share.card).count() == 1);
+            let apart =
+                given.iter().all(|share| given.iter().filter(|other| other.card == share.card).count() == 1);
             if !given.iter().all(right) || !apart {
                 return Err(format!("container {at} asks for {wish:?} and is given {given:?}"));
             }
@@ -192,8 +202,18 @@ impl Pod {
         Ok(())
     }
 
-    /// What the pod holds of each card: while it starts, the most that any moment of its start needs.
+    /// What the pod surely holds of each card: once it runs, its init containers have ended.
     pub(crate) fn holds(&self) -> BTreeMap<String, Amount> {
+        let (starting, running) = self.start_and_run();
+        if self.phase == "Running" { running } else { starting }
+    }
+
+    /// What the pod may hold of each card: the most that any moment of its start or run needs.
+    pub(crate) fn may_hold(&self) -> BTreeMap<String, Amount> {
+        self.start_and_run().0
+    }
+
+    fn start_and_run(&self) -> (BTreeMap<String, Amount>, BTreeMap<String, Amount>) {
         let mut apps: BTreeMap<String, Amount> = BTreeMap::new();
         let mut most: BTreeMap<String, Amount> = BTreeMap::new();
         let shares = self.shares().unwrap_or_default();
@@ -206,14 +226,11 @@ impl Pod {
                 *card = if at < inits { card.most(amount) } else { card.plus(amount) };
             }
         }
-        if self.phase == "Running" {
-            return apps;
+        for (card, amount) in &apps {
+            let card = most.entry(card.clone()).or_default();
+            *card = card.most(*amount);
         }
-        for (card, amount) in apps {
-            let card = most.entry(card).or_default();
-            *card = card.most(amount);
-        }
-        most
+        (most, apps)
     }
 }
 
@@ -222,7 +239,10 @@ fn limit<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 fn garbled(container: &Value, family: Family) -> bool {
-    family.names().into_iter().any(|name| limit(container, name).is_some_and(|text| text.parse::<u64>().is_err()))
+    family
+        .names()
+        .into_iter()
+        .any(|name| limit(container, name).is_some_and(|text| text.parse::<u64>().is_err()))
 }
 
 fn wish(container: &Value, family: Family) -> Wish {
@@ -233,7 +253,9 @@ fn wish(container: &Value, family: Family) -> Wish {
 
 fn waits_because(object: &Value) -> Option<String> {
     let conditions = object["status"]["conditions"].as_array()?;
-    let waits = conditions.iter().find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")?;
+    let waits = conditions
+        .iter()
+        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")?;
     Some(waits["message"].as_str().unwrap_or_default().to_owned())
 }
 
@@ -243,7 +265,9 @@ fn segment(text: &str) -> Result<Vec<Share>, String> {
 
 fn share(text: &str) -> Result<Share, String> {
     let fields: Vec<&str> = text.split(',').collect();
-    let [card, _, memory, cores] = fields[..] else { return Err(format!("a share of {} fields: {text}", fields.len())) };
+    let [card, _, memory, cores] = fields[..] else {
+        return Err(format!("a share of {} fields: {text}", fields.len()));
+    };
     let number = |text: &str| text.parse().map_err(|error| format!("{text}: {error}"));
     Ok(Share { card: card.to_owned(), memory: number(memory)?, cores: number(cores)? })
 }
@@ -258,7 +282,10 @@ pub(crate) fn cards(node: &Value) -> Option<(Family, BTreeMap<String, Amount>)> 
             memory: card["devmem"].as_u64().unwrap_or(0),
             cores: card["devcore"].as_u64().unwrap_or(0),
         };
-        return Some((Family::Hami, healthy.map(|card| (text(card, "/id").to_owned(), amount(card))).collect()));
+        return Some((
+            Family::Hami,
+            healthy.map(|card| (text(card, "/id").to_owned(), amount(card))).collect(),
+        ));
     }
     let register = annotation(node, "volcano.sh/node-vgpu-register")?;
     let card = |text: &str| {

@@ -43,6 +43,10 @@ async fn play(mut dice: Dice, bug: Option<Bug>) -> Outcome {
     story.calm(&world).await;
     wait(&mut world, &mut dice, CALM).await;
     world.watch.log().checker.judge_the_end();
+    let drifts = world.metrics.drifts();
+    if drifts > 0 {
+        world.watch.log().checker.violations.push(format!("Berth's own audit found {drifts} drifts"));
+    }
     for violation in world.fleet.violations() {
         world.watch.log().checker.violations.push(violation.to_string());
     }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth::sandbox::agent::{
-    Answer, Behaviour,
-    node::Health,
-};
+use berth::sandbox::agent::{Answer, Behaviour, node::Health};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api, ResourceExt,
@@ -17,6 +14,7 @@ use crate::{
     checker::LOCK,
     dice::Dice,
     plan::Weather,
+    record::Pod,
     world::{NODES, World, node},
 };
 
@@ -78,7 +76,10 @@ impl Story {
     async fn create_named(&mut self, world: &World, name: &str) {
         let pod = self.pod(name);
         let made = pods(world).create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await;
-        world.watch.say(&format!("a user creates {name}: {:?}", made.map(|pod| pod.spec.map(|spec| spec.containers[0].resources.clone()))));
+        world.watch.say(&format!(
+            "a user creates {name}: {:?}",
+            made.map(|pod| pod.spec.map(|spec| spec.containers[0].resources.clone()))
+        ));
     }
 
     /// A pod of some request, now and then a wrong one.
@@ -94,37 +95,48 @@ impl Story {
                 json!({"volcano.sh/vgpu-number": count, "volcano.sh/vgpu-memory": memory, "volcano.sh/vgpu-cores": cores})
             }
         };
-        let container = |name: &str, limits: Value| json!({"name": name, "image": "i", "resources": {"limits": limits}});
+        let container =
+            |name: &str, limits: Value| json!({"name": name, "image": "i", "resources": {"limits": limits}});
         let mut containers = vec![container("main", limits(&mut self.dice))];
-        let mut spec = json!({"schedulerName": "berth", "terminationGracePeriodSeconds": self.dice.one_of(&[0, 5])});
+        let mut spec =
+            json!({"schedulerName": "berth", "terminationGracePeriodSeconds": self.dice.one_of(&[1, 5])});
         match self.dice.below(20) {
-            0 => containers[0]["resources"]["limits"][if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi"),
+            0 => {
+                containers[0]["resources"]["limits"]
+                    [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi")
+            }
             1 => spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
             2 | 3 if hami => containers.push(container("second", limits(&mut self.dice))),
             4 | 5 if hami => spec["initContainers"] = json!([container("first", limits(&mut self.dice))]),
-            6 => spec["tolerations"] = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]),
+            6 => {
+                spec["tolerations"] =
+                    json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+            }
             _ => {}
         }
         spec["containers"] = json!(containers);
         json!({"metadata": {"name": name}, "spec": spec})
     }
 
-    fn some_pod(&mut self, world: &World) -> Option<String> {
-        let names: Vec<String> = world.watch.log().checker.pods().into_iter().filter(|pod| pod.ours).map(|pod| pod.name).collect();
+    fn some_pod(&mut self, world: &World, which: impl Fn(&Pod) -> bool) -> Option<String> {
+        let pods = world.watch.log().checker.pods().into_iter().filter(|pod| pod.ours && which(pod));
+        let names: Vec<String> = pods.map(|pod| pod.name).collect();
         let at = usize::try_from(self.dice.below(names.len() as u64)).unwrap();
         names.get(at).cloned()
     }
 
     async fn delete(&mut self, world: &World) -> Option<()> {
-        let name = self.some_pod(world)?;
-        let how = if self.dice.in_thousand(300) { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
+        let force = self.dice.in_thousand(300);
+        let name = self.some_pod(world, |pod| !force || !pod.is_awaited())?;
+        let how = if force { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
         let gone = pods(world).delete(&name, &how).await.is_ok();
         world.watch.say(&format!("a user deletes {name}: {gone}"));
         Some(())
     }
 
+    /// Who takes away by force what a node's agent is at work on has said that he knows better: no scheduler can see its end.
     async fn recreate(&mut self, world: &World) -> Option<()> {
-        let name = self.some_pod(world)?;
+        let name = self.some_pod(world, |pod| !pod.is_awaited())?;
         drop(pods(world).delete(&name, &DeleteParams::default().grace_period(0)).await);
         self.create_named(world, &name).await;
         Some(())
@@ -140,7 +152,8 @@ impl Story {
     /// Something that matters to nobody changes on a node.
     async fn touch(&mut self, world: &World) {
         let name = self.dice.one_of(&NODES);
-        patch(world, name, json!({"metadata": {"annotations": {"heartbeat": self.dice.next().to_string()}}})).await;
+        patch(world, name, json!({"metadata": {"annotations": {"heartbeat": self.dice.next().to_string()}}}))
+            .await;
     }
 
     /// A machine goes away with its pods, or another comes in its place.
@@ -183,7 +196,11 @@ impl Story {
             _ => {
                 let pod = format!("foreign-{}", self.foreign);
                 let object = json!({"metadata": {"name": pod}, "spec": {"schedulerName": "other", "containers": [{"name": "c", "image": "i"}]}});
-                drop(pods(world).create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await);
+                drop(
+                    pods(world)
+                        .create(&PostParams::default(), &serde_json::from_value(object).unwrap())
+                        .await,
+                );
                 format!("{now},default,{pod}")
             }
         };
@@ -205,7 +222,8 @@ impl Story {
         let name = self.dice.one_of(&NODES);
         let answer = match self.dice.below(6) {
             0 => Answer::After(self.dice.millis(4000)),
-            1 => Answer::FailingEvery(3),
+            // Volcano's plugin goes on to find a pod whose allocation failed: no scheduler can mend that.
+            1 if name.starts_with("hami") => Answer::FailingEvery(3),
             2 => Answer::Never,
             _ => Answer::Promptly,
         };
@@ -231,7 +249,11 @@ impl Story {
         for name in NODES {
             world.fleet.behave(name, Behaviour::default()).unwrap();
             if nodes(world).get_opt(name).await.unwrap().is_none() {
-                world.fleet.replace(node(name, self.ages.get(name).copied().unwrap_or_default())).await.unwrap();
+                world
+                    .fleet
+                    .replace(node(name, self.ages.get(name).copied().unwrap_or_default()))
+                    .await
+                    .unwrap();
             }
         }
         world.watch.say("all is calm");

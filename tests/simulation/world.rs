@@ -39,6 +39,8 @@ pub(crate) struct World {
     pub(crate) api: FaultyApi,
     berth: JoinSet<()>,
     clock: Clock,
+    /// What Berth counts, over all its lives.
+    pub(crate) metrics: Metrics,
 }
 
 /// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
@@ -87,8 +89,7 @@ impl World {
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = NODES.iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
-        let plan =
-            Rough { watch: watch.clone(), dice: Dice::new(dice.next()), lie: bug.map(Lie::of) };
+        let plan = Rough { watch: watch.clone(), dice: Dice::new(dice.next()), lie: bug.map(Lie::of) };
         let mut world = Self {
             client: honest(),
             api: FaultyApi::new(sandbox.service(), Box::new(plan)),
@@ -97,6 +98,7 @@ impl World {
             watch,
             fleet,
             berth: JoinSet::new(),
+            metrics: Metrics::default(),
         };
         world.start_berth();
         world
@@ -112,7 +114,7 @@ impl World {
             },
             reader,
             clock: self.clock,
-            metrics: Metrics::default(),
+            metrics: self.metrics.clone(),
             writes_at_once: 8,
             leadership: cluster::Leadership::Alone,
         };
