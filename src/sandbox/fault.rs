@@ -212,8 +212,7 @@ impl FaultyApi {
     async fn serve(&self, call: Call, parts: Parts, body: Bytes) -> Response<Body> {
         let body = self.plan().request(&call, body);
         let mut server = self.server.clone();
-        let served = server.call(Request::from_parts(parts, Full::new(body))).await;
-        let Ok(response) = served;
+        let Ok(response) = server.call(Request::from_parts(parts, Full::new(body))).await;
         let (mut head, body) = response.into_parts();
         self.plan().served(&call, head.status.as_u16());
         if call.is_watch() && head.status.is_success() {

@@ -1,6 +1,6 @@
 //! The invariants, checked on what the API server holds after every write, without any of Berth's code.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use berth::sandbox::Sandbox;
 use jiff::{SignedDuration, Timestamp};
@@ -32,9 +32,13 @@ struct Bound {
 pub(crate) struct Checker {
     sandbox: Sandbox,
     revision: u64,
+    /// Pods as last read, with what they were read from.
+    read: BTreeMap<String, (Arc<Value>, Arc<Pod>)>,
     bound: BTreeMap<String, Bound>,
     inventories: BTreeMap<String, Vec<(Timestamp, BTreeMap<String, Amount>)>>,
     locks: BTreeMap<String, String>,
+    /// When Berth took which node's lock for which pod.
+    taken: BTreeMap<(String, String), Timestamp>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -43,15 +47,24 @@ impl Checker {
         Self {
             sandbox,
             revision: 0,
+            read: BTreeMap::new(),
             bound: BTreeMap::new(),
             inventories: BTreeMap::new(),
             locks: BTreeMap::new(),
+            taken: BTreeMap::new(),
             violations: Vec::new(),
         }
     }
 
-    pub(crate) fn pods(&self) -> Vec<Pod> {
-        self.sandbox.objects("pods").iter().map(|pod| Pod::read(pod)).collect()
+    pub(crate) fn pods(&mut self) -> Vec<Arc<Pod>> {
+        let mut before = std::mem::take(&mut self.read);
+        for object in self.sandbox.objects("pods") {
+            let uid = text(&object, "/metadata/uid");
+            let known = before.remove(uid).filter(|(from, _)| Arc::ptr_eq(from, &object));
+            let pod = known.map_or_else(|| Arc::new(Pod::read(&object)), |(_, pod)| pod);
+            self.read.insert(uid.to_owned(), (object.clone(), pod));
+        }
+        self.read.values().map(|(_, pod)| pod.clone()).collect()
     }
 
     /// Looks at everything, if anything was written.
@@ -67,7 +80,8 @@ impl Checker {
             self.take_inventory(node, now);
             self.judge_lock(node, &pods, writer, now);
         }
-        let living: Vec<&Pod> = pods.iter().filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
+        let living: Vec<&Pod> =
+            pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
         for pod in &living {
             self.judge_bound(pod, &living, now);
         }
@@ -85,11 +99,11 @@ impl Checker {
         known.push((now, cards));
     }
 
-    /// The most that the node has had of a card of late; the newest counts whenever it was seen.
-    fn capacity(&self, node: &str, card: &str, now: Timestamp) -> Option<Amount> {
+    /// The most that the node has had of a card since then; the newest counts whenever it was seen.
+    fn capacity(&self, node: &str, card: &str, since: Timestamp) -> Option<Amount> {
         let known = self.inventories.get(node)?;
         let newest = known.len().checked_sub(1)?;
-        let recent = known.iter().enumerate().filter(|(at, (seen, _))| *at == newest || *seen + MEMORY > now);
+        let recent = known.iter().enumerate().filter(|(at, (seen, _))| *at == newest || *seen >= since);
         recent.filter_map(|(_, (_, cards))| cards.get(card).copied()).reduce(Amount::most)
     }
 
@@ -124,8 +138,17 @@ impl Checker {
     }
 
     fn judge_cards(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
+        // A lock is taken against the very node that was decided on; without one, a decision is as old as a watch may lag.
+        let mut since = now - MEMORY;
+        if pod.node.starts_with("hami") {
+            let Some(taken) = self.taken.get(&(pod.node.clone(), pod.name.clone())) else {
+                self.violations.push(format!("{} was bound to {} without its lock", pod.name, pod.node));
+                return;
+            };
+            since = *taken;
+        }
         for card in pod.holds().keys() {
-            let Some(capacity) = self.capacity(&pod.node, card, now) else {
+            let Some(capacity) = self.capacity(&pod.node, card, since) else {
                 self.violations.push(format!("{}: node {} has no healthy card {card}", pod.name, pod.node));
                 continue;
             };
@@ -142,10 +165,13 @@ impl Checker {
     }
 
     /// A foreign lock whose holder may still be served is left alone.
-    fn judge_lock(&mut self, node: &Value, pods: &[Pod], writer: Writer, now: Timestamp) {
+    fn judge_lock(&mut self, node: &Value, pods: &[Arc<Pod>], writer: Writer, now: Timestamp) {
         let name = text(node, "/metadata/name");
         let lock = annotation(node, LOCK).unwrap_or_default();
         let before = self.locks.insert(name.to_owned(), lock.to_owned()).unwrap_or_default();
+        if let Some(holder) = lock.rsplit(',').next().filter(|_| before != lock && writer == Writer::Berth) {
+            self.taken.insert((name.to_owned(), holder.to_owned()), now);
+        }
         if before == lock || before.is_empty() || writer != Writer::Berth {
             return;
         }
@@ -191,7 +217,7 @@ impl Checker {
         }
     }
 
-    fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Pod], nodes: &[std::sync::Arc<Value>]) {
+    fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
         let told = format!("0/{} nodes are available: ", nodes.len());
         let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
         if !reason.starts_with(&told) && !(unreadable && !pod.readable) {
@@ -214,7 +240,7 @@ impl Checker {
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.
-fn would_fit(pod: &Pod, node: &Value, pods: &[Pod]) -> bool {
+fn would_fit(pod: &Pod, node: &Value, pods: &[Arc<Pod>]) -> bool {
     let name = text(node, "/metadata/name");
     let Some((family, capacity)) = cards(node) else { return false };
     if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {
@@ -238,9 +264,9 @@ fn would_fit(pod: &Pod, node: &Value, pods: &[Pod]) -> bool {
 }
 
 /// Whether Kubernetes' own account of extended resources, which knows no cards, has room.
-fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pods: &[Pod]) -> bool {
+fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pods: &[Arc<Pod>]) -> bool {
     let there = pods.iter().filter(|other| other.is_live() && other.node == node);
-    let asked = there.map(Pod::asks).fold(pod.asks(), Amount::plus);
+    let asked = there.map(|pod| pod.asks()).fold(pod.asks(), Amount::plus);
     let has = capacity.values().copied().fold(Amount::default(), Amount::plus);
     let counted = if pod.family == Some(Family::Hami) {
         Amount { slots: asked.slots, ..Amount::default() }

@@ -59,8 +59,8 @@ impl Story {
         let weather = match self.dice.below(5) {
             0 => Weather::Still,
             1 => Weather::Parted(until),
-            2 => Weather::Rough(350),
-            _ => Weather::Rough(120),
+            2 => Weather::Rough(550),
+            _ => Weather::Rough(300),
         };
         let mut log = world.watch.log();
         log.weather = weather;
@@ -120,7 +120,7 @@ impl Story {
 
     fn some_pod(&mut self, world: &World, which: impl Fn(&Pod) -> bool) -> Option<String> {
         let pods = world.watch.log().checker.pods().into_iter().filter(|pod| pod.ours && which(pod));
-        let names: Vec<String> = pods.map(|pod| pod.name).collect();
+        let names: Vec<String> = pods.map(|pod| pod.name.clone()).collect();
         let at = usize::try_from(self.dice.below(names.len() as u64)).unwrap();
         names.get(at).cloned()
     }
