@@ -15,7 +15,7 @@ pub mod serve;
 pub mod simulate;
 pub mod table;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, error::ErrorKind};
 
@@ -108,7 +108,8 @@ where
     anyhow::Error: From<E>,
 {
     let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_env_filter(filter).init();
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

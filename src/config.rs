@@ -206,19 +206,21 @@ mod tests {
             !config.dialects.volcano.arguments.modes.vgpu,
             "vGPU is the default only where no other mode is on"
         );
-        assert_eq!(notices.len(), 1, "{notices:?}");
+        assert!(notices.is_empty(), "{notices:?}");
+        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode()).collect();
+        assert_eq!(modes, [crate::dialect::SharingMode::Hami, crate::dialect::SharingMode::GpuShare]);
     }
 
     #[test]
     fn keys_without_use_are_told_once_each() {
         let text = "dialects:\n  hami:\n    deviceSplitCount: 10\n    http_bind: x\n  volcano:\n    arguments:\n      \
-                    deviceshare.GPUExclusiveRules: []\n";
+                    deviceshare.KnownGeometriesCMName: x\n";
         let (_, notices) = Config::parse(text, "f").unwrap();
         let keys: Vec<_> = notices.iter().map(|notice| (notice.line, notice.key.as_str())).collect();
         let expected = [
             (3, "dialects.hami.deviceSplitCount"),
             (4, "dialects.hami.http_bind"),
-            (7, "dialects.volcano.arguments.deviceshare.GPUExclusiveRules"),
+            (7, "dialects.volcano.arguments.deviceshare.KnownGeometriesCMName"),
         ];
         assert_eq!(keys, expected);
     }

@@ -6,17 +6,23 @@
 pub mod amount;
 pub mod assignment;
 pub mod card;
+pub mod choice;
 pub mod lock;
+pub mod mark;
 pub mod profile;
 pub mod request;
 pub mod selection;
+pub mod slice;
 pub mod usage;
 
 pub use amount::{MiB, Percent};
 pub use assignment::{Answer, Assignment, ContainerShares, Role, Share};
-pub use card::{Card, CardId, Health, Inventory, Mode};
+pub use card::{Card, CardId, Health, Inventory, Links, Mode};
+pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use lock::{Lock, LockOwner};
+pub use mark::Mark;
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, Tie};
-pub use request::{CardPolicy, ContainerRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
+pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, Quota, ShareRequest};
 pub use selection::{IdFilter, ModelFilter, Selection};
-pub use usage::{CardUsage, InitPhase, Usage};
+pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
+pub use usage::{CardUsage, InitPhase, Usage, Users};

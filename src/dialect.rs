@@ -3,6 +3,7 @@
 //! The only place where wire names stand. No allocation, no client, no clock: the time comes in as a parameter.
 
 pub mod amounts;
+pub mod gpushare;
 pub mod hami;
 pub mod hints;
 pub mod lock;

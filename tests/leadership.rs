@@ -8,11 +8,6 @@
 mod contest;
 #[path = "leadership/link.rs"]
 mod link;
-#[path = "support/lib.rs"]
-mod support;
-#[path = "end_to_end/world.rs"]
-#[allow(dead_code, reason = "only the nodes, pods and dialects of that world are needed here")]
-mod world;
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use berth::{
-    cluster::{Clock, Metrics, Reader, event_loop},
+    cluster::{self, Clock, Leadership, Metrics, Reader, event_loop::Binder},
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
         Dialects, LockForm, LockSpec,
@@ -86,10 +86,11 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     metrics.register(&mut registry);
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
+    let leadership = Leadership::Alone;
     let binder =
-        event_loop::Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once };
+        Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership };
     let mut tasks = JoinSet::new();
-    tasks.spawn(event_loop::run(binder, end_of_input()));
+    tasks.spawn(cluster::run(binder, end_of_input()));
     announce(&registry).await?;
     let ended = tasks.join_next().await.expect("one task was spawned");
     Ok(ended??)

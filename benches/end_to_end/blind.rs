@@ -214,7 +214,7 @@ impl Hands {
         let version = &node.resource_version;
         let now = Clock::System.now();
         match lock::take(self.client.clone(), spec, &node.name, &work.key, version, now).await {
-            LockOutcome::Taken => {}
+            LockOutcome::Taken { .. } => {}
             LockOutcome::Stale => return Ok(Sent::Stale { node, work }),
             LockOutcome::Failed(message) => bail!("lock of {}: {message}", node.name),
         }
@@ -238,7 +238,12 @@ fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assign
     let cards = offer.context("the node has registered no cards")?.cards();
     let share = |container: &berth::device::ContainerRequest, card: &Card| {
         let share = container.share?;
-        Some(Share { card: card.id.clone(), memory: share.memory.of(card.memory), cores: share.cores })
+        Some(Share {
+            card: card.id.clone(),
+            memory: share.memory.of(card.memory),
+            cores: share.cores,
+            slice: None,
+        })
     };
     let containers = ask.request.containers.iter().map(|container| {
         let count = container.share.map_or(0, |share| share.cards.get() as usize);
@@ -248,5 +253,5 @@ fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assign
             shares: own.filter_map(|card| share(container, card)).collect(),
         }
     });
-    Ok(Assignment { containers: containers.collect() })
+    Ok(Assignment { containers: containers.collect(), ..Assignment::default() })
 }

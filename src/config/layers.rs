@@ -9,7 +9,9 @@ use crate::{
     admission::{self, DefaultScheduler},
     cluster::Reader,
     device::{CardPolicy, MiB, NodePolicy, Percent},
-    dialect::{Dialect, Dialects, LockForm, LockSpec, SharingMode, hami, volcano},
+    dialect::{
+        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami, volcano, volcano::ModelGeometries,
+    },
     scheduling,
 };
 
@@ -34,7 +36,10 @@ impl Config {
         let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
         let vgpu = (volcano.enabled && volcano.arguments.modes.vgpu)
             .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
-        Dialects::new(hami.into_iter().chain(vgpu).collect())
+        let gpushare = volcano.gpushare().filter(|_| volcano.enabled);
+        let gpushare =
+            gpushare.map(|settings| Arc::new(gpushare::GpuShare::new(settings)) as Arc<dyn Dialect>);
+        Dialects::new(hami.into_iter().chain(vgpu).chain(gpushare).collect())
     }
 
     /// What the rules of admission are told.
@@ -93,14 +98,6 @@ impl HamiConfig {
 impl VolcanoConfig {
     fn settings(&self) -> volcano::Settings {
         let arguments = &self.arguments;
-        let lock = LockSpec {
-            key: volcano::names::LOCK.to_owned(),
-            form: match self.lock_value {
-                LockValue::Owned => LockForm::Underscore,
-                LockValue::Bare => LockForm::Bare,
-            },
-            expiry: VOLCANO_LOCK_EXPIRY,
-        };
         volcano::Settings {
             memory_factor: self.gpu_memory_factor,
             card_policy: card_policy(arguments.schedule_policy),
@@ -108,8 +105,36 @@ impl VolcanoConfig {
                 0 => NodePolicy::Indifferent,
                 _ => node_policy(arguments.schedule_policy),
             },
-            lock: arguments.node_lock.then_some(lock),
+            geometries: self
+                .known_mig_geometries
+                .iter()
+                .map(|entry| ModelGeometries::read(entry).expect("geometries are checked when they are read"))
+                .collect(),
+            exclusive_rules: arguments.exclusive_rules.clone(),
+            lock: arguments.node_lock.then(|| self.lock(volcano::names::LOCK)),
         }
+    }
+
+    fn lock(&self, key: &str) -> LockSpec {
+        LockSpec {
+            key: key.to_owned(),
+            form: match self.lock_value {
+                LockValue::Owned => LockForm::Underscore,
+                LockValue::Bare => LockForm::Bare,
+            },
+            expiry: VOLCANO_LOCK_EXPIRY,
+        }
+    }
+
+    /// The dialect of cards by number, if one of its units is enabled.
+    fn gpushare(&self) -> Option<gpushare::Settings> {
+        let unit = match (self.arguments.modes.gpu_sharing, self.arguments.modes.gpu_number) {
+            (true, _) => gpushare::Unit::Memory,
+            (_, true) => gpushare::Unit::Cards,
+            (false, false) => return None,
+        };
+        let lock = self.arguments.node_lock.then(|| self.lock(volcano::names::GPU_LOCK));
+        Some(gpushare::Settings { unit, memory_factor: self.gpu_memory_factor, lock })
     }
 }
 

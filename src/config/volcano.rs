@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, tz::TimeZone};
 use serde::Serialize;
 
+use crate::dialect::volcano::ModelGeometries;
+
 use super::{
     duration,
     error::Notice,
@@ -27,7 +29,7 @@ pub struct VolcanoConfig {
     pub time_zone: String,
     /// MiB for each unit of `volcano.sh/vgpu-memory` and of a card's registered memory.
     pub gpu_memory_factor: u32,
-    /// MIG geometries as Volcano's device configuration has them; empty: the built-in table.
+    /// MIG geometries as Volcano's device configuration has them; cards of other models in MIG mode take no pods.
     pub known_mig_geometries: Vec<serde_json::Value>,
     /// The form of the node lock's value.
     pub lock_value: LockValue,
@@ -48,6 +50,9 @@ pub struct DeviceShare {
     /// 0: nodes are not told apart by their cards.
     #[serde(rename = "deviceshare.ScheduleWeight")]
     pub schedule_weight: u32,
+    /// Pods with all labels of one of these share no card with others of the same.
+    #[serde(rename = "deviceshare.GPUExclusiveRules", skip_serializing_if = "Vec::is_empty")]
+    pub exclusive_rules: Vec<BTreeMap<String, String>>,
     /// Time-division.
     #[serde(flatten)]
     pub tdm: Tdm,
@@ -98,16 +103,14 @@ pub enum LockValue {
 const ZONE: &str = "tdm.revocable-zone.";
 const NO_USE: &str = "a setting of Volcano that Berth has no use for";
 const BUILT_IN_NAMES: &str = "has no effect: Berth reads Volcano's resources by their built-in names";
-const NOT_SERVED: &str = "is recognised, but this sharing mode is not served yet: its pods are denied";
 const NO_TDM: &str = "has no effect yet: revocable zones are not served so far";
 
 /// Arguments that Berth has no use for.
-const UNUSED_ARGUMENTS: [&str; 5] = [
+const UNUSED_ARGUMENTS: [&str; 4] = [
     "deviceshare.AscendMindClusterVNPUEnable",
     "deviceshare.AscendHAMiVNPUEnable",
     "deviceshare.KnownGeometriesCMName",
     "deviceshare.KnownGeometriesCMNamespace",
-    "deviceshare.GPUExclusiveRules",
 ];
 
 /// Keys of the device configuration that Berth has no use for.
@@ -134,7 +137,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Vo
         arguments,
         time_zone: section.take("timeZone").map_or(Ok("UTC".to_owned()), |field| time_zone(&field))?,
         gpu_memory_factor: section.int("gpuMemoryFactor", 1, 1..=i64::from(i32::MAX))?,
-        known_mig_geometries: geometries(&mut section, notices)?,
+        known_mig_geometries: geometries(&mut section)?,
         lock_value: section.choice(
             "lockValue",
             LockValue::Owned,
@@ -148,7 +151,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Vo
 }
 
 fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceShare, Trouble> {
-    let modes = modes(&mut section, notices)?;
+    let modes = modes(&mut section)?;
     let node_lock = section.take("deviceshare.NodeLockEnable").map_or(Ok(false), |field| field.go_bool())?;
     let policies = [("binpack", Policy::Binpack), ("spread", Policy::Spread)];
     let arguments = DeviceShare {
@@ -156,6 +159,7 @@ fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceSh
         node_lock,
         schedule_policy: section.choice("deviceshare.SchedulePolicy", Policy::Binpack, &policies)?,
         schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
+        exclusive_rules: exclusive_rules(&mut section)?,
         tdm: tdm(&mut section, notices)?,
     };
     section.unused(&UNUSED_ARGUMENTS, NO_USE, notices);
@@ -164,7 +168,7 @@ fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceSh
 }
 
 /// The sharing modes; those that exclude each other are refused. vGPU is on by default, unless another mode is.
-fn modes(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Modes, Trouble> {
+fn modes(section: &mut Section) -> Result<Modes, Trouble> {
     let sharing = section.take("deviceshare.GPUSharingEnable");
     let number = section.take("deviceshare.GPUNumberEnable");
     let vgpu = section.take("deviceshare.VGPUEnable");
@@ -177,11 +181,8 @@ fn modes(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Modes, Trou
     if let (Some(sharing), Some(_)) = (&sharing, &number) {
         return Err(sharing.trouble("excludes `deviceshare.GPUNumberEnable`; only one of them may be true"));
     }
-    if let Some(field) = sharing.or(number) {
-        if vgpu_on {
-            return Err(field.trouble("excludes `deviceshare.VGPUEnable`; only one of them may be true"));
-        }
-        notices.push(field.notice(NOT_SERVED));
+    if let Some(field) = sharing.or(number).filter(|_| vgpu_on) {
+        return Err(field.trouble("excludes `deviceshare.VGPUEnable`; only one of them may be true"));
     }
     Ok(Modes { vgpu: vgpu_on, gpu_sharing, gpu_number })
 }
@@ -227,11 +228,22 @@ fn time_zone(field: &Field) -> Result<String, Trouble> {
     }
 }
 
-fn geometries(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Vec<serde_json::Value>, Trouble> {
+/// A list of label maps, none of them empty.
+fn exclusive_rules(section: &mut Section) -> Result<Vec<BTreeMap<String, String>>, Trouble> {
+    let Some(field) = section.take("deviceshare.GPUExclusiveRules") else { return Ok(Vec::new()) };
+    let rule = |field: &Field| {
+        let labels: Option<BTreeMap<String, String>> = serde_json::from_value(field.json()).ok();
+        let labels = labels.filter(|labels| !labels.is_empty());
+        labels.ok_or_else(|| field.trouble("is not a map of labels to their values, with at least one"))
+    };
+    field.list()?.iter().map(rule).collect()
+}
+
+fn geometries(section: &mut Section) -> Result<Vec<serde_json::Value>, Trouble> {
     let Some(field) = section.take("knownMigGeometries") else { return Ok(Vec::new()) };
     let geometries = field.list()?;
-    if !geometries.is_empty() {
-        notices.push(field.notice("has no effect yet: MIG cards are not served so far"));
+    for geometry in &geometries {
+        ModelGeometries::read(&geometry.json()).map_err(|message| geometry.trouble(message))?;
     }
     Ok(geometries.iter().map(Field::json).collect())
 }

@@ -1,8 +1,12 @@
 //! What a pod was given: for each container, shares of cards.
 
+use std::collections::BTreeSet;
+
 use super::{
     amount::{MiB, Percent},
     card::CardId,
+    mark::Mark,
+    slice::Slice,
 };
 
 /// When a container runs, which decides whose shares add up.
@@ -25,6 +29,8 @@ pub struct Share {
     pub memory: MiB,
     /// Compute of it; 0: whatever is free.
     pub cores: Percent,
+    /// The hardware slice that it is, where the card is cut into such.
+    pub slice: Option<Slice>,
 }
 
 /// One container's shares; none where it asked nothing.
@@ -32,7 +38,7 @@ pub struct Share {
 pub struct ContainerShares {
     /// When the container runs.
     pub role: Role,
-    /// Its shares, each of a different card.
+    /// Its shares, each of a different card or another slice of one.
     pub shares: Vec<Share>,
 }
 
@@ -41,6 +47,8 @@ pub struct ContainerShares {
 pub struct Assignment {
     /// Init containers and sidecars in order, then app containers.
     pub containers: Vec<ContainerShares>,
+    /// What the pod bears.
+    pub marks: BTreeSet<Mark>,
 }
 
 impl Assignment {

@@ -1,8 +1,11 @@
 //! A physical card and the cards of a node.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{borrow::Borrow, collections::BTreeMap, fmt, sync::Arc};
 
-use super::amount::{MiB, Percent};
+use super::{
+    amount::{MiB, Percent},
+    slice::Slicing,
+};
 
 /// A card's identity: its uuid. Cards of one uuid are one card, whichever plugin names them.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -74,6 +77,8 @@ pub struct Card {
     pub numa: u32,
     /// How it is sliced.
     pub mode: Mode,
+    /// How it may be cut, where it is cut in hardware.
+    pub slicing: Slicing,
     /// Whether new pods may be given it.
     pub health: Health,
 }
@@ -82,19 +87,54 @@ pub struct Card {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Inventory {
     cards: Vec<Card>,
+    links: Links,
+}
+
+/// How well cards of a node are linked, from one to another; a pair that is not there: 0.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Links(BTreeMap<CardId, BTreeMap<CardId, i64>>);
+
+impl Links {
+    /// How well the first is linked to the second.
+    pub fn between(&self, first: &CardId, second: &CardId) -> i64 {
+        self.0.get(first).and_then(|others| others.get(second)).copied().unwrap_or(0)
+    }
+}
+
+impl FromIterator<(CardId, CardId, i64)> for Links {
+    fn from_iter<I: IntoIterator<Item = (CardId, CardId, i64)>>(pairs: I) -> Self {
+        let mut links = Self::default();
+        for (first, second, score) in pairs {
+            links.0.entry(first).or_default().insert(second, score);
+        }
+        links
+    }
 }
 
 impl Inventory {
     /// The cards in order of number, then uuid: plugins list them in any order.
     pub fn new(mut cards: Vec<Card>) -> Self {
         cards.sort_by(|a, b| (a.index, &a.id).cmp(&(b.index, &b.id)));
-        Self { cards }
+        Self { cards, links: Links::default() }
+    }
+
+    /// With what is known of the links between them.
+    #[must_use]
+    pub fn with_links(mut self, links: Links) -> Self {
+        self.links = links;
+        self
+    }
+
+    /// How well the cards are linked.
+    pub fn links(&self) -> &Links {
+        &self.links
     }
 
     /// The cards, by number.
     pub fn cards(&self) -> &[Card] {
         &self.cards
     }
+
     /// A card that is there twice, if any.
     pub fn duplicate(&self) -> Option<&CardId> {
         let mut ids: Vec<_> = self.cards.iter().map(|card| &card.id).collect();

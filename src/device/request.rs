@@ -1,10 +1,12 @@
 //! What a pod asks of cards, container by container.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
     amount::{MiB, Percent},
     assignment::Role,
+    choice::CardChoice,
+    mark::Mark,
     selection::Selection,
 };
 
@@ -47,17 +49,6 @@ pub struct ContainerRequest {
     pub share: Option<ShareRequest>,
 }
 
-/// Which card is taken first.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum CardPolicy {
-    /// The fullest that fits.
-    Binpack,
-    /// The emptiest.
-    Spread,
-    /// Only one that nobody uses.
-    Mutex,
-}
-
 /// Which node is taken first.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum NodePolicy {
@@ -76,10 +67,23 @@ pub struct PodRequest {
     pub containers: Vec<ContainerRequest>,
     /// Which cards may serve.
     pub selection: Selection,
-    /// Which card first.
-    pub card_policy: CardPolicy,
+    /// How the cards are chosen.
+    pub choice: CardChoice,
     /// Which node first.
     pub node_policy: NodePolicy,
+    /// What the pod bears.
+    pub marks: BTreeSet<Mark>,
+    /// Marks whose bearers it shares no card with.
+    pub shuns: BTreeSet<Mark>,
+}
+
+/// What the pod's namespace may still take of cards; none: as much as there is.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Quota {
+    /// Memory of all cards together.
+    pub memory: Option<MiB>,
+    /// Compute of all cards together.
+    pub cores: Option<Percent>,
 }
 
 impl PodRequest {

@@ -4,12 +4,14 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     amount::{MiB, Percent},
-    assignment::{Assignment, Role, Share},
+    assignment::{Assignment, ContainerShares, Role, Share},
     card::CardId,
+    mark::Mark,
+    slice::Slice,
 };
 
 /// What is in use of one card.
@@ -61,10 +63,32 @@ pub enum InitPhase {
     Done,
 }
 
+/// Everything that is known of a card's users.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Users {
+    /// The amounts that they hold.
+    pub amounts: CardUsage,
+    /// The hardware slices that they hold: those of init containers too, since agents free them with the pod only.
+    pub slices: Vec<Slice>,
+    /// How many shares are no slice.
+    pub unsliced: u32,
+    /// What they bear.
+    pub marks: BTreeSet<Mark>,
+}
+
+impl Users {
+    fn add(&mut self, share: &Share) {
+        match &share.slice {
+            Some(slice) => self.slices.push(slice.clone()),
+            None => self.unsliced = self.unsliced.saturating_add(1),
+        }
+    }
+}
+
 /// What is in use of each card; a card that nobody uses is absent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    cards: BTreeMap<CardId, CardUsage>,
+    cards: BTreeMap<CardId, Users>,
 }
 
 impl Usage {
@@ -73,8 +97,12 @@ impl Usage {
         let mut usage = Self::default();
         for (assignment, init) in pods {
             for (id, card) in peaks(assignment, init) {
-                let total = usage.cards.entry(id.clone()).or_default();
-                *total = total.and(card);
+                let users = usage.cards.entry(id.clone()).or_default();
+                users.amounts = users.amounts.and(card);
+                users.marks.extend(assignment.marks.iter().cloned());
+            }
+            for share in assignment.containers.iter().flat_map(|container| staying(container, init)) {
+                usage.cards.entry(share.card.clone()).or_default().add(share);
             }
         }
         usage
@@ -82,12 +110,23 @@ impl Usage {
 
     /// What is in use of this card.
     pub fn card(&self, id: &CardId) -> CardUsage {
-        self.cards.get(id).copied().unwrap_or_default()
+        self.users(id).map(|users| users.amounts).unwrap_or_default()
+    }
+
+    /// Everything that is known of this card's users; `None`: it has none.
+    pub fn users(&self, id: &CardId) -> Option<&Users> {
+        self.cards.get(id)
     }
 
     /// Every card in use, by uuid.
     pub fn cards(&self) -> impl Iterator<Item = (&CardId, CardUsage)> {
-        self.cards.iter().map(|(id, usage)| (id, *usage))
+        self.cards.iter().map(|(id, usage)| (id, usage.amounts))
+    }
+}
+
+impl FromIterator<(CardId, Users)> for Usage {
+    fn from_iter<I: IntoIterator<Item = (CardId, Users)>>(cards: I) -> Self {
+        Self { cards: cards.into_iter().collect() }
     }
 }
 
@@ -123,6 +162,12 @@ impl Held {
     }
 }
 
+/// The shares of a container that are not given back yet.
+fn staying(container: &ContainerShares, init: InitPhase) -> impl Iterator<Item = &Share> {
+    let ended = container.role == Role::Init && init == InitPhase::Done;
+    container.shares.iter().filter(move |share| !ended || share.slice.is_some())
+}
+
 /// What one pod holds of each card.
 fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsage> {
     let mut held: BTreeMap<&CardId, Held> = BTreeMap::new();
@@ -141,15 +186,15 @@ fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::assignment::ContainerShares;
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
-        let share = Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores) };
+        let share =
+            Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores), slice: None };
         ContainerShares { role, shares: vec![share] }
     }
 
     fn use_of(containers: Vec<ContainerShares>, init: InitPhase) -> (u32, u64, u32) {
-        let assignment = Assignment { containers };
+        let assignment = Assignment { containers, ..Assignment::default() };
         let usage = Usage::of([(&assignment, init)]).card(&"GPU-1".into());
         (usage.slots, usage.memory.get(), usage.cores.get())
     }
@@ -187,7 +232,7 @@ mod tests {
 
     #[test]
     fn pods_on_one_card_are_summed() {
-        let pod = Assignment { containers: vec![container(Role::App, 1000, 30)] };
+        let pod = Assignment { containers: vec![container(Role::App, 1000, 30)], ..Assignment::default() };
         let usage = Usage::of([(&pod, InitPhase::Done), (&pod, InitPhase::Done)]).card(&"GPU-1".into());
         assert_eq!((usage.slots, usage.memory, usage.cores), (2, MiB::new(2000), Percent::new(60)));
     }

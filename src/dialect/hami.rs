@@ -2,6 +2,9 @@
 //!
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
+mod choice;
+mod links;
+mod mig;
 pub mod names;
 mod record;
 mod register;
@@ -57,7 +60,8 @@ impl Hami {
     /// The name of this dialect.
     pub const NAME: ProfileName = ProfileName("hami-nvidia");
 
-    const PROFILE: Profile = Profile {
+    /// How its cards are shared.
+    pub const PROFILE: Profile = Profile {
         name: Self::NAME,
         blend: Blend::Even,
         tie: Tie::Highest,

@@ -6,7 +6,7 @@
 //! containers first, empty where it asked nothing; both plugins read that.
 
 use crate::{
-    device::{Assignment, ContainerShares, MiB, Percent, Role, Share},
+    device::{Assignment, ContainerShares, MiB, Percent, Role, Share, Slice},
     object::Pod,
 };
 
@@ -15,8 +15,13 @@ pub const NVIDIA: &str = "NVIDIA";
 
 /// One container's segment, without its separator.
 pub fn encode_container(container: &ContainerShares, word: &str) -> String {
-    let share =
-        |share: &Share| format!("{},{word},{},{}:", share.card, share.memory.get(), share.cores.get());
+    let slice = |share: &Share| match &share.slice {
+        Some(slice @ Slice::Numbered { .. }) => format!("[{slice}]"),
+        Some(Slice::Placed { .. }) | None => String::new(),
+    };
+    let share = |share: &Share| {
+        format!("{}{},{word},{},{}:", share.card, slice(share), share.memory.get(), share.cores.get())
+    };
     container.shares.iter().map(share).collect()
 }
 
@@ -36,7 +41,7 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
     let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
     let stated = segments.len() - usize::from(segments.last().is_some_and(Vec::is_empty));
     let roles: Vec<Role> = roles(pod).collect();
-    let positions = positions(stated, used, &roles, asks);
+    let positions = positions([stated, segments.len()], used, &roles, asks);
     let mut containers: Vec<_> =
         roles.into_iter().map(|role| ContainerShares { role, shares: Vec::new() }).collect();
     for (at, shares) in segments.into_iter().enumerate().filter(|(_, shares)| !shares.is_empty()) {
@@ -46,18 +51,18 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
             None => containers.push(ContainerShares { role: Role::App, shares }),
         }
     }
-    Ok(Assignment { containers })
+    Ok(Assignment { containers, ..Assignment::default() })
 }
 
-/// Which container each segment belongs to.
-fn positions(stated: usize, used: usize, roles: &[Role], asks: &[bool]) -> Vec<usize> {
+/// Which container each segment belongs to. The last segment may be a container's or stand for nothing: both counts are given.
+fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[bool]) -> Vec<usize> {
     let apps_from = roles.iter().position(|&role| role == Role::App).unwrap_or(roles.len());
     let asking: Vec<usize> = (0..roles.len()).filter(|&at| asks.get(at) == Some(&true)).collect();
     if stated == roles.len() {
         (0..roles.len()).collect()
     } else if stated == asking.len() || used == asking.len() {
         asking
-    } else if stated == roles.len() - apps_from {
+    } else if [stated, parted].contains(&(roles.len() - apps_from)) {
         (apps_from..roles.len()).collect()
     } else {
         (0..roles.len()).collect()
@@ -68,6 +73,27 @@ fn shares(segment: &str) -> Result<Vec<Share>, String> {
     segment.split(':').filter(|part| part.contains(',')).map(share).collect()
 }
 
+/// `<uuid>`, or `<uuid>[<group>-<number>]` for a slice of a whole card's cut: Volcano, and HAMi up to v2.9, where the group is the
+/// number of a template.
+fn card_and_slice(id: &str) -> Result<(&str, Option<Slice>), &'static str> {
+    let (card, slice) = match id.split_once('[') {
+        Some((card, slice)) => (card, Some(slice)),
+        None => (id, None),
+    };
+    if card.is_empty() {
+        return Err("names no card");
+    }
+    let Some(slice) = slice else {
+        return if id.contains(']') { Err("has `]` without `[`") } else { Ok((card, None)) };
+    };
+    let parts = slice.strip_suffix(']').and_then(|slice| slice.split_once('-'));
+    let parts = parts.and_then(|(group, position)| Some((group, position.parse().ok()?)));
+    let Some((group, position)) = parts.filter(|(group, _)| !group.is_empty()) else {
+        return Err("names no slice `[<group>-<number>]`");
+    };
+    Ok((card, Some(Slice::Numbered { group: group.into(), position })))
+}
+
 fn share(text: &str) -> Result<Share, String> {
     let mut fields = text.split(',');
     let (Some(id), Some(_word), Some(memory), Some(cores)) =
@@ -75,9 +101,7 @@ fn share(text: &str) -> Result<Share, String> {
     else {
         return Err(format!("share `{text}` has fewer than 4 fields"));
     };
-    if id.is_empty() {
-        return Err(format!("share `{text}` names no card"));
-    }
+    let (card, slice) = card_and_slice(id).map_err(|message| format!("share `{text}` {message}"))?;
     let number = |field: &str, what| {
         let number =
             field.parse::<u32>().map_err(|_| format!("share `{text}`: {what} `{field}` is not a number"));
@@ -88,8 +112,9 @@ fn share(text: &str) -> Result<Share, String> {
         })
     };
     Ok(Share {
-        card: id.into(),
+        card: card.into(),
         memory: MiB::new(number(memory, "memory")?.into()),
         cores: Percent::new(number(cores, "cores")?),
+        slice,
     })
 }

@@ -2,12 +2,17 @@
 //!
 //! Source: volcano-sh/volcano ed72c7c `pkg/scheduler/api/devices/nvidia/vgpu`, Project-HAMi/volcano-vgpu-device-plugin 4fb76ba.
 
+mod geometry;
+mod mark;
 pub mod names;
 mod record;
 mod register;
 mod request;
 
 use jiff::Timestamp;
+
+pub use geometry::ModelGeometries;
+pub use mark::Rule;
 
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable};
 use crate::{
@@ -27,6 +32,10 @@ pub struct Settings {
     pub card_policy: CardPolicy,
     /// Which node first.
     pub node_policy: NodePolicy,
+    /// How cards may be cut, by model.
+    pub geometries: Vec<ModelGeometries>,
+    /// Pods that fall under one of these share no card with others of the same.
+    pub exclusive_rules: Vec<Rule>,
     /// The node lock, where it is on.
     pub lock: Option<LockSpec>,
 }
@@ -41,7 +50,8 @@ impl Volcano {
     /// The name of this dialect.
     pub const NAME: ProfileName = ProfileName("volcano-vgpu");
 
-    const PROFILE: Profile = Profile {
+    /// How its cards are shared.
+    pub const PROFILE: Profile = Profile {
         name: Self::NAME,
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,
@@ -87,7 +97,7 @@ impl Dialect for Volcano {
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
-        register::read(node, self.settings.memory_factor)
+        register::read(node, &self.settings)
     }
 
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
@@ -95,7 +105,7 @@ impl Dialect for Volcano {
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-        record::read(pod, &request::asks(&self.settings, pod), self.settings.memory_factor)
+        record::read(pod, &request::asks(&self.settings, pod), &self.settings)
     }
 
     fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record {

@@ -11,7 +11,7 @@ use super::{
     snapshot::{Agent, NodeState},
     taint,
 };
-use crate::device::Assignment;
+use crate::device::{Assignment, Quota};
 
 /// The cards that the node would give, or every reason of the first test that it fails.
 ///
@@ -48,7 +48,7 @@ fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState) -> Result<Assignment, Nod
     if inventory.cards().is_empty() {
         return Err(vec![Reason::NoDevices]);
     }
-    allocate(&ask.request, inventory, &node.usage, &ask.profile)
+    allocate(&ask.request, inventory, &node.usage, &ask.profile, Quota::default())
 }
 
 /// `pkg/scheduler/framework/plugins/noderesources/fit.go`

@@ -15,8 +15,14 @@ pub enum CardReason {
     CardUuidMismatch,
     /// It is sliced in a way that the pod does not want or that is not served.
     ModeNotFit,
+    /// It hangs on another NUMA node than enough others.
+    NumaNotFit,
     /// All its slots are taken.
     CardTimeSlicingExhausted,
+    /// A pod that this one shares no card with uses it.
+    CardMarkConflict,
+    /// The namespace's quota leaves too little.
+    ResourceQuotaNotFit,
     /// It has too little free memory.
     CardInsufficientMemory,
     /// It has too little free compute.
@@ -25,6 +31,8 @@ pub enum CardReason {
     ExclusiveDeviceAllocateConflict,
     /// All its compute is given away.
     CardComputeUnitsExhausted,
+    /// No hardware slice of it is free and large enough.
+    CardMigTopologyInfeasible,
 }
 
 impl CardReason {
@@ -41,6 +49,10 @@ impl CardReason {
             Self::CardInsufficientCore => "CardInsufficientCore",
             Self::ExclusiveDeviceAllocateConflict => "ExclusiveDeviceAllocateConflict",
             Self::CardComputeUnitsExhausted => "CardComputeUnitsExhausted",
+            Self::NumaNotFit => "NumaNotFit",
+            Self::CardMarkConflict => "CardMarkConflict",
+            Self::ResourceQuotaNotFit => "ResourceQuotaNotFit",
+            Self::CardMigTopologyInfeasible => "CardMigTopologyInfeasible",
         }
     }
 
@@ -56,6 +68,10 @@ impl CardReason {
             Self::CardInsufficientCore => "Insufficient GPU cores",
             Self::ExclusiveDeviceAllocateConflict => "node(s) had no GPU free for exclusive use",
             Self::CardComputeUnitsExhausted => "node(s) had no GPU cores left",
+            Self::NumaNotFit => "node(s) had too few GPUs on one NUMA node",
+            Self::CardMarkConflict => "node(s) had only GPUs left that a Pod kept apart from this one uses",
+            Self::ResourceQuotaNotFit => "GPU quota of the namespace exceeded",
+            Self::CardMigTopologyInfeasible => "node(s) had no free MIG slice of the size",
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{node::NodeInfo, pod::Ask, taint};
 use crate::device::{
-    Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Usage,
+    Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Profile, Usage,
+    Weights,
 };
 
 /// What a fully matched preferred affinity adds, in points: kube-scheduler weighs it twice as much as its other plugins.
@@ -10,12 +11,12 @@ const PREFERRED_AFFINITY: f64 = 200.0;
 /// What each taint of effect `PreferNoSchedule` that the pod does not bear takes off.
 const UNWELCOME: f64 = 300.0;
 
-/// How full a card is, from 0 to 1: slots, compute and memory in equal parts.
-pub fn fullness(usage: CardUsage, card: &Card, budget: Percent) -> f64 {
+/// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
+pub fn fullness(usage: CardUsage, card: &Card, budget: Percent, weights: Weights) -> f64 {
     let slots = part(usage.slots.into(), card.slots.into());
     let cores = part(usage.cores.get().into(), budget.get().into());
     let memory = part(usage.memory.get(), card.memory.get());
-    (slots + cores + memory) / 3.0
+    f64::from(weights.slots) * slots + f64::from(weights.cores) * cores + f64::from(weights.memory) * memory
 }
 
 /// The score of a node for a pod, once the pod is on it.
@@ -29,18 +30,24 @@ pub fn node(
     let preference = ask.constraints.affinity.preference(&info.name, &info.labels) * PREFERRED_AFFINITY;
     let unwelcome = taint::unwelcome(&ask.constraints.tolerations, &info.taints);
     let unwelcome = u32::try_from(unwelcome).map_or(f64::MAX, f64::from) * UNWELCOME;
-    cards(ask, inventory, usage, assignment) + preference - unwelcome
+    cards(&ask.profile, ask.request.node_policy, inventory, usage, assignment) + preference - unwelcome
 }
 
 /// 0 to 100 by the node policy, over the node's cards or, where the dialect scores so, over the pod's.
-fn cards(ask: &Ask, inventory: &Inventory, usage: &Usage, assignment: &Assignment) -> f64 {
+pub fn cards(
+    profile: &Profile,
+    policy: NodePolicy,
+    inventory: &Inventory,
+    usage: &Usage,
+    assignment: &Assignment,
+) -> f64 {
     let own = Usage::of([(assignment, InitPhase::Ahead)]);
     let after = |card: &Card| usage.card(&card.id).and(own.card(&card.id));
-    let full = match ask.profile.blend {
-        Blend::Even => of_node(ask, inventory, &after),
-        Blend::MemoryThenSlots => of_pod(ask, inventory, &own, &after),
+    let full = match profile.blend {
+        Blend::Even => of_node(profile, inventory, &after),
+        Blend::MemoryThenSlots => of_pod(policy, inventory, &own, &after),
     };
-    match ask.request.node_policy {
+    match policy {
         NodePolicy::Binpack => 100.0 * full,
         NodePolicy::Spread => 100.0 * (1.0 - full),
         NodePolicy::Indifferent => 0.0,
@@ -48,11 +55,11 @@ fn cards(ask: &Ask, inventory: &Inventory, usage: &Usage, assignment: &Assignmen
 }
 
 /// HAMi: the sums over all cards of the node (`pkg/scheduler/policy/node_policy.go`), the request included as its design page has it.
-fn of_node(ask: &Ask, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
     let cards = inventory.cards();
     let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
     let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
-    let cores: Percent = cards.iter().map(|card| super::allocate::core_budget(&ask.profile, card)).sum();
+    let cores: Percent = cards.iter().map(|card| super::allocate::core_budget(profile, card)).sum();
     let memory: MiB = cards.iter().map(|card| card.memory).sum();
     let parts = part(used.slots.into(), slots)
         + part(used.cores.get().into(), cores.get().into())
@@ -62,9 +69,9 @@ fn of_node(ask: &Ask, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage)
 
 /// Volcano: the mean over the pod's cards of memory in use when packing, of being shared when spreading
 /// (`vgpu/utils.go` `GPUScore`), taken when the pod is on them; upstream's spread score is always 0.
-fn of_pod(ask: &Ask, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+fn of_pod(policy: NodePolicy, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
     let cards: Vec<&Card> = inventory.cards().iter().filter(|card| own.card(&card.id).slots > 0).collect();
-    let full = |card: &&Card| match ask.request.node_policy {
+    let full = |card: &&Card| match policy {
         NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,
         NodePolicy::Spread => 0.0,
         NodePolicy::Binpack | NodePolicy::Indifferent => part(after(card).memory.get(), card.memory.get()),

@@ -8,9 +8,15 @@ use berth::{
     cluster::{
         self, Clock, ClusterError, Leadership, Metrics, Reader, candidate::Settings, event_loop::Binder,
     },
+    device::{CardPolicy, MiB, NodePolicy, Percent},
+    dialect::{Dialects, LockForm, LockSpec, hami},
     sandbox::{
         Options, Sandbox,
-        agent::{Answer, Behaviour, Fleet},
+        agent::{
+            Answer, Behaviour, Fleet,
+            hami::Release,
+            node::{Card, Node as AgentNode},
+        },
     },
     scheduling::scheduler,
 };
@@ -28,10 +34,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet};
 
-use super::{
-    link::{Carried, Link, Log},
-    world::{dialects, hami_node, pod},
-};
+use super::link::{Carried, Link, Log};
 
 /// After this time something that should have happened has not.
 const LIMIT: Duration = Duration::from_mins(5);
@@ -58,7 +61,7 @@ impl Contest {
     pub(crate) async fn of_nodes(count: usize) -> Self {
         let sandbox = Sandbox::new(Options::default());
         let client = sandbox.client();
-        let nodes = (0..count).map(|index| hami_node(&format!("node-{index}"), 2)).collect();
+        let nodes = (0..count).map(|index| node(&format!("node-{index}"))).collect();
         let fleet = Fleet::start(client.clone(), nodes).await.unwrap();
         Self { sandbox, client, fleet, log: Log::default() }
     }
@@ -101,8 +104,10 @@ impl Contest {
 
     /// A pod that wants 6000 MiB of a card.
     pub(crate) async fn create(&self, name: &str) {
-        let pod = pod(name, json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000"}));
-        let pod = serde_json::from_value(pod).unwrap();
+        let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000"});
+        let container = json!({"name": "main", "image": "train", "resources": {"limits": limits}});
+        let spec = json!({"schedulerName": "berth", "containers": [container]});
+        let pod = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
     }
 
@@ -201,6 +206,37 @@ impl Contestant {
     pub(crate) fn bindings(&self, contest: &Contest) -> Vec<Carried> {
         self.tried(contest).into_iter().filter(|carried| carried.answer.is_success()).collect()
     }
+}
+
+/// A node with HAMi's plugin and two cards of 16 GiB.
+fn node(name: &str) -> AgentNode {
+    let sized = [("cpu", "32"), ("memory", "128Gi"), ("pods", "110")];
+    let node = sized.iter().fold(AgentNode::new(name), |node, (what, amount)| node.allocatable(what, amount));
+    let card = |index| Card::new(&format!("GPU-{name}-{index}"), index, 16_384).slots(10);
+    node.card(card(0)).card(card(1)).hami(Release::V2_10)
+}
+
+fn dialects() -> Dialects {
+    let lock = LockSpec {
+        key: hami::names::LOCK.to_owned(),
+        form: LockForm::Comma,
+        expiry: SignedDuration::from_mins(5),
+    };
+    let hami = hami::Settings {
+        count: hami::names::COUNT.to_owned(),
+        memory: hami::names::MEMORY.to_owned(),
+        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
+        cores: hami::names::CORES.to_owned(),
+        priority: hami::names::PRIORITY.to_owned(),
+        default_memory: MiB::default(),
+        default_cores: Percent::NONE,
+        default_count: 1,
+        memory_factor: 1,
+        node_policy: NodePolicy::Binpack,
+        card_policy: CardPolicy::Spread,
+        lock,
+    };
+    Dialects::new(vec![Arc::new(hami::Hami::new(hami))])
 }
 
 pub(crate) fn node_of(pod: &Pod) -> Option<String> {

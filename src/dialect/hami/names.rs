@@ -27,6 +27,8 @@ pub const MODE: &str = "nvidia.com/vgpu-mode";
 pub const NUMA_BIND: &str = "nvidia.com/numa-bind";
 /// Which card first.
 pub const CARD_POLICY: &str = "hami.io/gpu-scheduler-policy";
+/// What counts how much when cards are compared by how full they are.
+pub const WEIGHTS: &str = "hami.io/device-scoring-weights";
 /// Which node first.
 pub const NODE_POLICY: &str = "hami.io/node-scheduler-policy";
 
@@ -41,6 +43,8 @@ pub const TIME: &str = "hami.io/vgpu-time";
 pub const TO_ALLOCATE: &str = "hami.io/vgpu-devices-to-allocate";
 /// On a pod: the assignment that stays.
 pub const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
+/// On a pod: which MIG slices it was given.
+pub const MIG: &str = "hami.io/vgpu-mig-allocations";
 /// On a pod: `allocating`, `success` or `failed`.
 pub const BIND_PHASE: &str = "hami.io/bind-phase";
 /// On a pod: when it was bound, Unix seconds.
@@ -48,6 +52,8 @@ pub const BIND_TIME: &str = "hami.io/bind-time";
 
 /// On a node: its cards.
 pub const REGISTER: &str = "hami.io/node-nvidia-register";
+/// On a node: how well its cards are linked.
+pub const LINKS: &str = "hami.io/node-nvidia-score";
 /// On a node: uuids that an operator keeps new pods off.
 pub const CORDON: &str = "hami.io/device-cordon";
 /// On a node: the lock.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::names;
+use super::{mig, names};
 use crate::{
     device::{Assignment, ContainerShares},
     dialect::{Carried, Problem, Record, Unreadable, segments},
@@ -23,8 +23,11 @@ pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadab
     let Some(text) = pod.metadata.annotation(names::ALLOCATED) else {
         return Ok(None);
     };
-    let assignment = segments::decode(text, pod, asks)
+    let mut assignment = segments::decode(text, pod, asks)
         .map_err(|message| Unreadable::annotation(Problem::Assignment, names::ALLOCATED, message))?;
+    if let Some(slices) = pod.metadata.annotation(names::MIG) {
+        mig::apply(slices, &mut assignment)?;
+    }
     let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
     Ok(Some(Carried { assignment, node }))
 }
@@ -45,7 +48,11 @@ pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, word: &
     let fits = node.len() <= LONGEST_LABEL;
     let labels = fits.then(|| (names::NODE.to_owned(), node.to_owned()));
     Record {
-        annotations: annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        annotations: annotations
+            .into_iter()
+            .chain(mig::write(assignment).map(|slices| (names::MIG, slices)))
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
         labels: labels.into_iter().collect::<BTreeMap<_, _>>(),
     }
 }

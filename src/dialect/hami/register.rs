@@ -5,9 +5,9 @@
 
 use serde::Deserialize;
 
-use super::names;
+use super::{links, mig::Place, names};
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent},
+    device::{Card, Health, Inventory, MiB, Mode, Percent, SliceProfile, Slicing},
     dialect::{Problem, Unreadable, hints::elements},
     object::Node,
 };
@@ -25,6 +25,19 @@ struct Entry {
     numa: i64,
     mode: String,
     health: bool,
+    #[serde(rename = "migProfiles")]
+    profiles: Option<Vec<Profile>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Profile {
+    name: String,
+    #[serde(rename = "memoryMB")]
+    memory: u32,
+    core: u32,
+    slice_count: u32,
+    placements: Vec<Place>,
 }
 
 /// The cards of a node; `None` where no plugin of HAMi's has registered any.
@@ -48,7 +61,7 @@ pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
     if let Some(twice) = inventory.duplicate() {
         return Err(refuse(format!("card {twice} is listed twice")));
     }
-    Ok(Some(inventory))
+    Ok(Some(inventory.with_links(links::read(node)?)))
 }
 
 impl Entry {
@@ -67,9 +80,24 @@ impl Entry {
             model: self.model.into(),
             numa: u32::try_from(self.numa).unwrap_or(0),
             mode: mode(&self.mode),
+            slicing: slicing(self.profiles.unwrap_or_default()),
             id: self.id.into(),
         }
     }
+}
+
+fn slicing(profiles: Vec<Profile>) -> Slicing {
+    if profiles.is_empty() {
+        return Slicing::Unknown;
+    }
+    let profile = |profile: Profile| SliceProfile {
+        name: profile.name.into(),
+        memory: MiB::new(profile.memory.into()),
+        cores: Percent::new(profile.core),
+        slices: profile.slice_count,
+        placements: profile.placements.into_iter().map(Into::into).collect(),
+    };
+    Slicing::Placements(profiles.into_iter().map(profile).collect())
 }
 
 fn mode(text: &str) -> Mode {
@@ -110,5 +138,6 @@ fn comma_card(card: &str) -> Result<Entry, String> {
             .ok_or_else(|| format!("card `{card}`: health `{}` is neither true nor false", fields[6]))?,
         index: number("index", index)?,
         mode: mode.to_owned(),
+        profiles: None,
     })
 }

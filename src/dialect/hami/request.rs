@@ -3,15 +3,14 @@
 //! Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`GenerateResourceRequests`), without its silent rounding: what can't be
 //! represented is an error that names the field.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{Settings, names};
+use super::{Settings, choice, names};
 use crate::{
     device::{
-        CardPolicy, ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection,
-        ShareRequest,
+        ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
     },
-    dialect::{Problem, Unreadable, amounts::Reader, go_bool, segments},
+    dialect::{Problem, Unreadable, amounts::Reader, segments},
     object::{Container, Pod},
 };
 
@@ -26,14 +25,24 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
         }
     }
     let asks = containers.iter().any(|container| container.share.is_some());
-    if asks {
-        troubles.extend(unserved(pod));
+    if !asks && troubles.is_empty() {
+        return Ok(None);
     }
+    let choice = choice::read(settings.card_policy, pod).map_err(|trouble| {
+        troubles.push(trouble);
+        std::mem::take(&mut troubles)
+    })?;
     if !troubles.is_empty() {
         return Err(troubles);
     }
-    let (card_policy, node_policy) = policies(settings, pod);
-    Ok(asks.then(|| PodRequest { containers, selection: selection(pod), card_policy, node_policy }))
+    Ok(Some(PodRequest {
+        containers,
+        selection: selection(pod),
+        choice,
+        node_policy: node_policy(settings, pod),
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
+    }))
 }
 
 /// For each container in starting order, whether it asks for a share.
@@ -87,19 +96,12 @@ fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u
     exact.or(part).or(default).unwrap_or(MemoryRequest::Part(Percent::WHOLE))
 }
 
-fn policies(settings: &Settings, pod: &Pod) -> (CardPolicy, NodePolicy) {
-    let card = match pod.metadata.annotation(names::CARD_POLICY) {
-        Some("binpack") => CardPolicy::Binpack,
-        Some("spread") => CardPolicy::Spread,
-        Some("mutex") => CardPolicy::Mutex,
-        _ => settings.card_policy,
-    };
-    let node = match pod.metadata.annotation(names::NODE_POLICY) {
+fn node_policy(settings: &Settings, pod: &Pod) -> NodePolicy {
+    match pod.metadata.annotation(names::NODE_POLICY) {
         Some("binpack") => NodePolicy::Binpack,
         Some("spread") => NodePolicy::Spread,
         _ => settings.node_policy,
-    };
-    (card, node)
+    }
 }
 
 fn selection(pod: &Pod) -> Selection {
@@ -113,17 +115,4 @@ fn selection(pod: &Pod) -> Selection {
         ids: super::Hami::HINTS.ids(&pod.metadata),
         modes,
     }
-}
-
-/// What HAMi knows and Berth does not serve yet: named, so that no pod is placed against its own wish.
-fn unserved(pod: &Pod) -> Vec<Unreadable> {
-    let refuse = |key: &str, what: &str| {
-        Unreadable::annotation(Problem::Unserved, key, format!("{what} is not served yet"))
-    };
-    let bind = pod.metadata.annotation(names::NUMA_BIND).and_then(go_bool) == Some(true);
-    let policy = pod.metadata.annotation(names::CARD_POLICY);
-    let policy = policy.filter(|value| value.contains(',') || matches!(*value, "topology-aware" | "numa"));
-    let bind = bind.then(|| refuse(names::NUMA_BIND, "binding all shares to one NUMA node"));
-    let policy = policy.map(|value| refuse(names::CARD_POLICY, &format!("card policy `{value}`")));
-    bind.into_iter().chain(policy).collect()
 }

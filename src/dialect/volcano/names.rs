@@ -30,6 +30,20 @@ pub const MODE: &str = "volcano.sh/vgpu-mode";
 /// Whether pods of one group may share a card.
 pub const PODGROUP_POLICY: &str = "volcano.sh/vgpu-podgroup-policy";
 
+/// The name of the pod's group, the first of these that is there.
+pub const GROUPS: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
+
+/// gpushare, on a pod: the numbers of its cards.
+pub const GPU_INDEX: &str = "volcano.sh/gpu-index";
+/// gpushare, on a pod: when it was assigned, Unix nanoseconds.
+pub const PREDICATE_TIME: &str = "volcano.sh/predicate-time";
+/// gpushare, on a pod: whether the plugin has served it.
+pub const GPU_ASSIGNED: &str = "volcano.sh/gpu-assigned";
+/// gpushare, on a node: the numbers of cards that don't work.
+pub const GPU_UNHEALTHY: &str = "volcano.sh/gpu-unhealthy-ids";
+/// gpushare, on a node: the lock.
+pub const GPU_LOCK: &str = "gpu";
+
 /// On a pod: its node.
 pub const NODE: &str = "volcano.sh/vgpu-node";
 /// On a pod: when it was assigned, Unix seconds; the plugin serves the smallest first.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::names;
+use super::{Settings, mark, names};
 use crate::{
     device::{Assignment, MiB, Role},
     dialect::{Carried, Problem, Record, Unreadable, segments},
@@ -15,14 +15,15 @@ use crate::{
 };
 
 /// The assignment that a pod carries.
-pub(super) fn read(pod: &Pod, asks: &[bool], memory_factor: u32) -> Result<Option<Carried>, Unreadable> {
+pub(super) fn read(pod: &Pod, asks: &[bool], settings: &Settings) -> Result<Option<Carried>, Unreadable> {
     let Some(text) = pod.metadata.annotation(names::IDS) else {
         return Ok(None);
     };
     // Our own segments name app containers only; without init containers that is every container.
     let mut assignment = segments::decode(text, pod, asks)
         .map_err(|message| Unreadable::annotation(Problem::Assignment, names::IDS, message))?;
-    scale(&mut assignment, |units| units.saturating_mul(memory_factor.max(1).into()));
+    scale(&mut assignment, |units| units.saturating_mul(settings.memory_factor.max(1).into()));
+    assignment.marks = mark::borne(pod, &settings.exclusive_rules);
     let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
     Ok(Some(Carried { assignment, node }))
 }

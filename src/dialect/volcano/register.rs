@@ -4,15 +4,15 @@
 //! (`pkg/scheduler/api/devices/nvidia/vgpu/utils.go` `decodeNodeDevices`). A card's number is its place in the list. Numbers
 //! that can't be read make the node unreadable; upstream reads them as 0.
 
-use super::names;
+use super::{ModelGeometries, Settings, names};
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent},
+    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
     dialect::{Problem, Unreadable, go_bool},
     object::Node,
 };
 
 /// The cards of a node; `None` where the plugin has registered none.
-pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>, Unreadable> {
+pub(super) fn read(node: &Node, settings: &Settings) -> Result<Option<Inventory>, Unreadable> {
     let Some(text) = node.metadata.annotation(names::REGISTER) else {
         return Ok(None);
     };
@@ -21,12 +21,16 @@ pub(super) fn read(node: &Node, memory_factor: u32) -> Result<Option<Inventory>,
         return Err(refuse("cards must each end with `:`".to_owned()));
     }
     let pieces = text.split(':').enumerate().filter(|(_, piece)| piece.contains(','));
-    let cards = pieces.map(|(at, piece)| card(at, piece, memory_factor)).collect::<Result<Vec<_>, _>>();
+    let cards =
+        pieces.map(|(at, piece)| card(at, piece, settings.memory_factor)).collect::<Result<Vec<_>, _>>();
     let mut cards = cards.map_err(refuse)?;
     // Upstream takes the node's mode from its last card.
     let mode = cards.last().map_or(Mode::Soft, |last| last.mode);
     for card in &mut cards {
         card.mode = mode;
+        if mode == Mode::Mig {
+            card.slicing = ModelGeometries::slicing(&settings.geometries, &card.model);
+        }
     }
     let inventory = Inventory::new(cards);
     if let Some(twice) = inventory.duplicate() {
@@ -58,6 +62,7 @@ fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
         model: model.into(),
         numa: 0,
         mode: if rest.first() == Some(&"mig") { Mode::Mig } else { Mode::Soft },
+        slicing: Slicing::Unknown,
         health: if healthy { Health::Healthy } else { Health::Unhealthy },
     })
 }

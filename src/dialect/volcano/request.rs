@@ -3,9 +3,9 @@
 //! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
 //! volcano-vgpu-device-plugin tells pods apart by their total count alone, so only one container of a pod may ask.
 
-use std::num::NonZeroU32;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{Settings, Volcano, names};
+use super::{Settings, Volcano, mark, names};
 use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
@@ -26,9 +26,10 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
     }
     let asking: Vec<_> = containers.iter().filter(|(_, container)| container.share.is_some()).collect();
     let asks = !asking.is_empty();
-    if asks {
-        troubles.extend(unserved(pod));
-    }
+    let shuns = mark::shunned(pod, &settings.exclusive_rules).unwrap_or_else(|trouble| {
+        troubles.extend(asks.then_some(trouble));
+        BTreeSet::new()
+    });
     troubles.extend(asking.iter().find(|(_, container)| container.role != Role::App).map(|(path, _)| {
         Unreadable::new(
             Problem::Unserved,
@@ -47,8 +48,10 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
     Ok(asks.then(|| PodRequest {
         containers: containers.into_iter().map(|(_, container)| container).collect(),
         selection: selection(pod),
-        card_policy: settings.card_policy,
+        choice: settings.card_policy.into(),
         node_policy: settings.node_policy,
+        marks: mark::borne(pod, &settings.exclusive_rules),
+        shuns,
     }))
 }
 
@@ -99,11 +102,4 @@ fn selection(pod: &Pod) -> Selection {
         _ => Vec::new(),
     });
     Selection { models: Volcano::HINTS.models(&pod.metadata), ids: Volcano::HINTS.ids(&pod.metadata), modes }
-}
-
-/// What Volcano knows and Berth does not serve yet.
-fn unserved(pod: &Pod) -> Option<Unreadable> {
-    let policy = pod.metadata.annotation(names::PODGROUP_POLICY).filter(|policy| !policy.is_empty())?;
-    let message = format!("pod group policy `{policy}` is not served yet");
-    Some(Unreadable::annotation(Problem::Unserved, names::PODGROUP_POLICY, message))
 }

@@ -1,0 +1,52 @@
+//! The cards of a node of which only their number and their memory together are known.
+//!
+//! Source: Volcano `gpushare/device_info.go` (`NewGPUDevices`): both resources must be in `status.capacity`; all cards are taken to
+//! be of one size. Where the plugin counts whole cards it tells no memory, which is fine there.
+
+use super::{Settings, Unit};
+use crate::{
+    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
+    dialect::{Problem, Unreadable, hints::elements, volcano::names},
+    object::{Amount, Node},
+};
+
+/// The cards; `None` where the plugin does not run.
+pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+    let Some(count) = capacity(node, names::GPU_NUMBER)? else { return Ok(None) };
+    let memory = match (settings.unit, capacity(node, names::GPU_MEMORY)?) {
+        (_, Some(memory)) => memory,
+        (Unit::Memory, None) => return Ok(None),
+        (Unit::Cards, None) => 0,
+    };
+    if count == 0 {
+        return Ok(None);
+    }
+    let each = MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1)) / u64::from(count));
+    let unhealthy = elements(node.metadata.annotation(names::GPU_UNHEALTHY));
+    let card = |index: u32| Card {
+        id: index.to_string().into(),
+        index,
+        slots: match settings.unit {
+            Unit::Memory => memory.max(1),
+            Unit::Cards => 1,
+        },
+        memory: each,
+        cores: Percent::WHOLE,
+        model: "".into(),
+        numa: 0,
+        mode: Mode::Soft,
+        slicing: Slicing::Unknown,
+        health: if unhealthy.contains(&index.to_string()) { Health::Unhealthy } else { Health::Healthy },
+    };
+    Ok(Some(Inventory::new((0..count).map(card).collect())))
+}
+
+fn capacity(node: &Node, name: &str) -> Result<Option<u32>, Unreadable> {
+    let Some(quantity) = node.status.capacity.get(name) else { return Ok(None) };
+    let whole = quantity.amount().ok().and_then(Amount::whole).and_then(|whole| u32::try_from(whole).ok());
+    let refuse = || {
+        let message = format!("`{quantity}` is not a whole number");
+        Unreadable::new(Problem::Registration, format!("status.capacity[{name}]"), message)
+    };
+    whole.map(Some).ok_or_else(refuse)
+}

@@ -1,0 +1,56 @@
+//! The cards that a pod was given, by number.
+//!
+//! Source: Volcano `gpushare/share.go` (`GetGPUIndex`, `AddGPUIndexPatch`): indices joined with `,`, and the time in nanoseconds, the
+//! smallest of which the plugin serves first.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::{Settings, request};
+use crate::{
+    device::{Assignment, ContainerShares, MiB, Share, ShareRequest},
+    dialect::{Carried, Problem, Record, Unreadable, segments, volcano::names},
+    object::Pod,
+};
+
+/// The assignment that a pod carries. Memory of whole cards is not known here: they are taken by slot and compute.
+pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+    let Some(text) = pod.metadata.annotation(names::GPU_INDEX).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let indices = text.split(',').map(index).collect::<Result<Vec<_>, _>>();
+    let indices =
+        indices.map_err(|message| Unreadable::annotation(Problem::Assignment, names::GPU_INDEX, message))?;
+    let mut containers = Vec::new();
+    for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
+        let ask = request::share(settings, resource, container, &path)?;
+        let shares = ask.map(|ask| shares(&indices, ask)).unwrap_or_default();
+        containers.push(ContainerShares { role, shares });
+    }
+    let asks = containers.iter().any(|container| !container.shares.is_empty());
+    Ok(asks.then(|| Carried { assignment: Assignment { containers, ..Assignment::default() }, node: None }))
+}
+
+fn index(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| format!("`{text}` is not the number of a card"))
+}
+
+fn shares(indices: &[u32], ask: ShareRequest) -> Vec<Share> {
+    let share = |index: &u32| Share {
+        card: index.to_string().into(),
+        memory: ask.memory.of(MiB::default()),
+        cores: ask.cores,
+        slice: None,
+    };
+    indices.iter().map(share).collect()
+}
+
+/// The annotations of an assignment.
+pub(super) fn write(assignment: &Assignment, now: Timestamp) -> Record {
+    let indices: Vec<_> = assignment.shares().map(|share| share.card.as_str()).collect();
+    let annotations =
+        [(names::GPU_INDEX, indices.join(",")), (names::PREDICATE_TIME, now.as_nanosecond().to_string())];
+    let annotations = annotations.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    Record { annotations, labels: BTreeMap::new() }
+}

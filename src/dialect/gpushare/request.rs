@@ -1,0 +1,77 @@
+//! What a pod asks: blocks of memory on one card, or whole cards.
+//!
+//! The node's plugin looks for a pod with one container of just so many, and takes the pod as served after that
+//! (`pkg/plugin/nvidia/server.go` `Allocate`): a second container that asks would fail on the node, so it is refused here.
+
+use std::{collections::BTreeSet, num::NonZeroU32};
+
+use super::{Settings, Unit};
+use crate::{
+    device::{
+        CardChoice, CardPolicy, ContainerRequest, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
+        Selection, ShareRequest,
+    },
+    dialect::{Problem, Unreadable, amounts::Reader, segments},
+    object::{Container, Pod},
+};
+
+/// What the pod asks; `None` where no container asks.
+pub(super) fn read(
+    settings: &Settings,
+    resource: &str,
+    pod: &Pod,
+) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    let mut containers = Vec::new();
+    let mut asking = Vec::new();
+    let mut troubles = Vec::new();
+    for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
+        match share(settings, resource, container, &path) {
+            Ok(share) => {
+                asking.extend(share.map(|_| path));
+                containers.push(ContainerRequest { role, share });
+            }
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
+    troubles.extend(asking.get(1).map(|path| {
+        let message = "Volcano's plugin serves one container of a pod; it would fail the second on the node";
+        Unreadable::new(Problem::Unserved, path, message)
+    }));
+    if !troubles.is_empty() {
+        return Err(troubles);
+    }
+    Ok((!asking.is_empty()).then(|| PodRequest {
+        containers,
+        selection: Selection::default(),
+        // Upstream takes the lowest number that fits, whatever the policy.
+        choice: CardChoice { order: Vec::new(), ..CardPolicy::Binpack.into() },
+        node_policy: NodePolicy::Indifferent,
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
+    }))
+}
+
+/// What one container asks.
+pub(super) fn share(
+    settings: &Settings,
+    resource: &str,
+    container: &Container,
+    path: &str,
+) -> Result<Option<ShareRequest>, Unreadable> {
+    let read = Reader::new(container, path);
+    Ok(match settings.unit {
+        Unit::Memory => {
+            let blocks = read.number(resource, "MiB", settings.memory_factor)?.filter(|&blocks| blocks > 0);
+            blocks.map(|blocks| ShareRequest {
+                cards: NonZeroU32::MIN,
+                memory: MemoryRequest::Exact(MiB::new(
+                    u64::from(blocks) * u64::from(settings.memory_factor.max(1)),
+                )),
+                cores: Percent::NONE,
+            })
+        }
+        Unit::Cards => read.number(resource, "cards", 1)?.and_then(NonZeroU32::new).map(|cards| {
+            ShareRequest { cards, memory: MemoryRequest::Part(Percent::WHOLE), cores: Percent::WHOLE }
+        }),
+    })
+}

@@ -1,0 +1,117 @@
+//! Which MIG slices a pod was given, as HAMi's plugin reads it beside the assignment.
+//!
+//! Source: HAMi v2.10 `pkg/device/nvidia/mig_allocations.go`. The scheduler writes profile and placement; the plugin adds the ids of
+//! the instance that it made, which are kept out of here.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::names;
+use crate::{
+    device::{Assignment, ContainerShares, MiB, Percent, Placement, Role, Share, Slice},
+    dialect::{Problem, Unreadable},
+};
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    container_index: u32,
+    device_index: u32,
+    #[serde(rename = "gpuUUID")]
+    card: String,
+    profile: String,
+    placement: Place,
+    #[serde(rename = "migUUID", default, skip_serializing)]
+    instance: String,
+    #[serde(rename = "gpuInstanceID", default, skip_serializing)]
+    gpu_instance: Option<i64>,
+    #[serde(rename = "computeInstanceID", default, skip_serializing)]
+    compute_instance: Option<i64>,
+}
+
+/// A placement on the wire, here and in registrations; a start of 0 may be left out.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Place {
+    pub(super) start: u32,
+    pub(super) size: u32,
+}
+
+impl From<Place> for Placement {
+    fn from(Place { start, size }: Place) -> Self {
+        Self { start, size }
+    }
+}
+
+/// The value of the annotation; `None` where no share is a placed slice.
+pub(super) fn write(assignment: &Assignment) -> Option<String> {
+    let shares = assignment.containers.iter().enumerate().flat_map(|(container, shares)| {
+        shares.shares.iter().enumerate().map(move |(device, share)| (container, device, share))
+    });
+    let entries: Vec<_> =
+        shares.filter_map(|(container, device, share)| entry(container, device, share)).collect();
+    (!entries.is_empty())
+        .then(|| serde_json::to_string(&entries).expect("numbers and strings always serialise"))
+}
+
+fn entry(container: usize, device: usize, share: &Share) -> Option<Entry> {
+    let Some(Slice::Placed { profile, placement }) = &share.slice else { return None };
+    Some(Entry {
+        container_index: u32::try_from(container).ok()?,
+        device_index: u32::try_from(device).ok()?,
+        card: share.card.to_string(),
+        profile: profile.to_string(),
+        placement: Place { start: placement.start, size: placement.size },
+        instance: String::new(),
+        gpu_instance: None,
+        compute_instance: None,
+    })
+}
+
+/// Fits the slices of the annotation's value to the shares of the assignment: each to the next share of its card that has none.
+///
+/// A slice without a share is charged all the same, as an app container's.
+pub(super) fn apply(text: &str, assignment: &mut Assignment) -> Result<(), Unreadable> {
+    for entry in
+        read(text).map_err(|message| Unreadable::annotation(Problem::Assignment, names::MIG, message))?
+    {
+        let slice = Slice::Placed { profile: entry.profile.into(), placement: entry.placement.into() };
+        let mut shares = assignment.containers.iter_mut().flat_map(|container| &mut container.shares);
+        let share = shares.find(|share| share.card.as_str() == entry.card && share.slice.is_none());
+        if let Some(share) = share {
+            share.slice = Some(slice);
+            continue;
+        }
+        let card = entry.card.into();
+        let share = Share { card, memory: MiB::default(), cores: Percent::NONE, slice: Some(slice) };
+        assignment.containers.push(ContainerShares { role: Role::App, shares: vec![share] });
+    }
+    Ok(())
+}
+
+fn read(text: &str) -> Result<Vec<Entry>, String> {
+    let entries: Vec<Entry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut seen = BTreeSet::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let refuse = |what: &str| Err(format!("slice {at} {what}"));
+        let known =
+            [!entry.instance.is_empty(), entry.gpu_instance.is_some(), entry.compute_instance.is_some()];
+        if entry.card.is_empty() {
+            return refuse("names no card");
+        }
+        if entry.profile.is_empty() {
+            return refuse("names no profile");
+        }
+        if entry.placement.size == 0 {
+            return refuse("has no size");
+        }
+        if known.contains(&true) && known.contains(&false) {
+            return refuse("has some ids of its instance, but not all three");
+        }
+        if !seen.insert((entry.container_index, entry.device_index)) {
+            return refuse("is of the same container and device as another");
+        }
+    }
+    Ok(entries)
+}

@@ -1,0 +1,154 @@
+//! Whether one card can serve one more share, and with what: every test, in upstream's order.
+
+use std::collections::BTreeMap;
+
+use super::{core_budget, slice};
+use crate::{
+    device::{
+        Card, CardId, CardUsage, Health, Inventory, Mode, Percent, PodRequest, Profile, Quota, Role, Share,
+        ShareRequest, Sharing, Slice, Usage, usage,
+    },
+    scheduling::reason::CardReason,
+};
+
+/// All that a card's tests look at.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// The pod's wishes.
+    pub request: &'a PodRequest,
+    /// The node's cards.
+    pub inventory: &'a Inventory,
+    /// What other pods hold of them.
+    pub usage: &'a Usage,
+    /// How they are shared.
+    pub profile: &'a Profile,
+    /// What the namespace may still take.
+    pub quota: Quota,
+    /// What earlier containers of the pod were given.
+    pub held: Held,
+}
+
+/// What the pod itself holds so far.
+#[derive(Clone, Debug, Default)]
+pub struct Held(BTreeMap<CardId, (usage::Held, Vec<Slice>)>);
+
+impl Held {
+    /// Takes in a further share.
+    pub fn take(&mut self, role: Role, share: &Share) {
+        let (amounts, slices) = self.0.entry(share.card.clone()).or_default();
+        *amounts = amounts.with(role, share);
+        slices.extend(share.slice.clone());
+    }
+
+    /// The most that is held at any moment, over all cards.
+    fn total(&self) -> CardUsage {
+        self.0.values().map(|(amounts, _)| amounts.most()).fold(CardUsage::default(), CardUsage::and)
+    }
+}
+
+impl Scene<'_> {
+    /// What is in use of the card while the next container runs.
+    pub(super) fn in_use(&self, card: &Card) -> CardUsage {
+        let own = self.held.0.get(&card.id).map(|(amounts, _)| amounts.beside()).unwrap_or_default();
+        self.usage.card(&card.id).and(own)
+    }
+
+    /// The share of this card that the request comes to; `chosen` are the shares that the same container has already.
+    pub(super) fn fit(
+        &self,
+        card: &Card,
+        role: Role,
+        ask: ShareRequest,
+        chosen: &[Share],
+    ) -> Result<Share, CardReason> {
+        if !self.request.selection.ids.admits(&card.id) {
+            return Err(CardReason::CardUuidMismatch);
+        }
+        let here = || chosen.iter().filter(|share| share.card == card.id);
+        let used = here().fold(self.in_use(card), CardUsage::with);
+        let want = Share {
+            card: card.id.clone(),
+            memory: ask.memory.of(card.memory),
+            cores: ask.cores,
+            slice: None,
+        };
+        self.fit_users(card, used, here().count() > 0)?;
+        self.fit_quota(role, chosen, &want)?;
+        self.fit_amounts(card, used, &want)?;
+        if card.mode == Mode::Soft {
+            return Ok(want);
+        }
+        let own = self.held.0.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
+        let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
+        let slice = slice::cut(card, self.usage.users(&card.id), taken, want);
+        // A slice may be larger than what was asked; where the card's own account has no room for it, its registration is wrong.
+        let room = |share: &Share| {
+            card.memory.left(used.memory) >= share.memory
+                && core_budget(self.profile, card).left(used.cores) >= share.cores
+        };
+        slice.filter(room).ok_or(CardReason::CardMigTopologyInfeasible)
+    }
+
+    /// What depends on the card and the pod's wishes, not on what is in use.
+    pub(super) fn suits(&self, card: &Card) -> Result<(), CardReason> {
+        let selection = &self.request.selection;
+        match card.health {
+            Health::Unhealthy => return Err(CardReason::CardNotHealth),
+            Health::Cordoned => return Err(CardReason::CardCordoned),
+            Health::Healthy => {}
+        }
+        if !selection.models.admits(&card.model) {
+            return Err(CardReason::CardTypeMismatch);
+        }
+        if !selection.admits_mode(card) || card.mode == Mode::Mps {
+            return Err(CardReason::ModeNotFit);
+        }
+        Ok(())
+    }
+
+    fn fit_users(&self, card: &Card, used: CardUsage, again: bool) -> Result<(), CardReason> {
+        if used.slots >= card.slots {
+            return Err(CardReason::CardTimeSlicingExhausted);
+        }
+        if self.request.choice.sharing == Sharing::Alone && used.slots > 0 && !again {
+            return Err(CardReason::ExclusiveDeviceAllocateConflict);
+        }
+        let shunned = |mark| self.usage.users(&card.id).is_some_and(|users| users.marks.contains(mark));
+        if self.request.shuns.iter().any(shunned) {
+            return Err(CardReason::CardMarkConflict);
+        }
+        Ok(())
+    }
+
+    fn fit_amounts(&self, card: &Card, used: CardUsage, want: &Share) -> Result<(), CardReason> {
+        let budget = core_budget(self.profile, card);
+        let whole = want.cores >= Percent::WHOLE && want.cores >= budget;
+        if card.memory.left(used.memory) < want.memory {
+            return Err(CardReason::CardInsufficientMemory);
+        }
+        if budget.left(used.cores) < want.cores {
+            return Err(CardReason::CardInsufficientCore);
+        }
+        if whole && used.slots > 0 {
+            return Err(CardReason::ExclusiveDeviceAllocateConflict);
+        }
+        if budget > Percent::NONE && used.cores >= budget {
+            return Err(CardReason::CardComputeUnitsExhausted);
+        }
+        Ok(())
+    }
+
+    fn fit_quota(&self, role: Role, chosen: &[Share], want: &Share) -> Result<(), CardReason> {
+        if self.quota == Quota::default() {
+            return Ok(());
+        }
+        let mut held = self.held.clone();
+        for share in chosen.iter().chain([want]) {
+            held.take(role, share);
+        }
+        let total = held.total();
+        let over = self.quota.memory.is_some_and(|left| total.memory > left)
+            || self.quota.cores.is_some_and(|left| total.cores > left);
+        if over { Err(CardReason::ResourceQuotaNotFit) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,43 @@
+//! Conformance with HAMi and Volcano, case by case: what their own unit tests expect, and what Berth does with the same input.
+//!
+//! The tables are kept outside of the project, in the folder that `BERTH_VECTORS` names or else in `../shared/vectors` beside it;
+//! where neither is there, each test says so on standard error and passes. A case is equal, or it stands in its file's list of
+//! differences with the reason; a listed case that turns out equal fails the test, so that the lists stay honest.
+#![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
+
+#[path = "conformance/call.rs"]
+mod call;
+#[path = "conformance/hami_codec.rs"]
+mod hami_codec;
+#[path = "conformance/hami_filter.rs"]
+mod hami_filter;
+#[path = "conformance/hami_fit.rs"]
+mod hami_fit;
+#[path = "conformance/hami_init_containers.rs"]
+mod hami_init_containers;
+#[path = "conformance/hami_nodelock.rs"]
+mod hami_nodelock;
+#[path = "conformance/hami_quota.rs"]
+mod hami_quota;
+#[path = "conformance/hami_recorded_fit_calls.rs"]
+mod hami_recorded_fit_calls;
+#[path = "conformance/hami_score.rs"]
+mod hami_score;
+#[path = "conformance/hami_selectors.rs"]
+mod hami_selectors;
+#[path = "conformance/not_served.rs"]
+mod not_served;
+#[path = "conformance/table.rs"]
+mod table;
+#[path = "conformance/upstream.rs"]
+mod upstream;
+#[path = "conformance/volcano.rs"]
+mod volcano;
+#[path = "conformance/volcano_deviceshare_unit.rs"]
+mod volcano_deviceshare_unit;
+#[path = "conformance/volcano_gpushare_unit.rs"]
+mod volcano_gpushare_unit;
+#[path = "conformance/volcano_nodelock_unit.rs"]
+mod volcano_nodelock_unit;
+#[path = "conformance/volcano_vgpu_unit.rs"]
+mod volcano_vgpu_unit;

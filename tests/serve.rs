@@ -1,0 +1,182 @@
+//! `berth serve` as it is installed: the manifests applied to a real API server, the program with just the rights that they give.
+//!
+//! It must not look inside Berth: what is asserted is what the API server and the process show.
+#![cfg(feature = "sandbox")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+#[path = "support/lib.rs"]
+mod support;
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    process::{Child, Command, ExitStatus},
+    time::Duration,
+};
+
+use berth::{
+    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    sandbox::agent::{
+        Fleet,
+        hami::Release,
+        node::{Card, Node},
+    },
+};
+use k8s_openapi::api::{coordination::v1::Lease, core::v1 as core};
+use kube::{
+    Api, Client, Discovery,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::GroupVersionKind,
+    discovery::Scope,
+    runtime::wait::await_condition,
+};
+use serde_json::json;
+use support::{
+    controlplane::{ControlPlane, Options},
+    identity::Identity,
+};
+
+const LIMIT: Duration = Duration::from_mins(1);
+const NAMESPACE: &str = "berth-system";
+const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
+
+/// A running `berth serve`, killed when dropped.
+struct Replica(Child);
+
+impl Replica {
+    fn start(plane: &ControlPlane, listen: SocketAddr) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+        command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]);
+        Self(command.env("KUBECONFIG", plane.kubeconfig(ACCOUNT)).spawn().unwrap())
+    }
+
+    /// Tells it to end, and waits until it has.
+    async fn stop(mut self) -> ExitStatus {
+        let told = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
+        assert!(told.success());
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        let ended = async {
+            loop {
+                again.tick().await;
+                if let Some(status) = self.0.try_wait().unwrap() {
+                    return status;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, ended).await.expect("it ends in time")
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        // An error says that it has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Creates everything that `berth manifests` prints.
+async fn apply_manifests(client: &Client, webhook: SocketAddr) {
+    let args = ManifestsArgs {
+        namespace: NAMESPACE.to_owned(),
+        image: None,
+        replicas: None,
+        webhook_url: Some(format!("https://{webhook}")),
+        output: ManifestFormat::Yaml,
+    };
+    let discovery = Discovery::new(client.clone()).run().await.unwrap();
+    for object in manifests::objects(&args).unwrap() {
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
+        let (resource, capabilities) =
+            discovery.resolve_gvk(&kind).unwrap_or_else(|| panic!("no kind {kind:?}"));
+        let api: Api<DynamicObject> = match (&capabilities.scope, &object.metadata.namespace) {
+            (Scope::Namespaced, Some(namespace)) => {
+                Api::namespaced_with(client.clone(), namespace, &resource)
+            }
+            _ => Api::all_with(client.clone(), &resource),
+        };
+        api.create(&PostParams::default(), &object)
+            .await
+            .unwrap_or_else(|error| panic!("{object:?}: {error}"));
+    }
+}
+
+fn share(name: &str) -> core::Pod {
+    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"});
+    let container = json!({"name": "main", "image": "train", "resources": {"limits": limits}});
+    serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"containers": [container]}})).unwrap()
+}
+
+/// Creates the pod as soon as the webhook answers, and waits until it runs.
+async fn runs(client: &Client, name: &str) {
+    let pods: Api<core::Pod> = Api::default_namespaced(client.clone());
+    let mut again = tokio::time::interval(Duration::from_millis(100));
+    let created = async {
+        loop {
+            again.tick().await;
+            match pods.create(&PostParams::default(), &share(name)).await {
+                Ok(pod) => return pod,
+                Err(error) => assert!(error.to_string().contains("failed calling webhook"), "{error}"),
+            }
+        }
+    };
+    let created = tokio::time::timeout(LIMIT, created).await.expect("the webhook answers in time");
+    assert_eq!(created.spec.unwrap().scheduler_name.as_deref(), Some("berth"));
+    let running = |pod: Option<&core::Pod>| {
+        pod.and_then(|pod| pod.status.as_ref()?.phase.as_deref()).is_some_and(|phase| phase == "Running")
+    };
+    let seen = tokio::time::timeout(LIMIT, await_condition(pods.clone(), name, running)).await;
+    assert!(seen.is_ok(), "not in time: {:#?}", pods.get(name).await);
+}
+
+async fn holder(client: &Client) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+    let lease = leases.get_opt("berth").await.unwrap()?;
+    lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
+}
+
+#[tokio::test]
+async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
+    let account = Identity::service_account(NAMESPACE, "berth");
+    let options = Options { identities: vec![account], ..Options::default() };
+    let Some(plane) = ControlPlane::start(options).await else { return };
+    let client = plane.admin();
+    let address = free_address();
+    apply_manifests(&client, address).await;
+    let opted_in = Patch::Merge(json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}}}));
+    let namespaces: Api<core::Namespace> = Api::all(client.clone());
+    namespaces.patch("default", &PatchParams::default(), &opted_in).await.unwrap();
+    let node =
+        Node::new("gpu-1").allocatable("cpu", "8").allocatable("memory", "32Gi").allocatable("pods", "110");
+    let node = node.card(Card::new("GPU-gpu-1-0", 0, 16_384).slots(10)).hami(Release::V2_10);
+    let fleet = Fleet::start(client.clone(), vec![node]).await.unwrap();
+
+    let first = Replica::start(&plane, address);
+    runs(&client, "one").await;
+    let leader = holder(&client).await.expect("the first replica holds the lease");
+    let second = Replica::start(&plane, free_address());
+    runs(&client, "two").await;
+    assert_eq!(holder(&client).await.as_ref(), Some(&leader), "the second replica waits its turn");
+
+    // A pod that names Berth needs no webhook, which is gone with the first replica's address.
+    assert!(first.stop().await.success());
+    let mut third = share("three");
+    third.spec.as_mut().unwrap().scheduler_name = Some("berth".to_owned());
+    namespaces
+        .patch("default", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": null}})))
+        .await
+        .unwrap();
+    let pods: Api<core::Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &third).await.unwrap();
+    let bound = |pod: Option<&core::Pod>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_ref()).is_some();
+    tokio::time::timeout(LIMIT, await_condition(pods, "three", bound)).await.unwrap().unwrap();
+    assert_ne!(holder(&client).await, Some(leader), "the second replica has taken over");
+
+    assert!(second.stop().await.success());
+    assert_eq!(holder(&client).await, None, "the lease is given back");
+    assert_eq!(fleet.violations(), []);
+}
