@@ -31,6 +31,7 @@ const FAULTS: u64 = 3000;
 /// In so many runs each deliberate bug is found.
 const RUNS_TO_FIND: u64 = 40;
 
+#[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap())
 }

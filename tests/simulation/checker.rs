@@ -27,6 +27,9 @@ struct Bound {
     record: Option<String>,
 }
 
+/// The cards of a node, and when they were last seen to be these.
+type Inventory = (Timestamp, BTreeMap<String, Amount>);
+
 /// Keeps what it must to compare.
 #[derive(Debug)]
 pub(crate) struct Checker {
@@ -35,7 +38,7 @@ pub(crate) struct Checker {
     /// Pods as last read, with what they were read from.
     read: BTreeMap<String, (Arc<Value>, Arc<Pod>)>,
     bound: BTreeMap<String, Bound>,
-    inventories: BTreeMap<String, Vec<(Timestamp, BTreeMap<String, Amount>)>>,
+    inventories: BTreeMap<String, Vec<Inventory>>,
     locks: BTreeMap<String, String>,
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
@@ -220,7 +223,8 @@ impl Checker {
     fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
         let told = format!("0/{} nodes are available: ", nodes.len());
         let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
-        if !reason.starts_with(&told) && !(unreadable && !pod.readable) {
+        let true_of_it = reason.starts_with(&told) || (unreadable && !pod.readable);
+        if !true_of_it {
             self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
         }
         if !pod.readable {

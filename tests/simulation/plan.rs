@@ -119,12 +119,11 @@ impl Plan for Rough {
     fn call(&mut self, call: &Call) -> CallFault {
         let mut log = self.watch.log();
         let fault = match log.weather {
-            Weather::Still => CallFault::None,
             Weather::Parted(until) if log.now() < until => {
                 parted(&mut self.dice, until.duration_since(log.now()))
             }
             Weather::Rough(rate) if self.dice.in_thousand(rate) => call_fault(&mut self.dice, call),
-            Weather::Rough(_) | Weather::Parted(_) => CallFault::None,
+            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => CallFault::None,
         };
         if fault != CallFault::None {
             log.fault(&format!("berth {call}: {fault:?}"));
@@ -135,13 +134,12 @@ impl Plan for Rough {
     fn event(&mut self, watch: &Call, line: &[u8]) -> EventFault {
         let mut log = self.watch.log();
         let fault = match log.weather {
-            Weather::Still => EventFault::None,
             Weather::Parted(until) if log.now() < until => {
                 let rest = Duration::try_from(until.duration_since(log.now())).unwrap_or_default();
                 if self.dice.in_thousand(500) { EventFault::Slow(rest) } else { EventFault::Broken }
             }
             Weather::Rough(rate) if self.dice.in_thousand(rate) => event_fault(&mut self.dice, line),
-            Weather::Rough(_) | Weather::Parted(_) => EventFault::None,
+            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => EventFault::None,
         };
         if fault != EventFault::None {
             log.fault(&format!("event of {watch}: {fault:?}"));

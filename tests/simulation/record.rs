@@ -99,6 +99,7 @@ pub(crate) struct Wish {
 
 /// A pod, as far as cards go.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own that the API server shows")]
 pub(crate) struct Pod {
     pub(crate) uid: String,
     pub(crate) name: String,

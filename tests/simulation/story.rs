@@ -103,14 +103,14 @@ impl Story {
         match self.dice.below(20) {
             0 => {
                 containers[0]["resources"]["limits"]
-                    [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi")
+                    [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi");
             }
             1 => spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
             2 | 3 if hami => containers.push(container("second", limits(&mut self.dice))),
             4 | 5 if hami => spec["initContainers"] = json!([container("first", limits(&mut self.dice))]),
             6 => {
                 spec["tolerations"] =
-                    json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])
+                    json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
             }
             _ => {}
         }

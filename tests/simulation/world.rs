@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use berth::{
-    cluster::{self, Clock, Metrics, Reader, event_loop::Binder},
-    device::{CardPolicy, MiB, NodePolicy, Percent},
-    dialect::{Dialects, LockForm, LockSpec, hami, volcano},
+    cluster::{self, Clock, Metrics, event_loop::Binder},
+    config::Config,
     sandbox::{
         Options, Sandbox,
         agent::{
@@ -15,9 +14,7 @@ use berth::{
         },
         fault::FaultyApi,
     },
-    scheduling::scheduler,
 };
-use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -45,41 +42,12 @@ pub(crate) struct World {
 
 /// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
 pub(crate) fn node(name: &str, age: u64) -> Node {
-    let memory = if age % 2 == 0 { 16_384 } else { 12_288 };
+    let memory = if age.is_multiple_of(2) { 16_384 } else { 12_288 };
     let node = (0..2).fold(Node::new(name), |node, index| {
         let uuid = format!("GPU-{name}-{age}-{index}");
         node.card(Card::new(&uuid, index, memory).slots(4).product("NVIDIA A100-SXM4"))
     });
     if name.starts_with("hami") { node.hami(Release::V2_10) } else { node.volcano() }
-}
-
-fn dialects() -> Dialects {
-    let lock = LockSpec {
-        key: hami::names::LOCK.to_owned(),
-        form: LockForm::Comma,
-        expiry: SignedDuration::from_mins(5),
-    };
-    let hami = hami::Settings {
-        count: hami::names::COUNT.to_owned(),
-        memory: hami::names::MEMORY.to_owned(),
-        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
-        cores: hami::names::CORES.to_owned(),
-        priority: hami::names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Percent::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock,
-    };
-    let volcano = volcano::Settings {
-        memory_factor: 1,
-        card_policy: CardPolicy::Binpack,
-        node_policy: NodePolicy::Binpack,
-        lock: None,
-    };
-    Dialects::new(vec![Arc::new(hami::Hami::new(hami)), Arc::new(volcano::Volcano::new(volcano))])
 }
 
 impl World {
@@ -105,14 +73,11 @@ impl World {
     }
 
     pub(crate) fn start_berth(&mut self) {
-        let reader = Arc::new(Reader::new(dialects(), "berth".to_owned()));
+        let config = Config::default();
         let binder = Binder {
             client: self.api.client(),
-            settings: scheduler::Settings {
-                device_resources: reader.device_resources(),
-                lock_expiry: SignedDuration::from_mins(5),
-            },
-            reader,
+            settings: config.scheduler_settings(),
+            reader: Arc::new(config.reader()),
             clock: self.clock,
             metrics: self.metrics.clone(),
             writes_at_once: 8,
