@@ -17,6 +17,7 @@ mod create;
 mod defaults;
 mod delete;
 mod discovery;
+pub mod fault;
 mod list;
 mod object;
 mod patch;
@@ -130,6 +131,11 @@ impl Sandbox {
     /// Forgets the history: watches and pages from before answer 410.
     pub fn compact(&self) {
         self.server.store().compact();
+    }
+
+    /// Every object of a kind of the core group as it stands, by namespace and name; `plural` as `pods`.
+    pub fn objects(&self, plural: &str) -> Vec<Arc<serde_json::Value>> {
+        self.server.store().objects(resource::known("", plural)).values().cloned().collect()
     }
 
     /// How many requests were answered, by verb, resource, subresource and code; a watch counts when it starts.

@@ -216,7 +216,9 @@ impl Hands {
         match lock::take(self.client.clone(), spec, &node.name, &work.key, version, now).await {
             LockOutcome::Taken { .. } => {}
             LockOutcome::Stale => return Ok(Sent::Stale { node, work }),
-            LockOutcome::Failed(message) => bail!("lock of {}: {message}", node.name),
+            LockOutcome::Failed(message) | LockOutcome::Refused(message) => {
+                bail!("lock of {}: {message}", node.name)
+            }
         }
         let record = dialect.record(&assignment(&node, given, &work.ask)?, &node.name, Clock::System.now());
         match bind::bind(self.client.clone(), &work.key, &node.name, record).await {

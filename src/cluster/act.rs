@@ -1,7 +1,8 @@
 //! Carrying out what the scheduler wants done: each effect is one task, and its answer, if it has one, an event.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use kube::{Api, Client};
 
 use super::{
@@ -15,14 +16,19 @@ use super::{
     wire::Watched,
 };
 use crate::{
-    device::{Assignment, ProfileName},
+    device::{Assignment, LockOwner, ProfileName},
     dialect::{Dialect, LockSpec},
-    object::Pod,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodInfo, PodKey},
+    object::{Node, Pod},
+    scheduling::{
+        BindOutcome, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, TellOutcome,
+    },
 };
 
 /// Why a write was cut off.
 const CUT: &str = "the claim to lead became too short on the way";
+
+/// After this time nobody waits for an answer any more.
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// What is needed to carry out effects.
 #[derive(Clone)]
@@ -48,36 +54,42 @@ impl Hands {
                 self.metrics.lock(&outcome);
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
-            Effect::ReleaseLock { pod, node, resource_version, profile } => {
+            Effect::ReleaseLock { node, resource_version, profile } => {
                 let spec = self.lock_spec(profile);
                 let released = lock::release(self.client.clone(), spec, &node, &resource_version);
-                if let Some(released) = self.fence.within(bind::REACH, released).await {
-                    complain(released, "giving back the node lock failed", &pod);
-                }
-                None
+                let outcome = match self.fence.within(bind::REACH, released).await {
+                    Some(Ok(())) => ReleaseOutcome::Done,
+                    Some(Err(error)) => {
+                        tracing::warn!(%node, %error, "giving back the node lock failed");
+                        ReleaseOutcome::Failed
+                    }
+                    None => ReleaseOutcome::Failed,
+                };
+                Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, profile, assignment } => {
                 let outcome = self.bind(&pod, &node, profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
-            Effect::ReadPod { pod } => self.read(pod).await,
+            Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
+            Effect::ReadNode { node } => Some(self.read_node(node).await),
+            Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
             Effect::TellScheduled { pod, node } => {
                 self.tell(&pod, News::Scheduled { node: &node }).await;
                 None
             }
-            Effect::TellUnschedulable { pod, message } => {
-                let (client, now) = (self.client.clone(), self.clock.now());
-                complain(
-                    tell::unschedulable(client, &pod, &message, now).await,
-                    "setting PodScheduled failed",
-                    &pod,
-                );
-                self.tell(&pod, News::FailedScheduling { message: &message }).await;
-                None
+            Effect::TellUnschedulable { pod, resource_version, message } => {
+                let outcome = self.tell_unschedulable(&pod, &resource_version, &message).await;
+                Some(Event::Told { pod, message, outcome })
             }
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
                 self.tell(&pod, News::SilentAgent { node: &node }).await;
+                None
+            }
+            Effect::ReportDrift { what } => {
+                tracing::error!(what, "what was remembered was wrong and has been put right");
+                self.metrics.drift();
                 None
             }
         }
@@ -119,26 +131,47 @@ impl Hands {
     async fn tell(&self, pod: &PodKey, news: News<'_>) {
         let event =
             tell::event(self.client.clone(), self.reader.scheduler_name(), pod, news, self.clock.now());
-        complain(event.await, "writing an Event failed", pod);
+        match tokio::time::timeout(PATIENCE, event).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%pod, %error, "writing an Event failed"),
+            Err(_) => tracing::warn!(%pod, "writing an Event took too long"),
+        }
     }
 
-    /// Reads a pod until there is an answer.
-    async fn read(&self, pod: PodKey) -> Option<Event> {
-        let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &pod.namespace);
-        let mut pause = std::time::Duration::from_millis(100);
-        loop {
-            match pods.get_opt(&pod.name).await {
-                Ok(found) => {
-                    let found = found.map(|found| Box::new(self.info(&found.object)));
-                    return Some(Event::PodRead { pod, found });
-                }
-                Err(error) => {
-                    tracing::warn!(%pod, %error, "reading a pod failed, trying again");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(std::time::Duration::from_secs(5));
-                }
+    async fn tell_unschedulable(&self, pod: &PodKey, resource_version: &str, message: &str) -> TellOutcome {
+        let (client, now) = (self.client.clone(), self.clock.now());
+        let told = tell::unschedulable(client, pod, resource_version, message, now);
+        match tokio::time::timeout(PATIENCE, told).await {
+            Ok(Ok(())) => {
+                self.tell(pod, News::FailedScheduling { message }).await;
+                TellOutcome::Done
             }
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => TellOutcome::Done,
+            Ok(Err(error)) => {
+                tracing::debug!(%pod, %error, "setting PodScheduled failed, trying again");
+                TellOutcome::Failed
+            }
+            Err(_) => TellOutcome::Failed,
         }
+    }
+
+    async fn read_pod(&self, pod: PodKey) -> Event {
+        let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let found = insist(|| pods.get_opt(&pod.name)).await;
+        Event::PodRead { found: found.map(|found| Box::new(self.info(&found.object))), pod }
+    }
+
+    async fn read_node(&self, node: NodeName) -> Event {
+        let nodes: Api<Watched<Node>> = Api::all(self.client.clone());
+        let found = insist(|| nodes.get_opt(&node)).await;
+        Event::NodeRead { found: found.map(|found| Box::new(self.reader.node(&found.object).0)), node }
+    }
+
+    async fn read_holder(&self, owner: LockOwner, since: Timestamp) -> Event {
+        let pods: Api<Watched<Pod>> = Api::namespaced(self.client.clone(), &owner.namespace);
+        let found = insist(|| pods.get_opt(&owner.name)).await;
+        let found = found.map(|found| Box::new(self.info(&found.object)));
+        Event::HolderRead { owner, since, found }
     }
 
     fn info(&self, pod: &Pod) -> PodInfo {
@@ -154,8 +187,19 @@ impl Hands {
     }
 }
 
-fn complain<E: std::fmt::Display>(outcome: Result<(), E>, what: &str, pod: &PodKey) {
-    if let Err(error) = outcome {
-        tracing::warn!(%pod, %error, "{what}");
+/// Reads until there is an answer.
+async fn insist<T, R>(read: impl Fn() -> R) -> Option<T>
+where
+    R: Future<Output = kube::Result<Option<T>>>,
+{
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match tokio::time::timeout(PATIENCE, read()).await {
+            Ok(Ok(found)) => return found,
+            Ok(Err(error)) => tracing::warn!(%error, "a read that is to settle a doubt failed, trying again"),
+            Err(_) => tracing::warn!("a read that is to settle a doubt took too long, trying again"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(5));
     }
 }

@@ -34,7 +34,7 @@ pub async fn bind(client: Client, pod: &PodKey, node: &str, record: Record) -> B
 }
 
 /// The request itself is not acceptable: it was not carried out and never will be.
-fn is_refusal(code: u16) -> bool {
+pub(super) fn is_refusal(code: u16) -> bool {
     matches!(code, 400 | 401 | 403 | 405 | 413 | 415 | 422)
 }
 

@@ -173,7 +173,13 @@ impl Writes {
     /// What frees a node goes first: while its Binding waits behind other nodes' locks, a locked node serves nobody.
     fn start(&mut self, effects: Vec<Effect>) {
         let frees_a_node = |effect: &Effect| {
-            matches!(effect, Effect::Bind { .. } | Effect::ReadPod { .. } | Effect::ReleaseLock { .. })
+            matches!(
+                effect,
+                Effect::Bind { .. }
+                    | Effect::ReadPod { .. }
+                    | Effect::ReadNode { .. }
+                    | Effect::ReleaseLock { .. }
+            )
         };
         let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);
         for effect in first.into_iter().rev() {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-use super::wire::Watched;
+use super::{bind, wire::Watched};
 use crate::{
     device::LockOwner,
     dialect::LockSpec,
@@ -44,11 +44,14 @@ pub async fn take(
     match write(client, spec, node, resource_version, Value::String(spec.value(&owner, now))).await {
         Ok(resource_version) => LockOutcome::Taken { resource_version },
         Err(LockError::Refused(kube::Error::Api(status))) if status.code == 409 => LockOutcome::Stale,
+        Err(LockError::Refused(kube::Error::Api(status))) if bind::is_refusal(status.code) => {
+            LockOutcome::Refused(status.message.clone())
+        }
         Err(error) => LockOutcome::Failed(error.to_string()),
     }
 }
 
-/// Gives the lock back, if the node still has this version; who changed it meanwhile has seen the lock.
+/// Gives the lock back, if the node still has this version; a node that is gone has no lock.
 pub async fn release(
     client: Client,
     spec: &LockSpec,
@@ -56,7 +59,7 @@ pub async fn release(
     resource_version: &str,
 ) -> Result<(), LockError> {
     match write(client, spec, node, resource_version, Value::Null).await {
-        Err(LockError::Refused(kube::Error::Api(status))) if matches!(status.code, 404 | 409) => Ok(()),
+        Err(LockError::Refused(kube::Error::Api(status))) if status.code == 404 => Ok(()),
         outcome => outcome.map(drop),
     }
 }

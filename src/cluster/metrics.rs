@@ -77,6 +77,7 @@ pub struct Metrics {
     pending_pods: Family<QueueLabels, Gauge>,
     unreadable_registrations: Family<NodeLabels, Gauge>,
     synced: Gauge,
+    drift: Counter,
     leader: Gauge,
     leader_transitions: Counter,
 }
@@ -90,6 +91,7 @@ impl Default for Metrics {
             pending_pods: Family::default(),
             unreadable_registrations: Family::default(),
             synced: Gauge::default(),
+            drift: Counter::default(),
             leader: Gauge::default(),
             leader_transitions: Counter::default(),
         }
@@ -108,6 +110,8 @@ impl Metrics {
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
+        let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
+        scheduler.register("drift", help, self.drift.clone());
         scheduler.register("leader", "1 while this process may bind", self.leader.clone());
         let help = "How often this process began or ceased to lead";
         scheduler.register("leader_transitions", help, self.leader_transitions.clone());
@@ -128,8 +132,8 @@ impl Metrics {
     pub fn lock(&self, outcome: &LockOutcome) {
         let outcome = match outcome {
             LockOutcome::Taken { .. } => Outcome::success,
-            LockOutcome::Stale => Outcome::doubt,
-            LockOutcome::Failed(_) => Outcome::refused,
+            LockOutcome::Stale | LockOutcome::Failed(_) => Outcome::doubt,
+            LockOutcome::Refused(_) => Outcome::refused,
         };
         self.locks.get_or_create(&OutcomeLabels { outcome }).inc();
     }
@@ -143,6 +147,16 @@ impl Metrics {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(depth);
         }
         self.synced.set(i64::from(synced));
+    }
+
+    /// What was remembered was not what it should have been.
+    pub fn drift(&self) {
+        self.drift.inc();
+    }
+
+    /// How often what was remembered was not what it should have been.
+    pub fn drifts(&self) -> u64 {
+        self.drift.get()
     }
 
     /// This process began or ceased to lead.

@@ -61,6 +61,7 @@ impl Reader {
         let holding = self.holding(pod, &mut troubles);
         let info = PodInfo {
             key: key(pod),
+            resource_version: pod.metadata.resource_version.clone(),
             priority: pod.spec.priority.unwrap_or(0),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
             stage: stage(pod),

@@ -51,10 +51,12 @@ pub async fn event(
     events.create(&PostParams::default(), &about(reporter, pod, news, now)).await.map(drop)
 }
 
-/// Sets `PodScheduled=False/Unschedulable`, which cluster autoscalers look for.
+/// Sets `PodScheduled=False/Unschedulable`, which cluster autoscalers look for, if the pod still has this version: a word that comes
+/// late must not be said of a pod that is bound by then.
 pub async fn unschedulable(
     client: Client,
     pod: &PodKey,
+    resource_version: &str,
     message: &str,
     now: Timestamp,
 ) -> Result<(), kube::Error> {
@@ -65,7 +67,7 @@ pub async fn unschedulable(
         "message": message,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });
-    let patch = json!({"metadata": {"uid": &*pod.uid}, "status": {"conditions": [condition]}});
+    let patch = json!({"metadata": {"uid": &*pod.uid, "resourceVersion": resource_version}, "status": {"conditions": [condition]}});
     let pods: Api<Watched<Pod>> = Api::namespaced(client, &pod.namespace);
     pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch)).await.map(drop)
 }

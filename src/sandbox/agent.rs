@@ -177,6 +177,12 @@ impl Fleet {
         republish(&self.shared.calls, &changed).await
     }
 
+    /// Puts another machine in a node's place, or brings the same one back, and registers it.
+    pub async fn replace(&self, node: Node) -> Result<(), AgentError> {
+        *held(&self.seat(&node.name)?.node) = node.clone();
+        register(&self.shared.calls, &node).await
+    }
+
     fn seat(&self, node: &str) -> Result<&Seat, AgentError> {
         self.shared.seats.get(node).ok_or_else(|| AgentError::NoSuchNode(node.to_owned()))
     }

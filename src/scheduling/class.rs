@@ -116,6 +116,11 @@ impl Classes {
         }
     }
 
+    /// Whether a pod of this class waits.
+    pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
+        self.by_ask.get(ask).is_some_and(|class| class.waiting.contains(uid))
+    }
+
     /// The waiting pods that this node, as it now is, would have.
     pub fn wake(&mut self, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
         let mut woken = Vec::new();

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{node::NodeName, pod::PodKey};
-use crate::device::{Assignment, ProfileName};
+use crate::device::{Assignment, LockOwner, ProfileName};
 
 /// Something to be done at the API server.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -19,10 +21,8 @@ pub enum Effect {
         /// Whose lock.
         profile: ProfileName,
     },
-    /// Give the node's lock back, if the node still has this version.
+    /// Give the node's lock back, if the node still has this version. Answered by `LockReleased`.
     ReleaseLock {
-        /// Whose pod held it.
-        pod: PodKey,
         /// On which node.
         node: NodeName,
         /// The version that the node must still have.
@@ -46,6 +46,18 @@ pub enum Effect {
         /// Which pod.
         pod: PodKey,
     },
+    /// Read a node, to settle a doubt. Answered by `NodeRead`.
+    ReadNode {
+        /// Which node.
+        node: NodeName,
+    },
+    /// Read the pod that a lock names and of which nothing was seen. Answered by `HolderRead`.
+    ReadHolder {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+    },
     /// Say that a pod is bound.
     TellScheduled {
         /// Which pod.
@@ -53,10 +65,12 @@ pub enum Effect {
         /// To which node.
         node: NodeName,
     },
-    /// Say why a pod waits: condition and Event.
+    /// Say why a pod waits: condition and Event, if the pod still has this version. Answered by `Told`.
     TellUnschedulable {
         /// Which pod.
         pod: PodKey,
+        /// The version that the pod must still have.
+        resource_version: String,
         /// Why.
         message: String,
     },
@@ -66,5 +80,10 @@ pub enum Effect {
         pod: PodKey,
         /// Whose agent.
         node: NodeName,
+    },
+    /// Say that what was remembered was not what it should have been, and has been put right.
+    ReportDrift {
+        /// What was wrong.
+        what: String,
     },
 }

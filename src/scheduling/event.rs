@@ -4,7 +4,8 @@ use super::{
     node::{NodeInfo, NodeName},
     pod::{PodInfo, PodKey, Uid},
 };
-use crate::device::ProfileName;
+use crate::device::{LockOwner, ProfileName};
+use jiff::Timestamp;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -48,6 +49,38 @@ pub enum Event {
         /// What it looks like.
         found: Option<Box<PodInfo>>,
     },
+    /// What came of giving a lock back.
+    LockReleased {
+        /// On which node.
+        node: NodeName,
+        /// What came of it.
+        outcome: ReleaseOutcome,
+    },
+    /// What a node looks like at the API server, read to settle a doubt; `None`: it is gone.
+    NodeRead {
+        /// Which node was in doubt.
+        node: NodeName,
+        /// What it looks like.
+        found: Option<Box<NodeInfo>>,
+    },
+    /// Whether the holder of a lock, of which nothing was seen, is there.
+    HolderRead {
+        /// Whom the lock names.
+        owner: LockOwner,
+        /// Since when it is held.
+        since: Timestamp,
+        /// What the pod looks like.
+        found: Option<Box<PodInfo>>,
+    },
+    /// What came of saying why a pod waits.
+    Told {
+        /// Which pod.
+        pod: PodKey,
+        /// What was said.
+        message: String,
+        /// What came of it.
+        outcome: TellOutcome,
+    },
     /// A deadline has passed.
     Tick,
 }
@@ -62,8 +95,28 @@ pub enum LockOutcome {
     },
     /// The node has changed since it was read: decide again on what it is now.
     Stale,
-    /// The API server did not take it.
+    /// It may or may not be ours: a lost answer, a server error.
     Failed(String),
+    /// The API server will not have it.
+    Refused(String),
+}
+
+/// What came of giving a lock back.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReleaseOutcome {
+    /// It is free, or the node is gone.
+    Done,
+    /// It may or may not be free.
+    Failed,
+}
+
+/// What came of saying why a pod waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TellOutcome {
+    /// The pod's condition says so, or the pod is gone.
+    Done,
+    /// It may or may not say so; or the pod has changed since it was read.
+    Failed,
 }
 
 /// What came of a Binding.

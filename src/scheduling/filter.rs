@@ -8,7 +8,7 @@ use super::{
     pod::Ask,
     reason::{NodeReasons, Reason},
     resources::ResourceAmounts,
-    snapshot::NodeState,
+    snapshot::{Agent, NodeState},
     taint,
 };
 use crate::device::{Assignment, Quota};
@@ -35,6 +35,9 @@ pub fn filter(
     let short = short_resources(&ask.resources, node, device_resources);
     if !short.is_empty() {
         return Err(short);
+    }
+    if node.agent == Agent::Silent {
+        return Err(vec![Reason::SilentAgent]);
     }
     cards(ask, info, node)
 }

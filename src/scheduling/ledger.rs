@@ -103,6 +103,11 @@ impl Ledger {
         self.charges.get_mut(uid)
     }
 
+    /// Every charge, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (&Uid, &Charge)> {
+        self.charges.iter()
+    }
+
     /// Every charge on a node, by uid.
     pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
         let uids = self.by_node.get(node).into_iter().flatten();

@@ -9,20 +9,24 @@ use super::{node::NodeName, pod::Uid};
 /// How far the pod at the head of a line is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Step {
-    /// The lock is being taken against this version of the node.
-    Locking {
-        /// The version.
-        resource_version: String,
-    },
-    /// The lock was refused: the node has changed since this version, and its new one has not been seen.
-    AwaitingNode {
-        /// The version that is no more.
-        stale: String,
+    /// The lock is being taken.
+    Locking,
+    /// Nobody knows whether the lock was taken; the node is being read.
+    DoubtingLock,
+    /// The lock was not taken; it is tried again then, on the node as it then is.
+    Relocking {
+        /// When.
+        at: Timestamp,
     },
     /// The Binding is under way.
     Binding,
     /// Nobody knows what came of the Binding; the pod is being read.
     Doubting,
+    /// The pod is given up here as soon as no Binding of it can arrive any more: it is read once more then.
+    Fencing {
+        /// When.
+        at: Timestamp,
+    },
     /// The pod is not bound after all; the same Binding is sent again then.
     Rebinding {
         /// When.
@@ -39,6 +43,8 @@ pub struct Serving {
     pub step: Step,
     /// How many Bindings were sent for it.
     pub bindings: u32,
+    /// When a Binding of it was last in doubt.
+    pub doubted: Option<Timestamp>,
 }
 
 /// One node's line.
@@ -48,6 +54,8 @@ pub struct Line {
     pub waiting: VecDeque<Uid>,
     /// Who is being locked and bound.
     pub serving: Option<Serving>,
+    /// How often in a row the lock was not to be had.
+    pub refusals: u32,
 }
 
 /// Every node's line.

@@ -13,6 +13,15 @@ use crate::{
 /// A pod's uid: everything is keyed by it, since a recreated pod of the same name is another pod.
 pub type Uid = Arc<str>;
 
+/// Whether one version of an object is older than another: versions are numbers that grow (KEP-5504); where they can't be read,
+/// neither is.
+pub fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
+    }
+}
+
 /// How a pod is named.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct PodKey {
@@ -105,6 +114,8 @@ pub enum Binding {
 pub struct PodInfo {
     /// Its names.
     pub key: PodKey,
+    /// Its version; what is older than what is known is passed over.
+    pub resource_version: String,
     /// Its priority; higher goes first.
     pub priority: i32,
     /// When it was created.

@@ -73,6 +73,11 @@ impl Queue {
         self.backoff.retain(|(_, waiting)| waiting != uid);
     }
 
+    /// Whether a pod waits here, to be decided or for a failure's end.
+    pub fn contains(&self, uid: &Uid) -> bool {
+        self.places.contains_key(uid) || self.backoff.iter().any(|(_, waiting)| waiting == uid)
+    }
+
     /// How many pods wait to be decided.
     pub fn len(&self) -> usize {
         self.active.len()

@@ -3,12 +3,16 @@
 //! A state machine without a client or a clock. [`Scheduler::observe`] takes in what happened; [`Scheduler::settle`] then
 //! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
 
+mod agent;
+mod audit;
+mod lock;
 mod observe;
 mod outcome;
 mod serve;
+mod tell;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -26,7 +30,9 @@ use super::{
     reason::FitError,
     snapshot::Snapshot,
 };
-use crate::device::{Answer, Assignment, InitPhase};
+use crate::device::{Answer, Assignment, InitPhase, LockOwner};
+use lock::{Releasing, Stranger};
+use tell::Telling;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -59,8 +65,11 @@ struct Entry {
     seen: u64,
     work: Work,
     failures: u32,
-    /// Whether its node's agent was reported as silent.
-    silence_told: bool,
+    /// How often its node's agent was reported as silent.
+    silence_told: u32,
+    /// Why it waits.
+    reason: Option<String>,
+    telling: Telling,
 }
 
 /// What has been listed so far: nothing is decided before everything has.
@@ -94,6 +103,13 @@ pub struct Scheduler {
     course: Course,
     effects: Vec<Effect>,
     seen: u64,
+    /// Whom nodes' locks name, and where.
+    holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
+    strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
+    releasing: BTreeMap<NodeName, Releasing>,
+    /// Words that were not heard, and when they are said again.
+    retells: BTreeSet<(Timestamp, Uid)>,
+    next_audit: Option<Timestamp>,
 }
 
 impl Scheduler {
@@ -111,6 +127,11 @@ impl Scheduler {
             course: Course::default(),
             effects: Vec::new(),
             seen: 0,
+            holders: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            releasing: BTreeMap::new(),
+            retells: BTreeSet::new(),
+            next_audit: None,
         }
     }
 
@@ -128,6 +149,10 @@ impl Scheduler {
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
+            Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
+            Event::NodeRead { node, found } => self.node_read(&node, found, now),
+            Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found.as_deref()),
+            Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::Tick => {}
         }
     }
@@ -148,6 +173,9 @@ impl Scheduler {
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.is_synced() {
             self.meet_deadlines(now);
+            self.schedule(now);
+            self.serve_lines(now);
+            self.audit_when_due(now);
             self.schedule(now);
             self.serve_lines(now);
         }
@@ -189,9 +217,7 @@ impl Scheduler {
     }
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        if let Some(unserved) = ask.constraints.unserved.first() {
-            let reason = format!("Pod has a constraint that is not served yet: {unserved}");
-            let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
+        if let Some(error) = self.unserved(ask) {
             self.set_work(uid, Work::Idle);
             self.tell_unschedulable(uid, error.to_string());
             return;
@@ -200,6 +226,7 @@ impl Scheduler {
             Ok((node, assignment)) => {
                 self.assume(uid, node.clone(), assignment, now);
                 self.set_work(uid, Work::InLine(node.clone()));
+                self.withdraw_reason(uid);
                 self.lines.join(&node, uid.clone());
             }
             Err(error) => {
@@ -277,6 +304,13 @@ impl Scheduler {
         }
     }
 
+    /// The pod waits for nothing but its turn.
+    fn withdraw_reason(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.reason = None;
+        }
+    }
+
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get_mut(uid) {
             self.queue.push(&entry.info, entry.seen);
@@ -298,17 +332,6 @@ impl Scheduler {
     fn set_work(&mut self, uid: &Uid, work: Work) {
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.work = work;
-        }
-    }
-
-    /// Says why a pod waits, unless it has been told just that.
-    fn tell_unschedulable(&mut self, uid: &Uid, message: String) {
-        let Some(entry) = self.pods.get_mut(uid) else {
-            return;
-        };
-        if entry.info.told.as_ref() != Some(&message) {
-            entry.info.told = Some(message.clone());
-            self.effects.push(Effect::TellUnschedulable { pod: entry.info.key.clone(), message });
         }
     }
 }

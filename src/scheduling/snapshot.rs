@@ -2,7 +2,10 @@
 //!
 //! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     ledger::{Charge, Ledger},
@@ -11,6 +14,15 @@ use super::{
     resources::ResourceAmounts,
 };
 use crate::device::Usage;
+
+/// Whether a node's device plugin does its work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Agent {
+    /// It owes nothing, or not for long.
+    Answering,
+    /// It owes an answer for too long: no further pod is sent there, since it would mix both up.
+    Silent,
+}
 
 /// One node and what is in use of it.
 #[derive(Clone, Debug)]
@@ -23,8 +35,19 @@ pub struct NodeState {
     pub requested: ResourceAmounts,
     /// How many pods are on it.
     pub pods: i64,
+    /// Whether its device plugin answers.
+    pub agent: Agent,
     /// Greater after every change, over all nodes.
     pub generation: u64,
+}
+
+/// Whether something is as it should be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Check {
+    /// It is.
+    Right,
+    /// It was not, and has been put right.
+    Wrong,
 }
 
 /// The cluster as it stands.
@@ -33,6 +56,7 @@ pub struct Snapshot {
     slots: Vec<Option<Arc<NodeState>>>,
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
+    silent: BTreeSet<NodeName>,
     generation: u64,
 }
 
@@ -58,6 +82,33 @@ impl Snapshot {
         if let Some(slot) = self.by_name.remove(name) {
             self.slots[slot] = None;
         }
+    }
+
+    /// Takes in whether a node's device plugin answers; returns what was thought of it before.
+    pub(super) fn set_agent(&mut self, name: &NodeName, agent: Agent) -> Agent {
+        let changed = match agent {
+            Agent::Silent => self.silent.insert(name.clone()),
+            Agent::Answering => self.silent.remove(name),
+        };
+        if !changed {
+            return agent;
+        }
+        self.refold(name);
+        if agent == Agent::Silent { Agent::Answering } else { Agent::Silent }
+    }
+
+    /// Folds a node's state anew, if it is not what the ledger says; whether it was.
+    pub(super) fn check(&mut self, name: &NodeName) -> Check {
+        let Some(state) = self.node(name) else { return Check::Right };
+        let ledger = &self.ledger;
+        let right = state.usage == ledger.usage(name)
+            && state.requested == ledger.requested(name)
+            && state.pods == ledger.pods(name);
+        if right {
+            return Check::Right;
+        }
+        self.refold(name);
+        Check::Wrong
     }
 
     /// A node.
@@ -121,6 +172,7 @@ impl Snapshot {
             usage: self.ledger.usage(name),
             requested: self.ledger.requested(name),
             pods: self.ledger.pods(name),
+            agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             generation: self.generation,
         }));
     }

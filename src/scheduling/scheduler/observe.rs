@@ -1,15 +1,14 @@
 //! Taking in pods and nodes as the API server shows them.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Entry, Scheduler, Work};
+use super::{Entry, Scheduler, Work, tell::Telling};
 use crate::scheduling::{
-    effect::Effect,
     ledger::{Charge, Commitment},
     node::{NodeInfo, NodeName},
-    pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid},
+    pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid, is_older},
 };
 
 impl Scheduler {
@@ -21,9 +20,10 @@ impl Scheduler {
             self.lose_pod(&uid);
         }
         for pod in pods {
-            self.see_pod(pod, now);
+            self.take_in(pod, now);
         }
         self.synced.pods = true;
+        self.next_audit = None;
     }
 
     pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>) {
@@ -34,14 +34,23 @@ impl Scheduler {
             self.lose_node(&name);
         }
         for node in nodes {
-            self.see_node(node);
+            self.take_in_node(node);
         }
         self.synced.nodes = true;
     }
 
+    /// Takes in a pod, unless what is known of it is newer: a read may be answered after the watch has gone on.
     pub(super) fn see_pod(&mut self, pod: PodInfo, now: Timestamp) {
+        let known = self.pods.get(&pod.key.uid).map(|entry| &entry.info.resource_version);
+        if known.is_none_or(|known| !is_older(&pod.resource_version, known)) {
+            self.take_in(pod, now);
+        }
+    }
+
+    fn take_in(&mut self, pod: PodInfo, now: Timestamp) {
         let uid = pod.key.uid.clone();
         self.see_name(&pod.key);
+        self.note_holder(&pod.key);
         self.see_holding(&pod, now);
         let changed = self.remember(pod);
         let Some(entry) = self.pods.get(&uid) else { return };
@@ -65,12 +74,12 @@ impl Scheduler {
             }
             _ => {}
         }
+        self.tell(&uid);
     }
 
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
-        let node = self.snapshot.ledger().get(uid).map(|charge| charge.node.clone());
         if let Work::Waiting(ask) = &entry.work {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
@@ -83,13 +92,20 @@ impl Scheduler {
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
         }
-        if let Some(node) = node {
-            self.free_lock_of(&key, &node);
+        self.note_holder(&key);
+    }
+
+    /// Takes in a node, unless what is known of it is newer.
+    pub(super) fn see_node(&mut self, node: NodeInfo) {
+        let known = self.snapshot.node(&node.name).map(|state| &state.info.resource_version);
+        if known.is_none_or(|known| !is_older(&node.resource_version, known)) {
+            self.take_in_node(node);
         }
     }
 
-    pub(super) fn see_node(&mut self, node: NodeInfo) {
+    fn take_in_node(&mut self, node: NodeInfo) {
         let name = node.name.clone();
+        self.note_owners(&name, Some(&node));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);
@@ -101,11 +117,14 @@ impl Scheduler {
     }
 
     pub(super) fn lose_node(&mut self, name: &NodeName) {
+        self.note_owners(name, None);
         self.snapshot.remove_node(name);
+        self.releasing.remove(name);
+        self.lines.touch(name);
         let line = self.lines.get(name).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
         for uid in line.unwrap_or_default() {
             self.forget(&uid);
-            self.enqueue(&uid);
+            self.enqueue_if_wanted(&uid);
         }
     }
 
@@ -116,7 +135,7 @@ impl Scheduler {
     }
 
     /// Brings the ledger in line with what the pod shows.
-    fn see_holding(&mut self, pod: &PodInfo, now: Timestamp) {
+    pub(super) fn see_holding(&mut self, pod: &PodInfo, now: Timestamp) {
         let uid = &pod.key.uid;
         let held = self.snapshot.ledger().get(uid).cloned();
         match &pod.holding {
@@ -130,7 +149,7 @@ impl Scheduler {
                 Some(held) => {
                     self.forget(uid);
                     self.release(uid);
-                    self.free_lock_of(&pod.key, &held.node);
+                    self.lines.touch(&held.node);
                 }
                 None => {}
             },
@@ -157,9 +176,6 @@ impl Scheduler {
         if let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) {
             self.lines.leave(&node, uid);
             self.set_work(uid, Work::Idle);
-            if node != holding.node {
-                self.free_lock_of(&pod.key, &node);
-            }
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
@@ -177,7 +193,15 @@ impl Scheduler {
             return changed;
         }
         self.seen += 1;
-        let entry = Entry { info: pod, seen: self.seen, work: Work::Idle, failures: 0, silence_told: false };
+        let entry = Entry {
+            info: pod,
+            seen: self.seen,
+            work: Work::Idle,
+            failures: 0,
+            silence_told: 0,
+            reason: None,
+            telling: Telling::Idle,
+        };
         self.pods.insert(uid, entry);
         true
     }
@@ -191,22 +215,5 @@ impl Scheduler {
         if served.is_none_or(|serving| serving.uid != *uid) {
             self.forget(uid);
         }
-    }
-
-    /// Gives back a lock whose pod has ended or will never be bound.
-    pub(super) fn free_lock_of(&mut self, pod: &PodKey, node: &NodeName) {
-        let Some(state) = self.snapshot.node(node) else {
-            return;
-        };
-        let info: Arc<NodeInfo> = state.info.clone();
-        for lock in info.locks.iter().filter(|lock| super::serve::is_held_by(&lock.state, pod)) {
-            self.effects.push(Effect::ReleaseLock {
-                pod: pod.clone(),
-                node: node.clone(),
-                resource_version: info.resource_version.clone(),
-                profile: lock.profile,
-            });
-        }
-        self.lines.touch(node);
     }
 }

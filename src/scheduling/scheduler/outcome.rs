@@ -2,20 +2,27 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
+use super::{
+    Scheduler, Work,
+    lock::{Releasing, is_held_by},
+};
 use crate::device::ProfileName;
 use crate::scheduling::{
     effect::Effect,
     event::{BindOutcome, LockOutcome},
     ledger::Commitment,
     line::Step,
-    node::NodeName,
+    node::{NodeInfo, NodeName},
     pod::{Claim, PodInfo, PodKey, Uid},
     queue::backoff,
 };
 
 /// After so many Bindings that were not carried out, the pod is decided anew.
 const MOST_BINDINGS: u32 = 5;
+/// After so many locks in a row that were not to be had, the pod is decided anew.
+const MOST_LOCKS: u32 = 6;
+/// So long after a Binding was in doubt it can still arrive: the API server gives it up after 5 s.
+const REACH: SignedDuration = SignedDuration::from_secs(6);
 
 impl Scheduler {
     pub(super) fn lock_answered(
@@ -35,16 +42,67 @@ impl Scheduler {
                 if served {
                     self.forget(uid);
                 }
-                let (pod, node) = (pod.clone(), node.clone());
-                self.effects.push(Effect::ReleaseLock { pod, node, resource_version, profile });
+                self.releasing.insert(node.clone(), Releasing::UnderWay);
+                let node = node.clone();
+                self.effects.push(Effect::ReleaseLock { node, resource_version, profile });
             }
-            _ if !served => {}
-            LockOutcome::Stale => self.await_node(node),
-            LockOutcome::Failed(message) => {
-                self.back_off(uid, now);
-                self.tell_unschedulable(uid, format!("taking the lock of node {node} failed: {message}"));
-            }
+            _ if !served => self.lines.touch(node),
+            LockOutcome::Stale | LockOutcome::Failed(_) => self.doubt_lock(node),
+            LockOutcome::Refused(message) => self.refuse_lock(uid, node, &message, now),
         }
+    }
+
+    /// The lock may be taken or not: the node is read.
+    fn doubt_lock(&mut self, node: &NodeName) {
+        self.set_step(node, Step::DoubtingLock);
+        self.effects.push(Effect::ReadNode { node: node.clone() });
+    }
+
+    fn refuse_lock(&mut self, uid: &Uid, node: &NodeName, message: &str, now: Timestamp) {
+        self.back_off(uid, now);
+        self.lines.touch(node);
+        self.tell_unschedulable(uid, format!("taking the lock of node {node} failed: {message}"));
+    }
+
+    pub(super) fn node_read(&mut self, node: &NodeName, found: Option<Box<NodeInfo>>, now: Timestamp) {
+        match found {
+            Some(found) => self.see_node(*found),
+            None => self.lose_node(node),
+        }
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let Some(uid) =
+            serving.filter(|serving| serving.step == Step::DoubtingLock).map(|serving| serving.uid.clone())
+        else {
+            return;
+        };
+        if !self.wants_place(&uid) {
+            self.forget(&uid);
+        } else if self.holds_lock(&uid, node) {
+            self.bind(node);
+        } else {
+            self.relock(&uid, node, now);
+        }
+    }
+
+    fn holds_lock(&self, uid: &Uid, node: &NodeName) -> bool {
+        let (Some(entry), Some(state)) = (self.pods.get(uid), self.snapshot.node(node)) else {
+            return false;
+        };
+        let Claim::Place(ask) = &entry.info.claim else { return false };
+        state.info.lock(ask.profile.name).is_some_and(|lock| is_held_by(lock, &entry.info.key))
+    }
+
+    fn relock(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
+        let Some(line) = self.lines.get_mut(node) else { return };
+        line.refusals += 1;
+        let refusals = line.refusals;
+        if refusals > MOST_LOCKS {
+            line.refusals = 0;
+            self.refuse_lock(uid, node, "it changes too often, or the API server fails", now);
+            return;
+        }
+        let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
+        self.set_step(node, Step::Relocking { at: now.checked_add(wait).unwrap_or(now) });
     }
 
     pub(super) fn bind_answered(
@@ -64,18 +122,50 @@ impl Scheduler {
         match outcome {
             BindOutcome::Bound => self.bound(uid, node, now),
             BindOutcome::Doubtful(_) => {
-                self.set_step(node, Step::Doubting);
-                self.effects.push(Effect::ReadPod { pod: pod.clone() });
+                if let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) {
+                    serving.doubted = Some(now);
+                }
+                self.doubt(node);
             }
+            BindOutcome::Refused(_) if self.is_in_doubt(node) => self.give_up(node, now),
             BindOutcome::Refused(message) => {
                 self.back_off(uid, now);
-                self.free_lock_of(pod, node);
+                self.lines.touch(node);
                 self.tell_unschedulable(uid, format!("binding to node {node} was refused: {message}"));
             }
         }
     }
 
+    /// Reads the pod that is being served here.
+    pub(super) fn doubt(&mut self, node: &NodeName) {
+        self.set_step(node, Step::Doubting);
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        if let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) {
+            self.effects.push(Effect::ReadPod { pod: entry.info.key.clone() });
+        }
+    }
+
+    fn is_in_doubt(&self, node: &NodeName) -> bool {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        serving.is_some_and(|serving| serving.doubted.is_some())
+    }
+
+    /// The pod is to be bound elsewhere or not at all. What was sent for it may still be on its way: what it would hold is held until
+    /// nothing can arrive any more, and then it is read.
+    pub(super) fn give_up(&mut self, node: &NodeName, now: Timestamp) {
+        let Some(serving) = self.lines.get(node).and_then(|line| line.serving.clone()) else { return };
+        let fence = serving.doubted.and_then(|doubted| doubted.checked_add(REACH).ok());
+        match fence {
+            Some(at) if at > now => self.set_step(node, Step::Fencing { at }),
+            _ => self.back_off(&serving.uid, now),
+        }
+    }
+
     pub(super) fn pod_read(&mut self, pod: &PodKey, found: Option<Box<PodInfo>>, now: Timestamp) {
+        if !self.pods.contains_key(&pod.uid) {
+            // It was seen to go after it was read.
+            return;
+        }
         let Some(found) = found.filter(|found| found.key.uid == pod.uid) else {
             self.lose_pod(&pod.uid);
             return;
@@ -85,20 +175,17 @@ impl Scheduler {
         let Some(Work::InLine(node)) = self.pods.get(&pod.uid).map(|entry| entry.work.clone()) else {
             return;
         };
-        if !self.is_served(&node, &pod.uid) {
+        let serving = self.lines.get(&node).and_then(|line| line.serving.clone());
+        let Some(serving) =
+            serving.filter(|serving| serving.uid == pod.uid && serving.step == Step::Doubting)
+        else {
             return;
-        }
-        let bindings = self
-            .lines
-            .get(&node)
-            .and_then(|line| line.serving.as_ref())
-            .map_or(0, |serving| serving.bindings);
-        if self.wants_place(&pod.uid) && bindings < MOST_BINDINGS {
-            let at = now.checked_add(pause(bindings)).unwrap_or(now);
+        };
+        if self.wants_place(&pod.uid) && serving.bindings < MOST_BINDINGS {
+            let at = now.checked_add(pause(serving.bindings)).unwrap_or(now);
             self.set_step(&node, Step::Rebinding { at });
         } else {
-            self.back_off(&pod.uid, now);
-            self.free_lock_of(pod, &node);
+            self.give_up(&node, now);
         }
     }
 
@@ -114,16 +201,6 @@ impl Scheduler {
         }
         self.lines.leave(node, uid);
         self.set_work(uid, Work::Idle);
-    }
-
-    fn await_node(&mut self, node: &NodeName) {
-        let serving = self.lines.get_mut(node).and_then(|line| line.serving.as_mut());
-        if let Some(serving) = serving
-            && let Step::Locking { resource_version } = &serving.step
-        {
-            serving.step = Step::AwaitingNode { stale: resource_version.clone() };
-        }
-        self.lines.touch(node);
     }
 
     fn set_step(&mut self, node: &NodeName, step: Step) {

@@ -2,50 +2,29 @@
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work};
-use crate::{
-    device::Lock,
-    scheduling::{
-        class::judge,
-        effect::Effect,
-        line::{Serving, Step},
-        node::{NodeInfo, NodeName},
-        pod::{Ask, Claim, PodKey, Stage, Uid},
-    },
+use super::{Course, Scheduler, Work, lock::Gate};
+use crate::scheduling::{
+    class::judge,
+    effect::Effect,
+    line::{Serving, Step},
+    node::NodeName,
+    pod::{Ask, Claim, Uid},
 };
-
-/// What a node's lock means to the pod at the head of its line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Gate {
-    /// None is needed, or the pod holds it.
-    Open,
-    /// It can be taken.
-    Takeable,
-    /// Somebody else is being served.
-    Shut,
-}
-
-/// Whether this pod holds the lock.
-pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
-    match lock {
-        Lock::Held { owner: Some(owner), .. } => {
-            *owner.namespace == *pod.namespace && *owner.name == *pod.name
-        }
-        _ => false,
-    }
-}
 
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let waits = self.queue.next_expiry().filter(|_| self.course == Course::Onward);
-        self.lines.next_deadline().into_iter().chain(waits).min()
+        let retell = self.retells.first().map(|(at, _)| *at);
+        let onward = [self.queue.next_expiry(), self.next_audit].into_iter().flatten();
+        let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
+        self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
         for uid in self.queue.expired(now) {
             self.enqueue(&uid);
         }
+        self.retell(now);
         self.lines.touch_due(now);
     }
 
@@ -58,7 +37,7 @@ impl Scheduler {
             for node in touched {
                 self.serve(&node, now);
                 // Whatever moves a deadline touches the line.
-                self.lines.set_deadline(&node, self.line_deadline(&node));
+                self.lines.set_deadline(&node, self.line_deadline(&node, now));
             }
             // A pod that its node would no longer have is back in the queue.
             self.schedule(now);
@@ -66,23 +45,23 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.watch_agent(node, now);
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
             None if self.course == Course::Draining => {}
             None => self.serve_next(node, now),
             // Its lock was not taken: it is as any other that waits.
-            Some(Step::AwaitingNode { .. }) if self.course == Course::Draining => self.stop_serving(node),
-            Some(Step::AwaitingNode { stale }) => {
-                let moved = self.snapshot.node(node).is_none_or(|state| state.info.resource_version != stale);
-                if moved {
-                    self.stop_serving(node);
-                    self.serve_next(node, now);
-                }
+            Some(Step::Relocking { .. }) if self.course == Course::Draining => self.stop_serving(node),
+            Some(Step::Relocking { at }) if at <= now => {
+                self.stop_serving(node);
+                self.serve_next(node, now);
             }
-            Some(Step::Rebinding { at }) if at <= now => self.bind(node),
-            Some(Step::Locking { .. } | Step::Binding | Step::Doubting | Step::Rebinding { .. }) => {}
+            Some(Step::Rebinding { at }) if at <= now => self.bind_again(node, now),
+            Some(Step::Fencing { at }) if at <= now => self.doubt(node),
+            Some(_) => {}
         }
+        self.tidy(node, now);
     }
 
     /// Puts the pod that is being served back to the head of the line.
@@ -96,7 +75,7 @@ impl Scheduler {
 
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
         while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
-            if self.agent_is_busy(node, now) {
+            if self.agent_is_busy(node) {
                 return;
             }
             let Some(ask) = self.decide_again(&uid, node, now) else {
@@ -118,8 +97,7 @@ impl Scheduler {
                 }
                 Gate::Takeable => {
                     let resource_version = info.resource_version.clone();
-                    let step = Step::Locking { resource_version: resource_version.clone() };
-                    self.start_serving(node, uid, step);
+                    self.start_serving(node, uid, Step::Locking);
                     let (node, profile) = (node.clone(), ask.profile.name);
                     self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile });
                 }
@@ -133,14 +111,22 @@ impl Scheduler {
         let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
             return None;
         };
-        self.snapshot.release(uid);
-        let state = self.snapshot.node(node)?;
-        let (assignment, _) = judge(&ask, state, &self.settings.device_resources).ok()?;
-        self.assume(uid, node.clone(), assignment, now);
-        Some(ask)
+        let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
+        let state = self.snapshot.node(node);
+        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let fits = judged.is_some();
+        let moved = judged.as_ref().map(|(assignment, _)| assignment) != before.as_deref();
+        if let Some((assignment, _)) = judged {
+            self.assume(uid, node.clone(), assignment, now);
+        }
+        // Cards that it was to have and no longer is are there for others.
+        if moved {
+            self.wake(node);
+        }
+        fits.then_some(ask)
     }
 
-    fn enqueue_if_wanted(&mut self, uid: &Uid) {
+    pub(super) fn enqueue_if_wanted(&mut self, uid: &Uid) {
         if self.pods.get(uid).is_some_and(|entry| entry.info.claim != Claim::None) {
             self.enqueue(uid);
         }
@@ -149,18 +135,18 @@ impl Scheduler {
     fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step) {
         if let Some(line) = self.lines.get_mut(node) {
             line.waiting.retain(|waiting| *waiting != uid);
-            line.serving = Some(Serving { uid, step, bindings: 0 });
+            line.serving = Some(Serving { uid, step, bindings: 0, doubted: None });
         }
     }
 
     /// Sends the Binding of the pod that is being served.
     pub(super) fn bind(&mut self, node: &NodeName) {
-        let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) else {
-            return;
-        };
+        let Some(line) = self.lines.get_mut(node) else { return };
+        let Some(serving) = line.serving.as_mut() else { return };
         serving.step = Step::Binding;
         serving.bindings += 1;
         let uid = serving.uid.clone();
+        line.refusals = 0;
         let charge = self.snapshot.ledger().get(&uid).and_then(|charge| charge.assignment.clone());
         let (Some(entry), Some(assignment)) = (self.pods.get(&uid), charge) else {
             return;
@@ -172,66 +158,35 @@ impl Scheduler {
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
 
-    /// Whether the node's agent owes an answer for a bound pod; one that is silent for too long is reported and passed over.
-    fn agent_is_busy(&mut self, node: &NodeName, now: Timestamp) -> bool {
-        let mut busy = false;
-        let mut silent = Vec::new();
-        for (uid, charge) in self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight())
-        {
-            let overdue = charge.since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
-            if overdue { silent.push(uid.clone()) } else { busy = true }
-        }
-        for uid in silent {
-            if let Some(entry) = self.pods.get_mut(&uid).filter(|entry| !entry.silence_told) {
-                entry.silence_told = true;
-                self.effects.push(Effect::TellSilent { pod: entry.info.key.clone(), node: node.clone() });
-            }
-        }
-        busy
+    /// Sends the Binding once more, if the node is still as it was decided; else the pod is given up here.
+    fn bind_again(&mut self, node: &NodeName, now: Timestamp) {
+        if self.is_still_decided(node) { self.bind(node) } else { self.give_up(node, now) }
     }
 
-    fn gate(&self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        match info.lock(ask.profile.name) {
-            None => Gate::Open,
-            Some(lock) if is_held_by(lock, pod) => Gate::Open,
-            Some(Lock::Free | Lock::Malformed { .. }) => Gate::Takeable,
-            Some(Lock::Held { owner: None, since }) => self.once_expired(*since, now),
-            Some(Lock::Held { owner: Some(owner), since }) => {
-                let name = (owner.namespace.as_str().into(), owner.name.as_str().into());
-                let holder = self.by_name.get(&name).and_then(|uid| self.pods.get(uid));
-                match holder {
-                    None => Gate::Takeable,
-                    Some(holder) if holder.info.stage == Stage::Ended => Gate::Takeable,
-                    // One of ours that is not being served: taken before a restart, and never bound.
-                    Some(holder) if matches!(holder.info.claim, Claim::Place(_)) => Gate::Takeable,
-                    Some(_) => self.once_expired(*since, now),
-                }
-            }
-        }
+    fn is_still_decided(&mut self, node: &NodeName) -> bool {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
+        let Some(Claim::Place(ask)) = self.pods.get(&uid).map(|entry| entry.info.claim.clone()) else {
+            return false;
+        };
+        let Some(charge) = self.snapshot.release(&uid) else { return false };
+        let state = self.snapshot.node(node);
+        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let same = judged.is_some_and(|(assignment, _)| Some(&assignment) == charge.assignment.as_deref());
+        self.snapshot.charge(uid, charge);
+        same
     }
 
-    fn once_expired(&self, since: Timestamp, now: Timestamp) -> Gate {
-        let expired = since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
-        if expired { Gate::Takeable } else { Gate::Shut }
-    }
-
-    /// When a node's line is to be looked at although nothing has happened.
-    fn line_deadline(&self, node: &NodeName) -> Option<Timestamp> {
-        let line = self.lines.get(node)?;
-        match line.serving.as_ref().map(|serving| &serving.step) {
-            Some(Step::Rebinding { at }) => return Some(*at),
-            Some(_) => return None,
-            None if self.course == Course::Draining => return None,
-            None => {}
-        }
-        let expiry = self.settings.lock_expiry;
-        let held = self.snapshot.node(node)?.info.locks.iter().filter_map(|lock| match lock.state {
-            Lock::Held { since, .. } => Some(since),
-            Lock::Free | Lock::Malformed { .. } => None,
-        });
-        let owed = self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight());
-        let owed = owed.map(|(_, charge)| charge.since);
-        held.chain(owed).filter_map(|since| since.checked_add(expiry).ok()).max()
+    /// When a node is to be looked at although nothing has happened.
+    fn line_deadline(&self, node: &NodeName, now: Timestamp) -> Option<Timestamp> {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let step = match serving.map(|serving| &serving.step) {
+            Some(Step::Rebinding { at } | Step::Relocking { at } | Step::Fencing { at }) => Some(*at),
+            _ => None,
+        };
+        let idle = step.is_none() && self.course == Course::Onward;
+        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).filter(|at| *at > now);
+        step.into_iter().chain(waits.filter(|_| idle)).min()
     }
 
     /// The pod that the node is occupied with, if it is this one.

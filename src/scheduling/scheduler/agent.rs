@@ -1,0 +1,56 @@
+//! What a node's device plugin owes, and what becomes of a node whose plugin is silent.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Scheduler;
+use crate::scheduling::{effect::Effect, node::NodeName, pod::Uid, snapshot::Agent};
+
+impl Scheduler {
+    /// Whether the node's plugin owes an answer for a bound pod: no other is bound there meanwhile, since it would mix both up.
+    pub(super) fn agent_is_busy(&self, node: &NodeName) -> bool {
+        self.snapshot.ledger().on_node(node).any(|(_, charge)| charge.is_in_flight())
+    }
+
+    /// Finds out whether the node's plugin is silent for too long: then it is said, after a pause that doubles each time, and no pod
+    /// is sent there until it answers or the pod is gone.
+    pub(super) fn watch_agent(&mut self, node: &NodeName, now: Timestamp) {
+        let mut agent = Agent::Answering;
+        for (uid, since) in self.owed(node) {
+            if since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now) {
+                agent = Agent::Silent;
+            }
+            self.tell_silence(&uid, node, since, now);
+        }
+        if self.snapshot.set_agent(node, agent) != agent && agent == Agent::Answering {
+            self.wake(node);
+        }
+    }
+
+    fn tell_silence(&mut self, uid: &Uid, node: &NodeName, since: Timestamp, now: Timestamp) {
+        let expiry = self.settings.lock_expiry;
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        if patience(expiry, entry.silence_told).is_some_and(|patience| since + patience <= now) {
+            entry.silence_told += 1;
+            self.effects.push(Effect::TellSilent { pod: entry.info.key.clone(), node: node.clone() });
+        }
+    }
+
+    fn owed(&self, node: &NodeName) -> Vec<(Uid, Timestamp)> {
+        let in_flight = self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight());
+        in_flight.map(|(uid, charge)| (uid.clone(), charge.since)).collect()
+    }
+
+    /// When silence is to be said the next time.
+    pub(super) fn agent_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
+        let expiry = self.settings.lock_expiry;
+        let times = self.owed(node).into_iter().filter_map(move |(uid, since)| {
+            let told = self.pods.get(&uid)?.silence_told;
+            since.checked_add(patience(expiry, told)?).ok()
+        });
+        times.collect::<Vec<_>>().into_iter()
+    }
+}
+
+fn patience(expiry: SignedDuration, told: u32) -> Option<SignedDuration> {
+    expiry.checked_mul(1_i32.checked_shl(told)?)
+}

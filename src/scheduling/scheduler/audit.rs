@@ -1,0 +1,166 @@
+//! The audit: whether ledger, lines and queue are what the pods say; what is not is reported and put right.
+//!
+//! It runs after each list of pods and every minute, and compares with a fold over all pods. Nothing here ought ever to be found.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Scheduler, Work};
+use crate::scheduling::{
+    effect::Effect,
+    ledger::{Charge, Commitment},
+    node::NodeName,
+    pod::{Ask, Binding, Claim, Holding, Stage, Uid},
+    reason::FitError,
+    snapshot::Check,
+};
+
+/// How long until the next audit.
+const PERIOD: SignedDuration = SignedDuration::from_mins(1);
+/// A Binding that was answered is seen within this time, or the pod is read.
+const UNSEEN: SignedDuration = SignedDuration::from_secs(30);
+
+impl Scheduler {
+    /// Audits if it is time.
+    pub(super) fn audit_when_due(&mut self, now: Timestamp) {
+        match self.next_audit {
+            Some(at) if at > now => {}
+            _ => {
+                self.audit(now);
+                self.next_audit = now.checked_add(PERIOD).ok();
+            }
+        }
+    }
+
+    fn audit(&mut self, now: Timestamp) {
+        let mut uids: Vec<Uid> = self.pods.keys().cloned().collect();
+        uids.sort();
+        for uid in &uids {
+            self.audit_holding(uid, now);
+            self.audit_work(uid);
+        }
+        self.audit_charges(now);
+        let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
+        for node in nodes {
+            if self.snapshot.check(&node) == Check::Wrong {
+                self.drift(format!("what is in use of node {node} was not the sum of its pods"));
+                self.wake(&node);
+            }
+        }
+        self.audit_reasons(&uids);
+    }
+
+    fn drift(&mut self, what: String) {
+        self.effects.push(Effect::ReportDrift { what });
+    }
+
+    /// What a pod shows that it holds is what it is charged with.
+    fn audit_holding(&mut self, uid: &Uid, now: Timestamp) {
+        let Some(info) = self.pods.get(uid).map(|entry| entry.info.clone()) else { return };
+        let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
+        let right = |charge: &Charge| is_of(charge, holding) && charge.resources == info.resources;
+        if !self.snapshot.ledger().get(uid).is_some_and(right) {
+            self.drift(format!("pod {} was not charged with what it holds", info.key));
+            self.see_holding(&info, now);
+        }
+    }
+
+    /// Nobody is charged who shows nothing and is not being decided.
+    fn audit_charges(&mut self, now: Timestamp) {
+        let mut wrong = Vec::new();
+        let mut unseen = Vec::new();
+        for (uid, charge) in self.snapshot.ledger().all() {
+            let Some(entry) = self.pods.get(uid) else {
+                wrong.push(uid.clone());
+                continue;
+            };
+            let in_line = matches!(&entry.work, Work::InLine(node) if *node == charge.node);
+            match charge.commitment {
+                Commitment::Assumed if !in_line => wrong.push(uid.clone()),
+                Commitment::Bound if entry.info.holding.is_none() && charge.since + UNSEEN <= now => {
+                    unseen.push(entry.info.key.clone());
+                }
+                _ => {}
+            }
+        }
+        wrong.sort();
+        unseen.sort();
+        for uid in wrong {
+            self.drift(format!("pod {uid} was charged and holds nothing"));
+            self.release(&uid);
+        }
+        self.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+    }
+
+    /// A pod that wants a place is where its work says.
+    fn audit_work(&mut self, uid: &Uid) {
+        let Some(entry) = self.pods.get(uid) else { return };
+        let held = self.snapshot.ledger().get(uid);
+        let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
+        let wants = matches!(&entry.info.claim, Claim::Place(ask) if ask.constraints.unserved.is_empty());
+        let right = match &entry.work {
+            Work::Idle => !wants || bound,
+            Work::Queued | Work::BackingOff => self.queue.contains(uid),
+            Work::Waiting(ask) => self.classes.holds(ask, uid),
+            Work::InLine(node) => {
+                let line = self.lines.get(node);
+                held.is_some()
+                    && line.is_some_and(|line| {
+                        line.waiting.contains(uid)
+                            || line.serving.as_ref().is_some_and(|serving| serving.uid == *uid)
+                    })
+            }
+        };
+        if !right {
+            self.drift(format!("pod {} stood nowhere and waited for nothing", entry.info.key));
+            self.forget(uid);
+            self.enqueue(uid);
+        }
+    }
+
+    /// What is said of a pod that waits is still true, and no node would have it.
+    fn audit_reasons(&mut self, uids: &[Uid]) {
+        let mut said: HashMap<Arc<Ask>, Option<String>> = HashMap::new();
+        for uid in uids {
+            let Some(entry) = self.pods.get(uid) else { continue };
+            match (&entry.work, entry.info.claim.clone()) {
+                (Work::Waiting(_), Claim::Place(ask)) => {
+                    if !said.contains_key(&ask) {
+                        let error = self.decide(&ask).err().map(|error| error.to_string());
+                        said.insert(ask.clone(), error);
+                    }
+                    match said[&ask].clone() {
+                        Some(message) => self.tell_unschedulable(uid, message),
+                        None => self.end_needless_wait(uid, &ask),
+                    }
+                }
+                (Work::Idle, Claim::Place(ask)) => {
+                    if let Some(error) = self.unserved(&ask) {
+                        self.tell_unschedulable(uid, error.to_string());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn end_needless_wait(&mut self, uid: &Uid, ask: &Arc<Ask>) {
+        self.drift(format!("pod {uid} waited although a node would have had it"));
+        self.classes.leave(ask, uid);
+        self.enqueue(uid);
+    }
+
+    /// Why a pod that asks for what is not served is placed nowhere.
+    pub(super) fn unserved(&self, ask: &Ask) -> Option<FitError> {
+        let unserved = ask.constraints.unserved.first()?;
+        let reason = format!("Pod has a constraint that is not served yet: {unserved}");
+        Some(FitError::of_pod(self.snapshot.nodes().count(), reason))
+    }
+}
+
+fn is_of(charge: &Charge, holding: &Holding) -> bool {
+    let commitment = if holding.binding == Binding::Bound { Commitment::Bound } else { Commitment::Intended };
+    (&charge.node, &charge.assignment, charge.init, charge.commitment)
+        == (&holding.node, &holding.assignment, holding.init, commitment)
+}

@@ -1,0 +1,228 @@
+//! Node locks: who holds one, whether that one can still be served, and giving back what nobody will.
+//!
+//! A lock is never taken or given back on the word of a watch that may lag: it goes by compare-and-swap, and a holder that was never
+//! seen is read first.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Course, Scheduler};
+use crate::{
+    device::{Lock, LockOwner},
+    scheduling::{
+        effect::Effect,
+        event::ReleaseOutcome,
+        ledger::Commitment,
+        node::{NodeInfo, NodeName},
+        pod::{Ask, Claim, PodInfo, PodKey, Stage},
+    },
+};
+
+/// How long to wait before a lock that could not be given back is given back again.
+const RELEASE_PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// What a node's lock means to the pod at the head of its line.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Gate {
+    /// None is needed.
+    Open,
+    /// It can be taken.
+    Takeable,
+    /// Somebody else is being served.
+    Shut,
+}
+
+/// What is known of a lock's holder that is not among the pods that were seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Stranger {
+    /// It is being read.
+    Asked,
+    /// There is no such pod, or it has ended.
+    Absent,
+    /// It is there.
+    Alive,
+}
+
+/// Giving back a node's lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Releasing {
+    /// It is under way.
+    UnderWay,
+    /// It may have failed; it is looked at again then.
+    Pausing(Timestamp),
+}
+
+/// Whether a lock's holder can still be served.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Holder {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+/// Whether this pod holds the lock.
+pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
+    match lock {
+        Lock::Held { owner: Some(owner), .. } => {
+            *owner.namespace == *pod.namespace && *owner.name == *pod.name
+        }
+        _ => false,
+    }
+}
+
+/// Whom a node's locks name.
+fn owners(info: &NodeInfo) -> impl Iterator<Item = (&LockOwner, Timestamp)> {
+    info.locks.iter().filter_map(|lock| match &lock.state {
+        Lock::Held { owner: Some(owner), since } => Some((owner, *since)),
+        _ => None,
+    })
+}
+
+impl Scheduler {
+    pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
+        match info.lock(ask.profile.name) {
+            None => Gate::Open,
+            Some(Lock::Free | Lock::Malformed { .. }) => Gate::Takeable,
+            // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
+            Some(lock) if is_held_by(lock, pod) => Gate::Takeable,
+            Some(Lock::Held { owner: None, since }) => self.once_expired(*since, now),
+            Some(Lock::Held { owner: Some(owner), since }) => match self.holder(&info.name, owner, *since) {
+                Holder::Dead => Gate::Takeable,
+                Holder::Alive | Holder::Unknown => self.once_expired(*since, now),
+            },
+        }
+    }
+
+    fn once_expired(&self, since: Timestamp, now: Timestamp) -> Gate {
+        let expired = since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
+        if expired { Gate::Takeable } else { Gate::Shut }
+    }
+
+    fn holder(&mut self, node: &NodeName, owner: &LockOwner, since: Timestamp) -> Holder {
+        let name = (owner.namespace.as_str().into(), owner.name.as_str().into());
+        let Some((uid, entry)) = self.by_name.get(&name).and_then(|uid| Some((uid, self.pods.get(uid)?)))
+        else {
+            return self.stranger(owner, since);
+        };
+        if entry.info.stage == Stage::Ended {
+            return Holder::Dead;
+        }
+        match self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Bound) {
+            Some(charge) if charge.node == *node => Holder::Alive,
+            Some(_) => Holder::Dead,
+            // One of ours that is not being served: its lock was taken before a restart or in vain.
+            None if matches!(entry.info.claim, Claim::Place(_) | Claim::Unreadable(_)) => Holder::Dead,
+            None => Holder::Alive,
+        }
+    }
+
+    /// A pod that was never seen may be gone for good, or too new: it is read.
+    fn stranger(&mut self, owner: &LockOwner, since: Timestamp) -> Holder {
+        match self.strangers.get(&(owner.clone(), since)) {
+            Some(Stranger::Absent) => Holder::Dead,
+            Some(Stranger::Alive) => Holder::Alive,
+            Some(Stranger::Asked) => Holder::Unknown,
+            None => {
+                self.strangers.insert((owner.clone(), since), Stranger::Asked);
+                self.effects.push(Effect::ReadHolder { owner: owner.clone(), since });
+                Holder::Unknown
+            }
+        }
+    }
+
+    pub(super) fn holder_read(&mut self, owner: &LockOwner, since: Timestamp, found: Option<&PodInfo>) {
+        let alive = found.is_some_and(|pod| pod.stage != Stage::Ended);
+        if let Some(stranger) = self.strangers.get_mut(&(owner.clone(), since)) {
+            *stranger = if alive { Stranger::Alive } else { Stranger::Absent };
+        }
+        self.touch_locked_by(owner);
+    }
+
+    /// Keeps in mind whom this node's locks name.
+    pub(super) fn note_owners(&mut self, node: &NodeName, info: Option<&NodeInfo>) {
+        let known = self.snapshot.node(node).map(|state| state.info.clone());
+        for (owner, _) in known.iter().flat_map(|info| owners(info)) {
+            if let Some(nodes) = self.holders.get_mut(owner) {
+                nodes.remove(node);
+                if nodes.is_empty() {
+                    self.holders.remove(owner);
+                }
+            }
+        }
+        for (owner, _) in info.into_iter().flat_map(owners) {
+            self.holders.entry(owner.clone()).or_default().insert(node.clone());
+        }
+        let holders = &self.holders;
+        self.strangers.retain(|(owner, _), _| holders.contains_key(owner));
+    }
+
+    /// Something is new about a pod that a lock may name.
+    pub(super) fn note_holder(&mut self, pod: &PodKey) {
+        let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
+        if self.holders.contains_key(&owner) {
+            self.strangers.retain(|(stranger, _), _| *stranger != owner);
+            self.touch_locked_by(&owner);
+        }
+    }
+
+    fn touch_locked_by(&mut self, owner: &LockOwner) {
+        for node in self.holders.get(owner).into_iter().flatten() {
+            self.lines.touch(node);
+        }
+    }
+
+    /// Gives back the node's locks whose holders will never be served there.
+    pub(super) fn tidy(&mut self, node: &NodeName, now: Timestamp) {
+        let served = self.lines.get(node).is_some_and(|line| line.serving.is_some());
+        let waits = match self.releasing.get(node) {
+            Some(Releasing::UnderWay) => true,
+            Some(Releasing::Pausing(until)) => *until > now,
+            None => false,
+        };
+        if served || waits || self.course == Course::Draining {
+            return;
+        }
+        self.releasing.remove(node);
+        let Some(info) = self.snapshot.node(node).map(|state| state.info.clone()) else { return };
+        for lock in &info.locks {
+            let Lock::Held { owner: Some(owner), since } = &lock.state else { continue };
+            if self.holder(node, owner, *since) == Holder::Dead {
+                self.releasing.insert(node.clone(), Releasing::UnderWay);
+                self.effects.push(Effect::ReleaseLock {
+                    node: node.clone(),
+                    resource_version: info.resource_version.clone(),
+                    profile: lock.profile,
+                });
+                return;
+            }
+        }
+    }
+
+    pub(super) fn lock_released(&mut self, node: &NodeName, outcome: ReleaseOutcome, now: Timestamp) {
+        match outcome {
+            ReleaseOutcome::Done => drop(self.releasing.remove(node)),
+            ReleaseOutcome::Failed => {
+                let until = now.checked_add(RELEASE_PAUSE).unwrap_or(now);
+                self.releasing.insert(node.clone(), Releasing::Pausing(until));
+                self.effects.push(Effect::ReadNode { node: node.clone() });
+            }
+        }
+        self.lines.touch(node);
+    }
+
+    /// When this node's lock is to be looked at although nothing has happened.
+    pub(super) fn lock_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
+        let expiry = self.settings.lock_expiry;
+        let waits = self.lines.get(node).is_some_and(|line| !line.waiting.is_empty());
+        let info = self.snapshot.node(node).filter(|_| waits).map(|state| state.info.clone());
+        let locks = info.map(|info| info.locks.clone()).unwrap_or_default();
+        let held = locks.into_iter().filter_map(move |lock| match lock.state {
+            Lock::Held { since, .. } => since.checked_add(expiry).ok(),
+            Lock::Free | Lock::Malformed { .. } => None,
+        });
+        let pausing = match self.releasing.get(node) {
+            Some(Releasing::Pausing(until)) => Some(*until),
+            _ => None,
+        };
+        held.chain(pausing)
+    }
+}

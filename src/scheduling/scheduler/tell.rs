@@ -1,0 +1,75 @@
+//! Saying why a pod waits: once, in order, and again where it was not heard.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Scheduler;
+use crate::scheduling::{
+    effect::Effect,
+    event::TellOutcome,
+    pod::{Claim, PodKey, Uid},
+};
+
+/// How long to wait before a word that failed is said again.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// How far saying it is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum Telling {
+    /// Nothing is being said.
+    #[default]
+    Idle,
+    /// It is under way.
+    UnderWay,
+    /// It failed; it is said again later.
+    Pausing,
+}
+
+impl Scheduler {
+    /// Says why a pod waits, unless its condition says just that.
+    pub(super) fn tell_unschedulable(&mut self, uid: &Uid, message: String) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.reason = Some(message);
+        }
+        self.tell(uid);
+    }
+
+    /// Says what is to be said of a pod, unless that is under way or done.
+    pub(super) fn tell(&mut self, uid: &Uid) {
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        let waits = entry.info.claim != Claim::None && entry.telling == Telling::Idle;
+        let Some(message) = entry.reason.clone().filter(|_| waits) else { return };
+        if entry.info.told.as_ref() == Some(&message) {
+            return;
+        }
+        entry.telling = Telling::UnderWay;
+        let (pod, resource_version) = (entry.info.key.clone(), entry.info.resource_version.clone());
+        self.effects.push(Effect::TellUnschedulable { pod, resource_version, message });
+    }
+
+    pub(super) fn told(&mut self, pod: &PodKey, message: String, outcome: TellOutcome, now: Timestamp) {
+        let Some(entry) = self.pods.get_mut(&pod.uid) else { return };
+        match outcome {
+            TellOutcome::Done => {
+                entry.telling = Telling::Idle;
+                entry.info.told = Some(message);
+                self.tell(&pod.uid);
+            }
+            TellOutcome::Failed => {
+                entry.telling = Telling::Pausing;
+                let until = now.checked_add(PAUSE).unwrap_or(now);
+                self.retells.insert((until, pod.uid.clone()));
+            }
+        }
+    }
+
+    /// Says again what was not heard.
+    pub(super) fn retell(&mut self, now: Timestamp) {
+        while let Some((_, uid)) = self.retells.first().filter(|(at, _)| *at <= now).cloned() {
+            self.retells.pop_first();
+            if let Some(entry) = self.pods.get_mut(&uid) {
+                entry.telling = Telling::Idle;
+            }
+            self.tell(&uid);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The invariants, checked on what the API server holds after every write, without any of Berth's code.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use berth::sandbox::Sandbox;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::record::{Amount, Family, Pod, Wish, annotation, cards, text};
+
+/// A foreign lock is respected for so long.
+const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
+/// For so long may a decision rest on cards that a node no longer has.
+const MEMORY: SignedDuration = SignedDuration::from_mins(2);
+pub(crate) const LOCK: &str = "hami.io/mutex.lock";
+
+/// Who wrote.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Writer {
+    Berth,
+    Other,
+}
+
+#[derive(Debug)]
+struct Bound {
+    node: String,
+    record: Option<String>,
+}
+
+/// The cards of a node, and when they were last seen to be these.
+type Inventory = (Timestamp, BTreeMap<String, Amount>);
+
+/// Keeps what it must to compare.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    sandbox: Sandbox,
+    revision: u64,
+    /// Pods as last read, with what they were read from.
+    read: BTreeMap<String, (Arc<Value>, Arc<Pod>)>,
+    bound: BTreeMap<String, Bound>,
+    inventories: BTreeMap<String, Vec<Inventory>>,
+    locks: BTreeMap<String, String>,
+    /// When Berth took which node's lock for which pod.
+    taken: BTreeMap<(String, String), Timestamp>,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Checker {
+    pub(crate) fn new(sandbox: Sandbox) -> Self {
+        Self {
+            sandbox,
+            revision: 0,
+            read: BTreeMap::new(),
+            bound: BTreeMap::new(),
+            inventories: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            violations: Vec::new(),
+        }
+    }
+
+    pub(crate) fn pods(&mut self) -> Vec<Arc<Pod>> {
+        let mut before = std::mem::take(&mut self.read);
+        for object in self.sandbox.objects("pods") {
+            let uid = text(&object, "/metadata/uid");
+            let known = before.remove(uid).filter(|(from, _)| Arc::ptr_eq(from, &object));
+            let pod = known.map_or_else(|| Arc::new(Pod::read(&object)), |(_, pod)| pod);
+            self.read.insert(uid.to_owned(), (object.clone(), pod));
+        }
+        self.read.values().map(|(_, pod)| pod.clone()).collect()
+    }
+
+    /// Looks at everything, if anything was written.
+    pub(crate) fn look(&mut self, writer: Writer) {
+        let revision = self.sandbox.resource_version();
+        if revision == self.revision {
+            return;
+        }
+        self.revision = revision;
+        let (pods, nodes) = (self.pods(), self.sandbox.objects("nodes"));
+        let now = self.sandbox.now();
+        for node in &nodes {
+            self.take_inventory(node, now);
+            self.judge_lock(node, &pods, writer, now);
+        }
+        let living: Vec<&Pod> =
+            pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
+        for pod in &living {
+            self.judge_bound(pod, &living, now);
+        }
+    }
+
+    fn take_inventory(&mut self, node: &Value, now: Timestamp) {
+        let known = self.inventories.entry(text(node, "/metadata/name").to_owned()).or_default();
+        let Some((_, cards)) = cards(node) else { return };
+        if let Some(last) = known.last_mut()
+            && last.1 == cards
+        {
+            last.0 = now;
+            return;
+        }
+        known.push((now, cards));
+    }
+
+    /// The most that the node has had of a card since then; the newest counts whenever it was seen.
+    fn capacity(&self, node: &str, card: &str, since: Timestamp) -> Option<Amount> {
+        let known = self.inventories.get(node)?;
+        let newest = known.len().checked_sub(1)?;
+        let recent = known.iter().enumerate().filter(|(at, (seen, _))| *at == newest || *seen >= since);
+        recent.filter_map(|(_, (_, cards))| cards.get(card).copied()).reduce(Amount::most)
+    }
+
+    fn judge_bound(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
+        if let Some(before) = self.bound.get(&pod.uid) {
+            if before.node != pod.node || before.record != pod.record {
+                self.violations.push(format!("{} was bound twice: {before:?}, {}", pod.name, pod.node));
+            }
+            return;
+        }
+        let bound = Bound { node: pod.node.clone(), record: pod.record.clone() };
+        self.bound.insert(pod.uid.clone(), bound);
+        if !pod.ours {
+            return;
+        }
+        if pod.record_node != pod.node {
+            self.violations
+                .push(format!("{} is on {} and recorded on {}", pod.name, pod.node, pod.record_node));
+        }
+        if let Err(error) = pod.is_given_its_wish() {
+            self.violations.push(format!("{}: {error}", pod.name));
+        }
+        self.judge_cards(pod, living, now);
+        let others = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
+        for other in others.filter(|other| other.is_awaited()) {
+            let text = format!(
+                "{} was bound to {} while {} awaits its answer there",
+                pod.name, pod.node, other.name
+            );
+            self.violations.push(text);
+        }
+    }
+
+    fn judge_cards(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
+        // A lock is taken against the very node that was decided on; without one, a decision is as old as a watch may lag.
+        let mut since = now - MEMORY;
+        if pod.node.starts_with("hami") {
+            let Some(taken) = self.taken.get(&(pod.node.clone(), pod.name.clone())) else {
+                self.violations.push(format!("{} was bound to {} without its lock", pod.name, pod.node));
+                return;
+            };
+            since = *taken;
+        }
+        for card in pod.holds().keys() {
+            let Some(capacity) = self.capacity(&pod.node, card, since) else {
+                self.violations.push(format!("{}: node {} has no healthy card {card}", pod.name, pod.node));
+                continue;
+            };
+            let here = living.iter().filter(|other| other.node == pod.node);
+            let used = here
+                .filter_map(|other| other.holds().get(card).copied())
+                .fold(Amount::default(), Amount::plus);
+            if !used.within(capacity) {
+                let text =
+                    format!("card {card} has {capacity:?} and {used:?} is given away, last to {}", pod.name);
+                self.violations.push(text);
+            }
+        }
+    }
+
+    /// A foreign lock whose holder may still be served is left alone.
+    fn judge_lock(&mut self, node: &Value, pods: &[Arc<Pod>], writer: Writer, now: Timestamp) {
+        let name = text(node, "/metadata/name");
+        let lock = annotation(node, LOCK).unwrap_or_default();
+        let before = self.locks.insert(name.to_owned(), lock.to_owned()).unwrap_or_default();
+        if let Some(holder) = lock.rsplit(',').next().filter(|_| before != lock && writer == Writer::Berth) {
+            self.taken.insert((name.to_owned(), holder.to_owned()), now);
+        }
+        if before == lock || before.is_empty() || writer != Writer::Berth {
+            return;
+        }
+        let fields: Vec<&str> = before.split(',').collect();
+        let Ok(since) = fields[0].parse::<Timestamp>() else { return };
+        let respected = match fields[..] {
+            [_] => true,
+            [_, _, holder] => pods.iter().any(|pod| pod.name == holder && pod.is_live() && !pod.ours),
+            _ => false,
+        };
+        if respected && since + FOREIGN > now {
+            self.violations
+                .push(format!("the lock `{before}` of {name} became `{lock}` while its holder lives"));
+        }
+    }
+
+    /// Once faults have stopped and time has run: nothing waits that would fit, and no lock is left behind.
+    pub(crate) fn judge_the_end(&mut self) {
+        let pods = self.pods();
+        let nodes = self.sandbox.objects("nodes");
+        for pod in
+            pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.terminating)
+        {
+            match &pod.waits_because {
+                None => self.violations.push(format!("{} is neither bound nor told why", pod.name)),
+                Some(reason) => self.judge_waiting(pod, reason, &pods, &nodes),
+            }
+        }
+        for pod in pods.iter().filter(|pod| pod.is_live() && !pod.node.is_empty()) {
+            if pod.waits_because.is_some() {
+                self.violations.push(format!("{} is bound, and its condition says that it waits", pod.name));
+            }
+            if pod.is_awaited() && nodes.iter().any(|node| text(node, "/metadata/name") == pod.node) {
+                self.violations.push(format!("{} is bound and never answered", pod.name));
+            }
+        }
+        for node in &nodes {
+            let lock = annotation(node, LOCK).unwrap_or_default();
+            if lock.contains(",default,pod-") {
+                self.violations
+                    .push(format!("the lock `{lock}` of {} is left", text(node, "/metadata/name")));
+            }
+        }
+    }
+
+    fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
+        let told = format!("0/{} nodes are available: ", nodes.len());
+        let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
+        let true_of_it = reason.starts_with(&told) || (unreadable && !pod.readable);
+        if !true_of_it {
+            self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
+        }
+        if !pod.readable {
+            return;
+        }
+        for node in nodes {
+            if node["spec"]["unschedulable"] != true && would_fit(pod, node, pods) {
+                let text = format!(
+                    "{} waits though {} would have it: {reason}",
+                    pod.name,
+                    text(node, "/metadata/name")
+                );
+                self.violations.push(text);
+            }
+        }
+    }
+}
+
+/// Whether a plain search, container by container, finds room: if it does, there is some.
+fn would_fit(pod: &Pod, node: &Value, pods: &[Arc<Pod>]) -> bool {
+    let name = text(node, "/metadata/name");
+    let Some((family, capacity)) = cards(node) else { return false };
+    if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {
+        return false;
+    }
+    let mut used: BTreeMap<String, Amount> = BTreeMap::new();
+    for other in pods.iter().filter(|other| other.is_live() && other.node == name) {
+        for (card, amount) in other.may_hold() {
+            let used = used.entry(card).or_default();
+            *used = used.plus(amount);
+        }
+    }
+    if !kubelet_would(pod, name, &capacity, pods) {
+        return false;
+    }
+    let wish = pod.wishes.iter().find(|wish| wish.cards > 0).copied().unwrap_or_default();
+    let free = capacity
+        .iter()
+        .filter(|(card, has)| takes(used.get(*card).copied().unwrap_or_default(), **has, &wish));
+    free.count() >= wish.cards
+}
+
+/// Whether Kubernetes' own account of extended resources, which knows no cards, has room.
+fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pods: &[Arc<Pod>]) -> bool {
+    let there = pods.iter().filter(|other| other.is_live() && other.node == node);
+    let asked = there.map(|pod| pod.asks()).fold(pod.asks(), Amount::plus);
+    let has = capacity.values().copied().fold(Amount::default(), Amount::plus);
+    let counted = if pod.family == Some(Family::Hami) {
+        Amount { slots: asked.slots, ..Amount::default() }
+    } else {
+        asked
+    };
+    counted.within(has)
+}
+
+fn takes(used: Amount, has: Amount, wish: &Wish) -> bool {
+    let more = Amount { slots: 1, memory: wish.memory, cores: wish.cores };
+    let exclusive = wish.cores >= 100 && used.slots > 0;
+    used.plus(more).within(has) && !exclusive && used.cores < has.cores
+}

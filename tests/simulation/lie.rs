@@ -1,0 +1,139 @@
+//! Deliberate bugs: Berth is lied to, or its words are changed, exactly as if it had been written wrongly.
+//!
+//! No switch is in the product: a lock without its version on the wire is a lock without compare-and-swap.
+
+use std::collections::BTreeMap;
+
+use axum::body::Bytes;
+use berth::sandbox::fault::Call;
+use serde_json::{Value, json};
+
+/// A bug that Berth could have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Bug {
+    /// The lock is taken whatever the node's version.
+    LockWithoutCompareAndSwap,
+    /// The Binding names no uid.
+    BindingWithoutUid,
+    /// In doubt about a Binding, the pod is taken to be gone: its assumption is dropped.
+    AssumptionDroppedInDoubt,
+    /// A pod that is being deleted counts as ended.
+    TerminatingNotCharged,
+    /// What vanished while nobody watched is still there after a list.
+    ResyncMissesDeletions,
+    /// The node lock is never seen.
+    LockNotRead,
+    /// A pod's answer is taken for given as soon as it is bound.
+    AnswerNotAwaited,
+    /// What the assignment says is not what the ledger holds.
+    WrongAssignment,
+}
+
+impl Bug {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::LockWithoutCompareAndSwap,
+        Self::BindingWithoutUid,
+        Self::AssumptionDroppedInDoubt,
+        Self::TerminatingNotCharged,
+        Self::ResyncMissesDeletions,
+        Self::LockNotRead,
+        Self::AnswerNotAwaited,
+        Self::WrongAssignment,
+    ];
+}
+
+/// One bug at work.
+pub(crate) struct Lie {
+    bug: Bug,
+    /// The pods of the last list, and those that have been seen to come since.
+    known: BTreeMap<String, Value>,
+}
+
+impl Lie {
+    pub(crate) fn of(bug: Bug) -> Self {
+        Self { bug, known: BTreeMap::new() }
+    }
+
+    pub(crate) fn request(&mut self, call: &Call, body: Bytes) -> Bytes {
+        let Ok(mut sent) = serde_json::from_slice::<Value>(&body) else { return body };
+        let lock = call.path.starts_with("/api/v1/nodes/");
+        let binding = call.path.ends_with("/binding");
+        match self.bug {
+            Bug::LockWithoutCompareAndSwap if lock => forget(&mut sent["metadata"], "resourceVersion"),
+            Bug::BindingWithoutUid if binding => forget(&mut sent["metadata"], "uid"),
+            Bug::WrongAssignment if binding => {
+                for value in sent["metadata"]["annotations"]
+                    .as_object_mut()
+                    .into_iter()
+                    .flatten()
+                    .map(|(_, value)| value)
+                {
+                    let wrong = value.as_str().unwrap_or_default().replace("-0,NVIDIA", "-1,NVIDIA");
+                    *value = json!(wrong);
+                }
+            }
+            _ => return body,
+        }
+        Bytes::from(sent.to_string())
+    }
+
+    pub(crate) fn answer(&mut self, call: &Call, status: u16, body: Bytes) -> (u16, Bytes) {
+        let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return (status, body) };
+        let one_pod = call.method == "GET" && call.path.contains("/pods/");
+        if self.bug == Bug::AssumptionDroppedInDoubt && one_pod {
+            let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+            return (404, Bytes::from(gone.to_string()));
+        }
+        if self.bug == Bug::ResyncMissesDeletions && call.method == "GET" && call.path == "/api/v1/pods" {
+            self.add_ghosts(call, &mut value);
+        }
+        let event = value.get("object").is_some();
+        match value.get_mut("items").and_then(Value::as_array_mut) {
+            Some(items) => items.iter_mut().for_each(|item| self.tell(call, item)),
+            None if event => self.tell(call, &mut value["object"]),
+            None => self.tell(call, &mut value),
+        }
+        (status, Bytes::from(format!("{value}\n")))
+    }
+
+    /// Changes one object on its way to Berth.
+    fn tell(&self, call: &Call, object: &mut Value) {
+        let (pod, node) = (call.path.contains("/pods"), call.path.contains("/nodes"));
+        let bound = object["spec"].get("nodeName").is_some();
+        match self.bug {
+            Bug::TerminatingNotCharged if pod && object["metadata"].get("deletionTimestamp").is_some() => {
+                object["status"]["phase"] = json!("Failed");
+            }
+            Bug::AnswerNotAwaited if pod && bound => {
+                for key in ["hami.io/bind-phase", "volcano.sh/bind-phase"] {
+                    object["metadata"]["annotations"][key] = json!("success");
+                }
+            }
+            Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
+            _ => {}
+        }
+    }
+
+    fn add_ghosts(&mut self, call: &Call, value: &mut Value) {
+        let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        if call.is_watch() {
+            let object = &value["object"];
+            match value["type"].as_str() {
+                Some("ADDED" | "MODIFIED") => drop(self.known.insert(uid(object), object.clone())),
+                Some("DELETED") => drop(self.known.remove(&uid(object))),
+                _ => {}
+            }
+            return;
+        }
+        for pod in value["items"].as_array().into_iter().flatten() {
+            self.known.insert(uid(pod), pod.clone());
+        }
+        value["items"] = self.known.values().cloned().collect();
+    }
+}
+
+fn forget(value: &mut Value, key: &str) {
+    if let Some(map) = value.as_object_mut() {
+        map.remove(key);
+    }
+}

@@ -1,0 +1,210 @@
+//! What goes wrong, by the dice; and the log of all that happens, which a failure prints.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use axum::body::Bytes;
+use berth::sandbox::{
+    Sandbox,
+    fault::{Call, CallFault, EventFault, Plan},
+};
+use jiff::Timestamp;
+
+use crate::{
+    checker::{Checker, Writer},
+    dice::Dice,
+    lie::Lie,
+};
+
+/// How much goes wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Weather {
+    /// Nothing.
+    Still,
+    /// So many calls and events of a thousand.
+    Rough(u64),
+    /// Nothing gets through until then.
+    Parted(Timestamp),
+}
+
+/// What everyone who watches over a run shares.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    inner: Arc<Mutex<Log>>,
+}
+
+pub(crate) struct Log {
+    sandbox: Sandbox,
+    start: Timestamp,
+    pub(crate) checker: Checker,
+    pub(crate) weather: Weather,
+    pub(crate) lines: Vec<String>,
+    pub(crate) faults: u64,
+}
+
+impl Watch {
+    pub(crate) fn new(sandbox: Sandbox) -> Self {
+        let log = Log {
+            start: sandbox.now(),
+            checker: Checker::new(sandbox.clone()),
+            sandbox,
+            weather: Weather::Still,
+            lines: Vec::new(),
+            faults: 0,
+        };
+        Self { inner: Arc::new(Mutex::new(log)) }
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
+        self.inner.lock().unwrap()
+    }
+
+    pub(crate) fn say(&self, text: &str) {
+        self.log().say(text);
+    }
+}
+
+impl Log {
+    pub(crate) fn say(&mut self, text: &str) {
+        let at = self.sandbox.now().duration_since(self.start);
+        self.lines.push(format!("{:>10.3} {text}", at.as_secs_f64()));
+    }
+
+    /// Something was made to go wrong.
+    pub(crate) fn fault(&mut self, text: &str) {
+        self.faults += 1;
+        self.say(text);
+    }
+
+    fn now(&self) -> Timestamp {
+        self.sandbox.now()
+    }
+}
+
+/// A plan for calls that go well: agents and users.
+pub(crate) struct Honest(pub(crate) Watch);
+
+impl Plan for Honest {
+    fn call(&mut self, _: &Call) -> CallFault {
+        CallFault::None
+    }
+
+    fn event(&mut self, _: &Call, _: &[u8]) -> EventFault {
+        EventFault::None
+    }
+
+    fn served(&mut self, call: &Call, status: u16) {
+        served(&self.0, "other", Writer::Other, call, status);
+    }
+}
+
+fn served(watch: &Watch, who: &str, writer: Writer, call: &Call, status: u16) {
+    let mut log = watch.log();
+    if call.is_write() {
+        log.say(&format!("{who} {call}: {status}"));
+    }
+    log.checker.look(writer);
+}
+
+/// A plan for Berth's calls.
+pub(crate) struct Rough {
+    pub(crate) watch: Watch,
+    pub(crate) dice: Dice,
+    pub(crate) lie: Option<Lie>,
+}
+
+impl Plan for Rough {
+    fn call(&mut self, call: &Call) -> CallFault {
+        let mut log = self.watch.log();
+        let fault = match log.weather {
+            Weather::Parted(until) if log.now() < until => {
+                parted(&mut self.dice, until.duration_since(log.now()))
+            }
+            Weather::Rough(rate) if self.dice.in_thousand(rate) => call_fault(&mut self.dice, call),
+            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => CallFault::None,
+        };
+        if fault != CallFault::None {
+            log.fault(&format!("berth {call}: {fault:?}"));
+        }
+        fault
+    }
+
+    fn event(&mut self, watch: &Call, line: &[u8]) -> EventFault {
+        let mut log = self.watch.log();
+        let fault = match log.weather {
+            Weather::Parted(until) if log.now() < until => {
+                let rest = Duration::try_from(until.duration_since(log.now())).unwrap_or_default();
+                if self.dice.in_thousand(500) { EventFault::Slow(rest) } else { EventFault::Broken }
+            }
+            Weather::Rough(rate) if self.dice.in_thousand(rate) => event_fault(&mut self.dice, line),
+            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => EventFault::None,
+        };
+        if fault != EventFault::None {
+            log.fault(&format!("event of {watch}: {fault:?}"));
+        }
+        fault
+    }
+
+    fn served(&mut self, call: &Call, status: u16) {
+        served(&self.watch, "berth", Writer::Berth, call, status);
+    }
+
+    fn request(&mut self, call: &Call, body: Bytes) -> Bytes {
+        match &mut self.lie {
+            Some(lie) => lie.request(call, body),
+            None => body,
+        }
+    }
+
+    fn answer(&mut self, call: &Call, status: u16, body: Bytes) -> (u16, Bytes) {
+        match &mut self.lie {
+            Some(lie) => lie.answer(call, status, body),
+            None => (status, body),
+        }
+    }
+}
+
+fn parted(dice: &mut Dice, rest: jiff::SignedDuration) -> CallFault {
+    let rest = Duration::try_from(rest).unwrap_or_default();
+    if dice.in_thousand(500) { CallFault::Lost } else { CallFault::Silence(rest) }
+}
+
+fn call_fault(dice: &mut Dice, call: &Call) -> CallFault {
+    if !call.is_write() {
+        return match dice.below(6) {
+            0 => CallFault::SlowRequest(dice.millis(3000)),
+            1 => CallFault::SlowAnswer(dice.millis(6000)),
+            2 => CallFault::Refused(dice.one_of(&[410, 429, 500, 504])),
+            3 => CallFault::Silence(dice.millis(20_000)),
+            4 if call.is_watch() => CallFault::Lost,
+            4 => CallFault::CallerDies,
+            _ => CallFault::Lost,
+        };
+    }
+    match dice.below(12) {
+        0 => CallFault::SlowRequest(dice.millis(4000)),
+        1 | 2 => CallFault::SlowAnswer(dice.millis(12_000)),
+        3 | 4 => CallFault::Refused(dice.one_of(&[409, 429, 500, 504])),
+        5 | 6 => CallFault::DoneButRefused(dice.one_of(&[409, 500, 504])),
+        7 => CallFault::Lost,
+        8 => CallFault::AnswerLost,
+        9 => CallFault::Late(dice.millis(4000)),
+        10 => CallFault::Silence(dice.millis(20_000)),
+        _ => CallFault::CallerDies,
+    }
+}
+
+fn event_fault(dice: &mut Dice, line: &[u8]) -> EventFault {
+    let bookmark = line.starts_with(br#"{"type":"BOOKMARK""#);
+    match dice.below(10) {
+        0..4 => EventFault::Slow(dice.millis(5000)),
+        4..6 => EventFault::Twice,
+        6 => EventFault::Cut,
+        7 => EventFault::Broken,
+        8 => EventFault::Expired,
+        _ if bookmark => EventFault::LeftOut,
+        _ => EventFault::Slow(dice.millis(500)),
+    }
+}
