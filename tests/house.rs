@@ -290,3 +290,15 @@ fn the_reader_of_includes_follows_paths() {
     let source = Source { path: PathBuf::from("src/cli/a.rs"), text };
     assert_eq!(included(&source), ["deploy/a.yaml"]);
 }
+
+#[test]
+fn the_readme_shows_the_two_commands_and_every_rule() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md can be read");
+    for command in ["cargo run --release -- demo", "cargo test"] {
+        assert!(readme.contains(command), "README.md does not show `{command}`");
+    }
+    for (rule, meaning) in berth::admission::rules::ALL {
+        let row = format!("| `{}` | {meaning} |", rule.0);
+        assert!(readme.contains(&row), "README.md's table of rules lacks the row\n{row}");
+    }
+}
