@@ -60,8 +60,11 @@ impl Charge {
 
     /// Whether both hold the same.
     pub fn holds_as(&self, other: &Self) -> bool {
-        (&self.node, &self.assignment, self.init, &self.resources)
-            == (&other.node, &other.assignment, other.init, &other.resources)
+        let same = match (&self.assignment, &other.assignment) {
+            (Some(own), Some(other)) => own.holds_as(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        same && (&self.node, self.init, &self.resources) == (&other.node, other.init, &other.resources)
     }
 }
 
@@ -114,6 +117,11 @@ impl Ledger {
         let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
         let held: Vec<_> = self.on_node(node).filter_map(|(_, charge)| held(charge)).collect();
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+    }
+
+    /// When the last assignment on a node was written, where its agents serve pods by that.
+    pub fn last_written(&self, node: &NodeName) -> Option<Timestamp> {
+        self.on_node(node).filter_map(|(_, charge)| charge.assignment.as_ref()?.written).max()
     }
 
     /// What is asked of a node by all pods on it.

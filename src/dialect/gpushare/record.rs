@@ -29,7 +29,10 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
         containers.push(ContainerShares { role, shares });
     }
     let asks = containers.iter().any(|container| !container.shares.is_empty());
-    Ok(asks.then(|| Carried { assignment: Assignment { containers, ..Assignment::default() }, node: None }))
+    let written = pod.metadata.annotation(names::PREDICATE_TIME).and_then(|time| time.parse().ok());
+    let written = written.and_then(|nanoseconds| Timestamp::from_nanosecond(nanoseconds).ok());
+    let assignment = Assignment { containers, written, ..Assignment::default() };
+    Ok(asks.then_some(Carried { assignment, node: None }))
 }
 
 fn index(text: &str) -> Result<u32, String> {

@@ -221,7 +221,7 @@ fn a_card_whose_users_slices_are_unknown_is_not_cut() {
     assert_eq!(slices(&first), [("1g.5gb@6:1".to_owned(), 5120)]);
     let unknown = given(&request, vec![card()], &used(&[(0, 4000, 0)])).unwrap_err();
     let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
-    assert_eq!(unknown, [infeasible.clone()]);
+    assert_eq!(unknown, std::slice::from_ref(&infeasible));
     assert_eq!(given(&request, vec![sliced(Slicing::Unknown)], &Usage::default()).unwrap_err(), [infeasible]);
 }
 
