@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
 use kube::{Api, Client};
 
 use super::{
@@ -51,9 +50,9 @@ impl Hands {
                 complain(released.await, "giving back the node lock failed", &pod);
                 None
             }
-            Effect::Bind { pod, node, profile, assignment, after } => {
+            Effect::Bind { pod, node, profile, assignment } => {
                 let started = tokio::time::Instant::now();
-                let record = self.dialect(profile).record(&assignment, &node, later(self.clock.now(), after));
+                let record = self.dialect(profile).record(&assignment, &node, self.clock.now());
                 let outcome = bind::bind(self.client.clone(), &pod, &node, record).await;
                 self.metrics.binding(&outcome, started.elapsed());
                 Some(Event::BindAnswered { pod, node, outcome })
@@ -122,26 +121,5 @@ impl Hands {
 fn complain(outcome: Result<(), kube::Error>, what: &str, pod: &PodKey) {
     if let Err(error) = outcome {
         tracing::warn!(%pod, %error, "{what}");
-    }
-}
-
-/// Now, or a second after that time where this is later: a clock may lag behind another scheduler's.
-fn later(now: Timestamp, after: Option<Timestamp>) -> Timestamp {
-    let next = after.and_then(|after| after.checked_add(SignedDuration::from_secs(1)).ok());
-    next.map_or(now, |next| next.max(now))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_never_sees_the_same_time_twice() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        assert_eq!(later(at(100), None), at(100));
-        assert_eq!(later(at(100), Some(at(50))), at(100));
-        assert_eq!(later(at(100), Some(at(100))), at(101));
-        assert_eq!(later(at(100), Some(at(900))), at(901));
-        assert_eq!(later(at(100), Some(Timestamp::MAX)), at(100));
     }
 }

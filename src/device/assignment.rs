@@ -51,7 +51,8 @@ pub struct Assignment {
     pub containers: Vec<ContainerShares>,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
-    /// When it was written, where agents serve pods by that.
+    /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
+    /// bear.
     pub written: Option<Timestamp>,
 }
 

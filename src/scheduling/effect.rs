@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::{node::NodeName, pod::PodKey};
 use crate::device::{Assignment, ProfileName};
 
@@ -42,9 +40,6 @@ pub enum Effect {
         profile: ProfileName,
         /// With which shares.
         assignment: Arc<Assignment>,
-        /// The time of the last assignment on the node: this one's must be later by a second, since agents serve the earliest
-        /// first and some read whole seconds.
-        after: Option<Timestamp>,
     },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {

@@ -51,6 +51,7 @@ fn shares(indices: &[u32], ask: ShareRequest) -> Vec<Share> {
 
 /// The annotations of an assignment.
 pub(super) fn write(assignment: &Assignment, now: Timestamp) -> Record {
+    let now = assignment.written.map_or(now, |earliest| earliest.max(now));
     let indices: Vec<_> = assignment.shares().map(|share| share.card.as_str()).collect();
     let annotations =
         [(names::GPU_INDEX, indices.join(",")), (names::PREDICATE_TIME, now.as_nanosecond().to_string())];

@@ -37,6 +37,7 @@ pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, memory_
     let devices: Vec<_> =
         apps.map(|container| segments::encode_container(container, segments::NVIDIA)).collect();
     let devices = devices.join(";");
+    let now = assignment.written.map_or(now, |earliest| earliest.max(now));
     let seconds = now.as_second().to_string();
     let annotations = [
         (names::NODE, node.to_owned()),
@@ -64,6 +65,18 @@ fn scale(assignment: &mut Assignment, convert: impl Fn(u64) -> u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_assignment_is_never_dated_before_the_last_on_its_node() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let time = |written, now| {
+            let assignment = Assignment { written, ..Assignment::default() };
+            write(&assignment, "node", now, 1).annotations[names::TIME].clone()
+        };
+        assert_eq!(time(None, at(100)), "100");
+        assert_eq!(time(Some(at(51)), at(100)), "100");
+        assert_eq!(time(Some(at(101)), at(100)), "101");
+    }
 
     #[test]
     fn the_time_of_a_pod_that_is_done_is_none() {

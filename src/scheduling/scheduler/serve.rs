@@ -168,8 +168,8 @@ impl Scheduler {
             return;
         };
         let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
-        let after = self.snapshot.ledger().last_written(node);
-        self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment, after });
+        let assignment = self.snapshot.ledger().dated(assignment, node);
+        self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
 
     /// Whether the node's agent owes an answer for a bound pod; one that is silent for too long is reported and passed over.
