@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
+
 use super::{
     amount::{MiB, Percent},
     card::CardId,
@@ -49,9 +51,17 @@ pub struct Assignment {
     pub containers: Vec<ContainerShares>,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
+    /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
+    /// bear.
+    pub written: Option<Timestamp>,
 }
 
 impl Assignment {
+    /// Whether both hold the same, whenever they were written.
+    pub fn holds_as(&self, other: &Self) -> bool {
+        (&self.containers, &self.marks) == (&other.containers, &other.marks)
+    }
+
     /// Every share, whichever container's.
     pub fn shares(&self) -> impl Iterator<Item = &Share> {
         self.containers.iter().flat_map(|container| &container.shares)

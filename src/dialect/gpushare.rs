@@ -146,3 +146,62 @@ impl Dialect for GpuShare {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::device::Health;
+
+    fn dialect(unit: Unit) -> GpuShare {
+        GpuShare::new(Settings { unit, memory_factor: 2, lock: None })
+    }
+
+    fn node(capacity: &Value) -> Node {
+        let annotations = json!({names::GPU_UNHEALTHY: "1"});
+        serde_json::from_value(
+            json!({"metadata": {"annotations": annotations}, "status": {"capacity": capacity}}),
+        )
+        .unwrap()
+    }
+
+    fn pod(limits: &[Value]) -> Pod {
+        let containers: Vec<_> =
+            limits.iter().map(|limits| json!({"resources": {"limits": limits}})).collect();
+        serde_json::from_value(json!({"spec": {"containers": containers}})).unwrap()
+    }
+
+    #[test]
+    fn cards_are_known_by_number_and_of_one_size() {
+        let node = node(&json!({"volcano.sh/gpu-memory": "20000", "volcano.sh/gpu-number": "2"}));
+        let inventory = dialect(Unit::Memory).inventory(&node).unwrap().unwrap();
+        let cards: Vec<_> =
+            inventory.cards().iter().map(|card| (card.id.as_str(), card.memory.get(), card.health)).collect();
+        assert_eq!(cards, [("0", 20_000, Health::Healthy), ("1", 20_000, Health::Unhealthy)]);
+    }
+
+    #[test]
+    fn whole_cards_need_no_memory_on_the_node() {
+        let capacity = json!({"volcano.sh/gpu-number": "4"});
+        let inventory = dialect(Unit::Cards).inventory(&node(&capacity)).unwrap().unwrap();
+        assert!(inventory.cards().iter().all(|card| card.slots == 1));
+        assert_eq!(dialect(Unit::Memory).inventory(&node(&capacity)), Ok(None));
+    }
+
+    #[test]
+    fn a_pod_that_the_plugin_would_fail_is_refused() {
+        let one = json!({"volcano.sh/gpu-memory": "1000"});
+        assert!(dialect(Unit::Memory).request(&pod(&[json!({}), one.clone()])).unwrap().is_some());
+        assert!(dialect(Unit::Memory).request(&pod(&[one.clone(), one.clone()])).is_err());
+        assert!(dialect(Unit::Cards).request(&pod(&[one])).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_plugin_answers_by_one_mark() {
+        let mut pod = pod(&[]);
+        assert_eq!(dialect(Unit::Memory).answer(&pod), Answer::Awaited);
+        pod.metadata.annotations.get_or_insert_default().insert(names::GPU_ASSIGNED.into(), "true".into());
+        assert_eq!(dialect(Unit::Memory).answer(&pod), Answer::Succeeded);
+    }
+}

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     node::NodeName,
@@ -60,8 +60,11 @@ impl Charge {
 
     /// Whether both hold the same.
     pub fn holds_as(&self, other: &Self) -> bool {
-        (&self.node, &self.assignment, self.init, &self.resources)
-            == (&other.node, &other.assignment, other.init, &other.resources)
+        let same = match (&self.assignment, &other.assignment) {
+            (Some(own), Some(other)) => own.holds_as(other),
+            (own, other) => own.is_none() && other.is_none(),
+        };
+        same && (&self.node, self.init, &self.resources) == (&other.node, other.init, &other.resources)
     }
 }
 
@@ -121,6 +124,16 @@ impl Ledger {
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 
+    /// The assignment, to be written a second after the last on the node, where its agents serve the earliest first: some read
+    /// whole seconds.
+    pub fn dated(&self, assignment: Arc<Assignment>, node: &NodeName) -> Arc<Assignment> {
+        let last = self.on_node(node).filter_map(|(_, charge)| charge.assignment.as_ref()?.written).max();
+        match last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok()) {
+            None => assignment,
+            written => Arc::new(Assignment { written, ..Assignment::clone(&assignment) }),
+        }
+    }
+
     /// What is asked of a node by all pods on it.
     pub fn requested(&self, node: &NodeName) -> ResourceAmounts {
         let mut requested = ResourceAmounts::default();
@@ -133,5 +146,33 @@ impl Ledger {
     /// How many pods are on a node.
     pub fn pods(&self, node: &NodeName) -> i64 {
         self.by_node.get(node).map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_assignment_on_a_node_is_dated_after_the_last() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
+        let charge = |node: &str, second| Charge {
+            node: node.into(),
+            assignment: Some(written(second)),
+            init: InitPhase::Done,
+            resources: Arc::default(),
+            commitment: Commitment::Bound,
+            stage: Stage::Pending,
+            answer: Answer::Awaited,
+            since: Timestamp::UNIX_EPOCH,
+        };
+        let mut ledger = Ledger::default();
+        for (uid, node, second) in [("a", "n1", 100), ("b", "n1", 300), ("c", "n2", 900)] {
+            ledger.charge(uid.into(), charge(node, second));
+        }
+        let new = Arc::new(Assignment::default());
+        assert_eq!(ledger.dated(new.clone(), &"n1".into()).written, at(301));
+        assert_eq!(ledger.dated(new, &"n3".into()).written, None);
     }
 }

@@ -88,7 +88,7 @@ fn given(
         prop::collection::vec(share.clone(), count).prop_map(move |shares| ContainerShares { role, shares })
     };
     let containers: Vec<_> = asked.iter().map(container).collect();
-    containers.prop_map(|containers| Assignment { containers, marks: BTreeSet::new() })
+    containers.prop_map(|containers| Assignment { containers, ..Assignment::default() })
 }
 
 /// A pod with these containers and annotations.
@@ -121,7 +121,9 @@ fn read_back(
 ) -> Assignment {
     let record = dialect.record(given, "node", Timestamp::UNIX_EPOCH);
     let pod = pod(asked, limit, &serde_json::to_value(&record.annotations).unwrap());
-    dialect.assignment(&pod).unwrap().map(|carried| carried.assignment).unwrap_or_default()
+    let read = dialect.assignment(&pod).unwrap().map(|carried| carried.assignment).unwrap_or_default();
+    // The time that agents serve pods by is read too, and compared elsewhere.
+    Assignment { written: None, ..read }
 }
 
 /// Containers of which one app container asks: what Volcano's plugins serve.
@@ -173,7 +175,7 @@ proptest! {
             role: asked.role,
             shares: if asked.share.is_some() { cards.iter().map(share).collect() } else { vec![] },
         };
-        let given = Assignment { containers: asked.iter().map(container).collect(), marks: BTreeSet::new() };
+        let given = Assignment { containers: asked.iter().map(container).collect(), ..Assignment::default() };
         let back = read_back(&GpuShare::new(settings), &asked, volcano::names::GPU_NUMBER, &given);
         prop_assert_eq!(back, given);
     }

@@ -29,7 +29,10 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
         containers.push(ContainerShares { role, shares });
     }
     let asks = containers.iter().any(|container| !container.shares.is_empty());
-    Ok(asks.then(|| Carried { assignment: Assignment { containers, ..Assignment::default() }, node: None }))
+    let written = pod.metadata.annotation(names::PREDICATE_TIME).and_then(|time| time.parse().ok());
+    let written = written.and_then(|nanoseconds| Timestamp::from_nanosecond(nanoseconds).ok());
+    let assignment = Assignment { containers, written, ..Assignment::default() };
+    Ok(asks.then_some(Carried { assignment, node: None }))
 }
 
 fn index(text: &str) -> Result<u32, String> {
@@ -48,6 +51,7 @@ fn shares(indices: &[u32], ask: ShareRequest) -> Vec<Share> {
 
 /// The annotations of an assignment.
 pub(super) fn write(assignment: &Assignment, now: Timestamp) -> Record {
+    let now = assignment.written.map_or(now, |earliest| earliest.max(now));
     let indices: Vec<_> = assignment.shares().map(|share| share.card.as_str()).collect();
     let annotations =
         [(names::GPU_INDEX, indices.join(",")), (names::PREDICATE_TIME, now.as_nanosecond().to_string())];

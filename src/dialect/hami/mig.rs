@@ -115,3 +115,28 @@ fn read(text: &str) -> Result<Vec<Entry>, String> {
     }
     Ok(entries)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_without_a_share_is_charged_all_the_same() {
+        let text = r#"[{"containerIndex":0,"deviceIndex":0,"gpuUUID":"GPU-a","profile":"1g.5gb","placement":{"start":6,"size":1}}]"#;
+        let mut assignment = Assignment::default();
+        apply(text, &mut assignment).unwrap();
+        let slices: Vec<_> = assignment.shares().filter_map(|share| share.slice.as_ref()).collect();
+        assert_eq!(slices.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1g.5gb@6:1"]);
+    }
+
+    #[test]
+    fn what_is_written_is_the_schedulers_part_only() {
+        let slice = Slice::Placed { profile: "2g.10gb".into(), placement: Placement { start: 2, size: 2 } };
+        let share = |slice| Share { card: "GPU-a".into(), memory: MiB::new(1), cores: Percent::NONE, slice };
+        let container = |shares| ContainerShares { role: Role::App, shares };
+        let containers = vec![container(vec![]), container(vec![share(None), share(Some(slice))])];
+        let assignment = Assignment { containers, ..Assignment::default() };
+        let wanted = r#"[{"containerIndex":1,"deviceIndex":1,"gpuUUID":"GPU-a","profile":"2g.10gb","placement":{"start":2,"size":2}}]"#;
+        assert_eq!(write(&assignment).as_deref(), Some(wanted));
+    }
+}

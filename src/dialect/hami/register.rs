@@ -37,7 +37,7 @@ struct Profile {
     memory: u32,
     core: u32,
     slice_count: u32,
-    placements: Vec<Place>,
+    placements: Option<Vec<Place>>,
 }
 
 /// The cards of a node; `None` where no plugin of HAMi's has registered any.
@@ -95,7 +95,7 @@ fn slicing(profiles: Vec<Profile>) -> Slicing {
         memory: MiB::new(profile.memory.into()),
         cores: Percent::new(profile.core),
         slices: profile.slice_count,
-        placements: profile.placements.into_iter().map(Into::into).collect(),
+        placements: profile.placements.into_iter().flatten().map(Into::into).collect(),
     };
     Slicing::Placements(profiles.into_iter().map(profile).collect())
 }

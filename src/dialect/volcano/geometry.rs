@@ -67,3 +67,26 @@ fn geometry(Group { group, geometries }: Group) -> Result<Geometry, String> {
     };
     Ok(Geometry { group: group.into(), instances: geometries.into_iter().map(instances).collect() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_entry_that_names_the_model_counts() {
+        let entry = |model: &str, group: &str| {
+            ModelGeometries::read(&serde_json::json!({
+                "models": [model],
+                "allowedGeometries": [{"group": group, "geometries": [{"name": "1g.5gb", "memory": 5120, "count": 7}]}],
+            }))
+        };
+        let known = [entry("A100", "group1").unwrap(), entry("A100-SXM4", "group2").unwrap()];
+        let Slicing::Geometries(found) = ModelGeometries::slicing(&known, "NVIDIA-A100-SXM4-40GB") else {
+            panic!("the model is known");
+        };
+        assert_eq!(&*found[0].group, "group1");
+        assert_eq!(ModelGeometries::slicing(&known, "NVIDIA-H100"), Slicing::Unknown);
+        assert!(entry("A100", "group-1").is_err(), "the plugin parts group and number at the `-`");
+        assert!(entry("", "group1").is_err());
+    }
+}

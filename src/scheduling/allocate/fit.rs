@@ -79,7 +79,7 @@ impl Scene<'_> {
         self.fit_users(card, used, here().count() > 0)?;
         self.fit_quota(role, chosen, &want)?;
         self.fit_amounts(card, used, &want)?;
-        if card.mode == Mode::Soft {
+        if card.mode != Mode::Mig {
             return Ok(want);
         }
         let own = self.held.0.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Scene<'_> {
         if !selection.models.admits(&card.model) {
             return Err(CardReason::CardTypeMismatch);
         }
-        if !selection.admits_mode(card) || card.mode == Mode::Mps {
+        if !selection.admits_mode(card) {
             return Err(CardReason::ModeNotFit);
         }
         Ok(())

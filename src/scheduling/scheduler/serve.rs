@@ -155,6 +155,7 @@ impl Scheduler {
             return;
         };
         let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
+        let assignment = self.snapshot.ledger().dated(assignment, node);
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
 
