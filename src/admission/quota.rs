@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::{facts::Facts, findings::Findings, rules, settings::ResourceNames};
 use crate::{
-    device::{Card, MemoryRequest, PodRequest, Role, ShareRequest},
+    device::{Card, Inventory, MemoryRequest, PodRequest, Role, ShareRequest},
     dialect::Dialect,
     object::{Pod, Quantity},
 };
@@ -104,7 +104,7 @@ fn units_of_memory(
         MemoryRequest::Exact(amount) => amount.get(),
         MemoryRequest::Part(_) => {
             let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
-            let cards = nodes.flat_map(|node| node.cards());
+            let cards = nodes.flat_map(Inventory::cards);
             let admitted = cards.filter(|card: &&Card| request.selection.models.admits(&card.model));
             admitted.map(|card| share.memory.of(card.memory).get()).min().unwrap_or(0)
         }

@@ -43,7 +43,7 @@ fn create(request: &Request<'_>, facts: &Facts) -> Verdict {
         && findings.violations().is_empty()
         && ways.ask_for_a_share()
         && scheduler_name::owner(request.pod, &facts.settings) != Owner::Other
-        && !request.pod.spec.node_name.as_ref().is_some_and(|name| !name.is_empty())
+        && request.pod.spec.node_name.as_ref().is_none_or(String::is_empty)
         && !opts_out(request, facts);
     if !mutates {
         judge(&mut findings, request.pod, request.namespace, &ways, facts);

@@ -86,10 +86,10 @@ mod tests {
 
     fn node(name: &str, cards: u32, note: &str) -> Watched<Node> {
         let card = |at: u32| serde_json::json!({"id": format!("{name}-{at}"), "devmem": 1000, "count": 1, "health": true});
-        let register = serde_json::Value::from_iter((0..cards).map(card)).to_string();
+        let register = (0..cards).map(card).collect::<serde_json::Value>().to_string();
         let annotations = serde_json::json!({"hami.io/node-nvidia-register": register, "note": note});
-        let node = serde_json::json!({"metadata": {"name": name, "annotations": annotations}});
-        serde_json::from_value(node).unwrap()
+        let object = serde_json::json!({"metadata": {"name": name, "annotations": annotations}});
+        serde_json::from_value(object).unwrap()
     }
 
     #[test]

@@ -238,13 +238,12 @@ struct Fault {
 fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
     let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
-    let envelope: Envelope<'_> = match serde_json::from_str(text) {
-        Ok(envelope) => envelope,
+    let envelope: Envelope<'_> = if let Ok(envelope) = serde_json::from_str(text) {
+        envelope
+    } else {
         // Only a body that can't be read is worth a second look for the reason.
-        Err(_) => {
-            let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-            parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
-        }
+        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
     };
     expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
     expect("kind", envelope.kind.as_deref(), KIND)?;
