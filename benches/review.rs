@@ -148,7 +148,7 @@ fn in_process(body: &[u8], judge: &Judge) {
         "in process, one thread      {:>9.0}/s {:>9.1?} a review, {:.1?} of processor; {} allocations of {} bytes",
         f64::from(reviews) / started.elapsed().as_secs_f64(),
         started.elapsed() / reviews,
-        (processor() - worked) / reviews,
+        processor().saturating_sub(worked) / reviews,
         allocations.count_total,
         allocations.bytes_total,
     );
@@ -231,7 +231,7 @@ async fn over_tls(served: &Served, body: &Arc<Vec<u8>>, connections: u32) {
     let mut seen = clients.join_all().await.concat();
     // The warm-up is worked for too, at the same pace.
     let share = MEASURED.as_secs_f64() / (WARM_UP + MEASURED).as_secs_f64();
-    let worked = (processor() - worked).mul_f64(share) / u32::try_from(seen.len()).unwrap();
+    let worked = processor().saturating_sub(worked).mul_f64(share) / u32::try_from(seen.len()).unwrap();
     seen.sort_unstable();
     let at = |part: usize| seen[(seen.len() * part / 100).min(seen.len() - 1)];
     println!(

@@ -139,7 +139,7 @@ fn what_is_not_a_pod_being_written_is_allowed_unread() {
     let cases: [fn(&mut Value); 5] = [
         |request| request["resource"]["resource"] = "deployments".into(),
         |request| request["resource"]["group"] = "metrics.k8s.io".into(),
-        |request| request["subResource"] = "ephemeralcontainers".into(),
+        |request| request["subResource"] = "status".into(),
         |request| {
             request["operation"] = "DELETE".into();
             request["object"] = Value::Null;
