@@ -61,17 +61,16 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata) {
 
 /// The known key that this one was meant to be: of the same domain first.
 fn meant(key: &str, domain: &str, name: &str) -> Option<&'static str> {
-    let plain = plain(name);
     let candidates = KNOWN.into_iter().filter_map(|known| {
         let (its_domain, its_name) = known.split_once('/')?;
-        let same_name = self::plain(its_name) == plain;
+        let same_name = plain(its_name).eq(plain(name));
         let near = its_domain == domain && strsim::levenshtein(its_name, name) <= FAR;
-        (same_name || near).then_some((its_domain != domain, strsim::levenshtein(known, key), known))
+        (same_name || near).then(|| (its_domain != domain, strsim::levenshtein(known, key), known))
     });
     candidates.min().map(|(_, _, known)| known)
 }
 
 /// Letters and digits alone, in lower case.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+fn plain(name: &str) -> impl Iterator<Item = char> + '_ {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase())
 }

@@ -16,10 +16,13 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
         else {
             continue;
         };
-        for (resource, limit) in limits.iter().filter(|(name, _)| facts.dialects.mode_of(name).is_some()) {
+        for (resource, limit) in limits.iter().filter(|(name, _)| name.contains('/')) {
             let Some(request) = requests.get(resource).filter(|request| differ(request, limit)) else {
                 continue;
             };
+            if facts.dialects.mode_of(resource).is_none() {
+                continue;
+            }
             let message = format!(
                 "the request is `{request}` and the limit `{limit}`: a share has one size; leave the request out"
             );

@@ -142,7 +142,8 @@ async fn role(client: &Client, namespace: Option<&str>, user: &str, rules: &Valu
     create(client, binding).await;
 }
 
-async fn create(client: &Client, object: Value) {
+async fn create(client: &Client, object: impl Into<Value>) {
+    let object: Value = object.into();
     let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap_or_else(|| {
         let version = object["apiVersion"].as_str().unwrap();
         ("", version)
@@ -162,7 +163,8 @@ pub(crate) fn parsed<K: serde::de::DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).unwrap()
 }
 
-pub(crate) fn plain_pod(name: &str, annotations: Value) -> Value {
+pub(crate) fn plain_pod(name: &str, annotations: impl Into<Value>) -> Value {
+    let annotations: Value = annotations.into();
     json!({
         "metadata": {"name": name, "annotations": annotations},
         "spec": {"containers": [{"name": "main", "image": "none"}]},
@@ -180,7 +182,8 @@ pub(crate) fn share_pod(name: &str, scheduler: Option<&str>) -> Value {
     pod
 }
 
-pub(crate) fn annotate(key: &str, value: Value) -> Patch<Value> {
+pub(crate) fn annotate(key: &str, value: impl Into<Value>) -> Patch<Value> {
+    let value: Value = value.into();
     Patch::Merge(json!({"metadata": {"annotations": {key: value}}}))
 }
 
