@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::{
     metrics::Metrics,
     read::{Reader, Reading},
+    retry,
     wire::{Watched, Wire},
 };
 use crate::{
@@ -60,7 +61,7 @@ pub fn nodes(
 /// Follows the namespaces for ever; `publish` is given all of them whenever one changes.
 pub async fn namespaces(client: &Client, mut publish: impl FnMut(&BTreeMap<String, Namespace>) + Send) {
     let events = watcher(Api::<Watched<Namespace>>::all(client.clone()), watcher::Config::default());
-    let mut events = std::pin::pin!(events.default_backoff());
+    let mut events = std::pin::pin!(events.backoff(retry::pauses()));
     let mut known = BTreeMap::new();
     let name = |namespace: &Namespace| namespace.metadata.name.clone();
     while let Some(event) = events.next().await {
@@ -115,7 +116,7 @@ where
     Watched<T>: kube::Resource<DynamicType = ()>,
     I: Send + 'static,
 {
-    let events = watcher(api, config).default_backoff();
+    let events = watcher(api, config).backoff(retry::pauses());
     events
         .scan(Vec::new(), move |listing, event| {
             let event = match event {

@@ -20,7 +20,6 @@ pub(crate) struct Outcome {
 
 /// Runs this seed; it ends at the first violation.
 pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Outcome {
-    fastrand::seed(seed);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().unwrap();
     runtime.block_on(play(Dice::new(seed), bug))
