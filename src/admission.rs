@@ -2,18 +2,32 @@
 //!
 //! A pure function over the request and read-only [`Facts`]: no client, no async, no clock, nothing of scheduling.
 
+pub mod bypasses;
+pub mod capacity;
+pub mod defaults;
 pub mod draft;
 pub mod facts;
+pub mod findings;
+pub mod hint_keys;
+pub mod hint_lists;
+pub mod hint_values;
 pub mod hints;
+pub mod inventory;
 pub mod modes;
+pub mod named_nodes;
+pub mod preemptable;
 pub mod quantities;
+pub mod quota;
 pub mod request;
 pub mod review;
 pub mod rules;
 pub mod scheduler_name;
+pub mod settings;
 pub mod verdict;
 
-pub use facts::{DefaultScheduler, Facts, Settings};
+pub use facts::Facts;
+pub use inventory::{InventorySummary, NodeOffer};
 pub use request::{Operation, Request, Stage};
 pub use review::review;
+pub use settings::{DefaultScheduler, Guards, Settings, Severity};
 pub use verdict::{Rule, Verdict, Violation};

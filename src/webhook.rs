@@ -15,9 +15,10 @@ pub mod router;
 pub mod secret;
 pub mod serve;
 pub mod tls;
+mod workload;
 
 pub use metrics::Metrics;
 pub use review::{BadReview, Judge, ReviewAnswer, answer};
-pub use router::{Readiness, Webhook, router};
+pub use router::{Readiness, Webhook, router, verified_router};
 pub use serve::{Bound, Limits, Listener};
 pub use tls::{Certificates, Files};

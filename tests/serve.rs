@@ -84,6 +84,7 @@ async fn apply_manifests(client: &Client, webhook: SocketAddr) {
         namespace: NAMESPACE.to_owned(),
         image: None,
         replicas: None,
+        unmanaged_pods: None,
         webhook_url: Some(format!("https://{webhook}")),
         output: ManifestFormat::Yaml,
     };

@@ -5,6 +5,8 @@
 mod certificates;
 #[path = "webhook/client.rs"]
 mod client;
+#[path = "webhook/clients.rs"]
+mod clients;
 #[path = "webhook/connections.rs"]
 mod connections;
 #[path = "webhook/paths.rs"]

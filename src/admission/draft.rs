@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use json_patch::{AddOperation, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
 use serde_json::{Value, json};
 
-use crate::object::{Container, Pod, Quantity};
+use crate::object::{Container, EnvVar, Pod, Quantity};
 
 /// A pod and what is to be changed of it.
 #[derive(Clone, Debug)]
@@ -100,6 +100,33 @@ impl Draft {
             let whole = ["spec", list.key(), position.as_str()].into_iter().chain(path);
             self.operations.push(add(whole, value));
         }
+    }
+
+    /// Adds an environment variable, unless the container has one of that name.
+    pub fn add_variable(&mut self, list: ContainerList, at: usize, name: &str, value: &str) {
+        let containers = match list {
+            ContainerList::Init => &mut self.pod.spec.init_containers,
+            ContainerList::App => &mut self.pod.spec.containers,
+        };
+        let position = at.to_string();
+        let path = ["spec", list.key(), position.as_str(), "env"];
+        let known = containers[at].env.as_ref();
+        if known.is_some_and(|known| known.iter().any(|variable| variable.name == name)) {
+            return;
+        }
+        if known.is_none() {
+            self.operations.push(add(path, json!([])));
+        }
+        let variable = EnvVar { name: name.to_owned(), value: Some(value.to_owned()) };
+        containers[at].env.get_or_insert_default().push(variable);
+        let end = path.into_iter().chain(["-"]);
+        self.operations.push(add(end, json!({"name": name, "value": value})));
+    }
+
+    /// Sets the runtime class.
+    pub fn set_runtime_class(&mut self, class: &str) {
+        let present = self.pod.spec.runtime_class_name.replace(class.to_owned()).is_some();
+        self.set(["spec", "runtimeClassName"], class.into(), present);
     }
 
     fn set<'a>(&mut self, path: impl IntoIterator<Item = &'a str>, value: Value, present: bool) {

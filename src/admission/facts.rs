@@ -1,36 +1,14 @@
 //! What the rules may know beside the request: settings and what was read of the cluster.
+//!
+//! Read-only: who gathers it stands outside. What is not known yet denies nothing.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use super::{inventory::InventorySummary, quota::NamespaceQuota, settings::Settings};
 use crate::{
-    dialect::{Dialects, SharingMode},
-    object::Namespace,
+    dialect::Dialects,
+    object::{Metadata, Namespace},
 };
-
-/// What the rules are told.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The name under which pods ask Berth to place them.
-    pub scheduler_name: String,
-    /// Schedulers whose share pods become Berth's.
-    pub adopt_schedulers: BTreeSet<String>,
-    /// What to do with a share pod that names `default-scheduler`.
-    pub default_scheduler: DefaultScheduler,
-    /// The modes that are served.
-    pub modes: BTreeSet<SharingMode>,
-}
-
-/// What to do with a share pod that names `default-scheduler`, as the API server fills in where nothing was named.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum DefaultScheduler {
-    /// It becomes Berth's.
-    Overwrite,
-    /// It is left alone, with a warning.
-    Leave,
-}
 
 /// Everything beside the request that an answer depends on.
 #[derive(Clone, Debug)]
@@ -41,4 +19,29 @@ pub struct Facts {
     pub dialects: Dialects,
     /// Namespaces, by name; one that is not known has no hints.
     pub namespaces: Arc<BTreeMap<String, Namespace>>,
+    /// Nodes and cards; `None`: not known yet.
+    pub inventory: Option<Arc<InventorySummary>>,
+    /// Quotas of shares, by namespace.
+    pub quotas: Arc<BTreeMap<String, NamespaceQuota>>,
+    /// Groups of pods, by namespace and name, with their mark `volcano.sh/preemptable` as it stands.
+    pub pod_groups: Arc<BTreeMap<(String, String), Option<String>>>,
+}
+
+impl Facts {
+    /// The settings, and nothing yet of the cluster.
+    pub fn new(settings: Settings, dialects: Dialects) -> Self {
+        Self {
+            settings,
+            dialects,
+            namespaces: Arc::default(),
+            inventory: None,
+            quotas: Arc::default(),
+            pod_groups: Arc::default(),
+        }
+    }
+
+    /// The namespace of that name, if it is known.
+    pub fn namespace(&self, name: &str) -> Option<&Metadata> {
+        self.namespaces.get(name).map(|namespace| &namespace.metadata)
+    }
 }

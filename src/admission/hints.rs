@@ -3,7 +3,7 @@
 //! Both hold: no-use lists are united, UUID lists intersected, and a second list of wanted types is written beside the pod's own,
 //! since two lists of substrings can't be made one.
 
-use super::{draft::Draft, facts::Facts, rules, verdict::Violation};
+use super::{draft::Draft, findings::Findings, rules};
 use crate::{
     dialect::{
         HintKeys,
@@ -14,16 +14,11 @@ use crate::{
 };
 
 /// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
-pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys) -> Vec<Violation> {
+pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut Findings) {
     unite(draft, namespace, keys.no_use_model);
     unite(draft, namespace, keys.no_use_id);
     both_types(draft, namespace, keys.use_model);
-    intersect(draft, namespace, keys.use_id).into_iter().collect()
-}
-
-/// The namespace of the request, if it is known.
-pub fn namespace<'a>(facts: &'a Facts, name: &str) -> Option<&'a Metadata> {
-    facts.namespaces.get(name).map(|namespace| &namespace.metadata)
+    intersect(draft, namespace, keys.use_id, findings);
 }
 
 fn unite(draft: &mut Draft, namespace: &Metadata, key: &str) {
@@ -49,28 +44,24 @@ fn both_types(draft: &mut Draft, namespace: &Metadata, key: &str) {
     }
 }
 
-fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str) -> Option<Violation> {
+fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str, findings: &mut Findings) {
     let wanted = elements(namespace.annotation(key));
     let own = elements(draft.pod().metadata.annotation(key));
     if wanted.is_empty() {
-        return None;
+        return;
     }
     let both: Vec<_> = own.iter().filter(|uuid| wanted.contains(uuid)).cloned().collect();
     if own.is_empty() {
         draft.set_annotation(key, &wanted.join(","));
     } else if both.is_empty() {
-        return Some(Violation {
-            rule: rules::HINT_CONFLICT,
-            field: annotation_path(key),
-            message: format!(
-                "the pod wants one of {} and its namespace {} one of {}: no card is in both lists",
-                own.join(", "),
-                namespace.name,
-                wanted.join(", ")
-            ),
-        });
+        let message = format!(
+            "the pod wants one of {} and its namespace {} one of {}: no card is in both lists",
+            own.join(", "),
+            namespace.name,
+            wanted.join(", ")
+        );
+        findings.deny(rules::HINT_CONFLICT, annotation_path(key), message);
     } else if both != own {
         draft.set_annotation(key, &both.join(","));
     }
-    None
 }

@@ -1,54 +1,123 @@
 //! One pod, one mode: gpushare, gpunumber, vgpu and HAMi don't mix, and only those that are served are taken.
+//!
+//! Koordinator's names and resource claims are other ways to a card: never beside a share.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use super::{facts::Facts, rules, verdict::Violation};
+use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{
-    dialect::SharingMode,
+    dialect::{SharingMode, koordinator},
     object::{Container, Pod},
 };
 
-/// Where a mode was first asked for.
+/// A way to ask for a card.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Way {
+    /// A mode of ours.
+    Share(SharingMode),
+    /// Koordinator's resources.
+    Koordinator,
+    /// A resource claim.
+    Claim,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Share(mode) => mode.fmt(formatter),
+            Self::Koordinator => formatter.write_str("koordinator"),
+            Self::Claim => formatter.write_str("resource claim"),
+        }
+    }
+}
+
+/// Where a way was first taken.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Asked {
     field: String,
     resource: String,
 }
 
-/// The modes that a pod asks in, and where each was first.
-pub fn asked(pod: &Pod, facts: &Facts) -> BTreeMap<SharingMode, Asked> {
-    let mut modes = BTreeMap::new();
-    for (path, container) in pod.containers() {
-        for (mode, asked) in of_container(&path, container, facts) {
-            modes.entry(mode).or_insert(asked);
+/// The ways that a pod takes, and where each was taken first.
+#[derive(Clone, Debug, Default)]
+pub struct Ways(BTreeMap<Way, Asked>);
+
+impl Ways {
+    /// Reads a pod.
+    pub fn of(pod: &Pod, facts: &Facts) -> Self {
+        let mut ways = BTreeMap::new();
+        let init = pod.spec.init_containers.iter().enumerate().map(|at| ("initContainers", at));
+        let apps = pod.spec.containers.iter().enumerate().map(|at| ("containers", at));
+        for (list, (at, container)) in init.chain(apps) {
+            collect(container, facts, &mut ways, |section| format!("spec.{list}[{at}].resources.{section}"));
+        }
+        if !pod.spec.resource_claims.is_empty() {
+            let asked = Asked { field: "spec.resourceClaims".into(), resource: "resourceClaims".into() };
+            ways.insert(Way::Claim, asked);
+        }
+        Self(ways)
+    }
+
+    /// The modes of ours.
+    pub fn modes(&self) -> impl Iterator<Item = SharingMode> + '_ {
+        self.0.keys().filter_map(|way| match way {
+            Way::Share(mode) => Some(*mode),
+            Way::Koordinator | Way::Claim => None,
+        })
+    }
+
+    /// Whether the pod asks for a share at all.
+    pub fn ask_for_a_share(&self) -> bool {
+        self.modes().next().is_some()
+    }
+
+    /// What is wrong with them.
+    pub fn judge(&self, findings: &mut Findings, facts: &Facts) {
+        let mut asked = self.0.iter();
+        let (Some((first, at)), true) = (asked.next(), self.ask_for_a_share()) else { return };
+        for (way, other) in asked {
+            let message = format!(
+                "`{}` ({way}) conflicts with `{}` ({first}) of {}; a pod may use one mode only",
+                other.resource, at.resource, at.field
+            );
+            findings.deny(rules::MODE_CONFLICT, &other.field, message);
+        }
+        for (way, asked) in &self.0 {
+            let Way::Share(mode) = way else { continue };
+            if facts.settings.modes.contains(mode) {
+                continue;
+            }
+            let message = format!(
+                "`{}` asks in mode {mode}, which is not enabled; enabled: {}",
+                asked.resource,
+                enabled(facts)
+            );
+            findings.deny(rules::MODE_DISABLED, &asked.field, message);
         }
     }
-    modes
-}
 
-/// What is wrong with the pod's modes.
-pub fn violations(modes: &BTreeMap<SharingMode, Asked>, facts: &Facts) -> Vec<Violation> {
-    let mut asked = modes.iter();
-    let Some((first, at)) = asked.next() else { return Vec::new() };
-    let conflicts = asked.map(|(mode, other)| Violation {
-        rule: rules::MODE_CONFLICT,
-        field: other.field.clone(),
-        message: format!(
-            "`{}` ({mode}) conflicts with `{}` ({first}) of {}; a pod may use one mode only",
-            other.resource, at.resource, at.field
-        ),
-    });
-    let unserved = modes.iter().filter(|(mode, _)| !facts.settings.modes.contains(mode));
-    let disabled = unserved.map(|(mode, asked)| Violation {
-        rule: rules::MODE_DISABLED,
-        field: asked.field.clone(),
-        message: format!(
-            "`{}` asks in mode {mode}, which is not enabled; enabled: {}",
-            asked.resource,
-            enabled(facts)
-        ),
-    });
-    conflicts.chain(disabled).collect()
+    /// Whether the nodes that the pod names serve its mode; unknown nodes are not judged.
+    pub fn judge_nodes(&self, findings: &mut Findings, pod: &Pod, facts: &Facts) {
+        let (Some(inventory), Some((field, names))) = (&facts.inventory, named_nodes::of(pod)) else {
+            return;
+        };
+        let known: Vec<_> = names.iter().filter_map(|name| inventory.node(name)).collect();
+        let serves = |mode| known.iter().any(|node| node.offers.contains_key(&mode));
+        let others: Vec<_> = known.iter().filter(|node| !node.offers.is_empty()).collect();
+        if known.len() < names.len() || others.is_empty() {
+            return;
+        }
+        for mode in self.modes().filter(|mode| !serves(*mode)) {
+            let offers = others.iter().map(|node| {
+                let modes: Vec<_> = node.offers.keys().map(ToString::to_string).collect();
+                format!("{} offers {}", node.name, modes.join(", "))
+            });
+            let offers: Vec<_> = offers.collect();
+            let message =
+                format!("the pod asks in mode {mode} and names a node of another: {}", offers.join("; "));
+            findings.deny(rules::MODE_OF_NODE, &field, message);
+        }
+    }
 }
 
 fn enabled(facts: &Facts) -> String {
@@ -56,15 +125,30 @@ fn enabled(facts: &Facts) -> String {
     if modes.is_empty() { "none".to_owned() } else { modes.join(", ") }
 }
 
-fn of_container(path: &str, container: &Container, facts: &Facts) -> Vec<(SharingMode, Asked)> {
+fn collect(
+    container: &Container,
+    facts: &Facts,
+    ways: &mut BTreeMap<Way, Asked>,
+    field: impl Fn(&str) -> String,
+) {
     let resources = &container.resources;
-    let sections = [("limits", &resources.limits), ("requests", &resources.requests)];
-    let stated = sections.into_iter().flat_map(|(section, amounts)| {
-        amounts.iter().flat_map(move |amounts| amounts.keys().map(move |resource| (section, resource)))
-    });
-    let modes = stated.filter_map(|(section, resource)| {
-        let field = format!("{path}.resources.{section}");
-        Some((facts.dialects.mode_of(resource)?, Asked { field, resource: resource.clone() }))
-    });
-    modes.collect()
+    for (section, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+        for resource in amounts.iter().flat_map(BTreeMap::keys) {
+            if let Some(way) = way(resource, facts) {
+                ways.entry(way)
+                    .or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
+            }
+        }
+    }
+}
+
+fn way(resource: &str, facts: &Facts) -> Option<Way> {
+    // Names without a domain are kubelet's own.
+    if !resource.contains('/') {
+        return None;
+    }
+    if resource.starts_with(koordinator::GPU_PREFIX) {
+        return Some(Way::Koordinator);
+    }
+    facts.dialects.mode_of(resource).map(Way::Share)
 }

@@ -1,42 +1,34 @@
 //! What can't be read exactly is denied: the dialects' own parser, which scheduling uses too, says so.
+//!
+//! A limit and a request that differ are two answers to one question.
 
-use super::{
-    draft::{ContainerList, Draft},
-    facts::Facts,
-    rules,
-    verdict::Violation,
-};
-use crate::{dialect::Dialect, object::Container};
+use super::{facts::Facts, findings::Findings, rules};
+use crate::object::Pod;
 
-/// What of the pod can't be read.
-pub fn violations(draft: &Draft, facts: &Facts) -> Vec<Violation> {
-    let troubles = facts.dialects.iter().filter_map(|dialect| dialect.request(draft.pod()).err()).flatten();
-    let violations = troubles.map(|trouble| Violation {
-        rule: rules::of_problem(trouble.problem),
-        field: trouble.field,
-        message: trouble.message,
-    });
-    violations.collect()
-}
-
-/// Adds the default count to each container that asks for a share without one: without it no node agent would be asked.
-pub fn add_default_counts(draft: &mut Draft, facts: &Facts) {
-    for dialect in facts.dialects.iter() {
-        let Some((count, amount)) = dialect.default_count() else { continue };
-        for list in [ContainerList::Init, ContainerList::App] {
-            let containers = list.of(draft.pod()).iter().enumerate();
-            let lacking: Vec<usize> = containers
-                .filter(|(_, container)| lacks_count(container, dialect.as_ref(), count))
-                .map(|(at, _)| at)
-                .collect();
-            for at in lacking {
-                draft.add_limit(list, at, count, amount);
-            }
+/// Judges the quantities of a pod.
+pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    let troubles = facts.dialects.iter().filter_map(|dialect| dialect.request(pod).err()).flatten();
+    for trouble in troubles {
+        findings.deny(rules::of_problem(trouble.problem), trouble.field, trouble.message);
+    }
+    for (path, container) in pod.containers() {
+        let (Some(limits), Some(requests)) = (&container.resources.limits, &container.resources.requests)
+        else {
+            continue;
+        };
+        for (resource, limit) in limits.iter().filter(|(name, _)| facts.dialects.mode_of(name).is_some()) {
+            let Some(request) = requests.get(resource).filter(|request| differ(request, limit)) else {
+                continue;
+            };
+            let message = format!(
+                "the request is `{request}` and the limit `{limit}`: a share has one size; leave the request out"
+            );
+            findings.deny(rules::REQUEST_DIFFERS, format!("{path}.resources.requests[{resource}]"), message);
         }
     }
 }
 
-fn lacks_count(container: &Container, dialect: &dyn Dialect, count: &str) -> bool {
-    let states = |name: &str| container.resources.limit_or_request(name).is_some();
-    !states(count) && dialect.share_resources().into_iter().any(states)
+/// What can't be read is another rule's.
+fn differ(request: &crate::object::Quantity, limit: &crate::object::Quantity) -> bool {
+    matches!((request.amount(), limit.amount()), (Ok(request), Ok(limit)) if request != limit)
 }

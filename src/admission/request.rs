@@ -12,12 +12,12 @@ pub enum Stage {
 }
 
 /// What is being done to the pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Operation {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operation<'a> {
     /// The pod is new.
     Create,
-    /// The pod exists.
-    Update,
+    /// The pod exists, and this is how it is stored now.
+    Update(&'a Pod),
     /// The pod is to go.
     Delete,
     /// A subresource is opened.
@@ -30,7 +30,7 @@ pub struct Request<'a> {
     /// The stage that asks.
     pub stage: Stage,
     /// What is being done.
-    pub operation: Operation,
+    pub operation: Operation<'a>,
     /// The namespace of the request; the pod's own may be empty at this time.
     pub namespace: &'a str,
     /// The pod as it would be stored.

@@ -1,61 +1,133 @@
-//! The order of the rules: who comes in, what can't be read, what is missing, what is left to judge.
+//! The order of the rules: who comes in, what is missing, what is left to judge.
+//!
+//! At an update only what the change made wrong counts: a pod that was let in is not held up later, and what the rules don't read
+//! changes nothing.
 
 use super::{
+    bypasses, capacity, defaults,
     draft::Draft,
     facts::Facts,
-    hints, modes, quantities,
+    findings::Findings,
+    hint_keys, hint_lists, hint_values, hints,
+    modes::Ways,
+    preemptable, quantities, quota,
     request::{Operation, Request, Stage},
-    scheduler_name,
-    verdict::{Verdict, Violation},
+    scheduler_name::{self, Owner},
+    verdict::Verdict,
 };
-use crate::{dialect::hami, object::Metadata};
+use crate::{
+    dialect::hami,
+    object::{Metadata, Pod},
+};
 
 /// The label that keeps a pod or a namespace from being changed.
 pub const OPT_OUT: &str = "berth.dev/admission";
 
 /// Judges one pod.
 pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
-    if request.operation != Operation::Create {
-        return Verdict::Ignored;
+    match request.operation {
+        Operation::Create => create(request, facts),
+        Operation::Update(old) => update(request, old, facts),
+        Operation::Delete | Operation::Connect => Verdict::Ignored,
     }
-    let modes = modes::asked(request.pod, facts);
-    if modes.is_empty() {
-        return Verdict::Ignored;
-    }
-    let mut draft = Draft::new(request.pod);
-    let mut warnings = Vec::new();
-    let mut violations = modes::violations(&modes, facts);
-    if violations.is_empty() && request.stage == Stage::Mutate && !opts_out(request, facts) {
-        violations.extend(mutate(&mut draft, request, facts, &mut warnings));
-    }
-    if violations.is_empty() {
-        violations.extend(quantities::violations(&draft, facts));
-    }
-    if violations.is_empty() {
-        return Verdict::Admitted { patch: draft.into_operations(), warnings };
-    }
-    violations.sort();
-    violations.dedup();
-    Verdict::Denied { violations, warnings }
 }
 
-fn mutate(
-    draft: &mut Draft,
-    request: &Request<'_>,
-    facts: &Facts,
-    warnings: &mut Vec<String>,
-) -> Vec<Violation> {
-    quantities::add_default_counts(draft, facts);
-    warnings.extend(scheduler_name::set(draft, facts));
-    let Some(namespace) = hints::namespace(facts, request.namespace) else { return Vec::new() };
-    let asked = modes::asked(draft.pod(), facts);
-    let spoken = facts.dialects.iter().filter(|dialect| asked.contains_key(&dialect.mode()));
-    spoken.flat_map(|dialect| hints::merge(draft, namespace, dialect.hint_keys())).collect()
+fn create(request: &Request<'_>, facts: &Facts) -> Verdict {
+    let ways = Ways::of(request.pod, facts);
+    if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
+        return Verdict::Ignored;
+    }
+    let mut findings = Findings::default();
+    ways.judge(&mut findings, facts);
+    let mutates = request.stage == Stage::Mutate
+        && findings.violations().is_empty()
+        && ways.ask_for_a_share()
+        && scheduler_name::owner(request.pod, &facts.settings) != Owner::Other
+        && request.pod.spec.node_name.as_ref().is_none_or(String::is_empty)
+        && !opts_out(request, facts);
+    if !mutates {
+        judge(&mut findings, request.pod, request.namespace, &ways, facts);
+        judge_against_the_cluster(&mut findings, request.pod, request.namespace, facts);
+        return verdict(findings, Vec::new);
+    }
+    let mut draft = Draft::new(request.pod);
+    mutate(&mut draft, request, &ways, facts, &mut findings);
+    judge(&mut findings, draft.pod(), request.namespace, &ways, facts);
+    judge_against_the_cluster(&mut findings, draft.pod(), request.namespace, facts);
+    verdict(findings, || draft.into_operations())
+}
+
+/// What the change made wrong, by the rules on the pod alone: capacity and quota were the creation's.
+fn update(request: &Request<'_>, old: &Pod, facts: &Facts) -> Verdict {
+    if request.pod.metadata.deletion_timestamp.is_some() || reads_the_same(request.pod, old) {
+        return Verdict::Ignored;
+    }
+    let found = |pod: &Pod| {
+        let ways = Ways::of(pod, facts);
+        let mut findings = Findings::default();
+        if ways.ask_for_a_share() || preemptable::is_marked(&pod.metadata) {
+            ways.judge(&mut findings, facts);
+            judge(&mut findings, pod, request.namespace, &ways, facts);
+        }
+        findings
+    };
+    let findings = found(request.pod).without(&found(old));
+    if findings.is_empty() { Verdict::Ignored } else { verdict(findings, Vec::new) }
+}
+
+/// Whether the fields that rules read are unchanged.
+fn reads_the_same(new: &Pod, old: &Pod) -> bool {
+    new.metadata.annotations == old.metadata.annotations
+        && new.metadata.labels == old.metadata.labels
+        && new.spec == old.spec
+}
+
+fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, findings: &mut Findings) {
+    defaults::add_counts(draft, facts);
+    defaults::add_hami(draft, facts);
+    scheduler_name::set(draft, &facts.settings);
+    let Some(namespace) = facts.namespace(request.namespace) else { return };
+    for mode in ways.modes() {
+        for dialect in facts.dialects.iter().filter(|dialect| dialect.mode() == mode) {
+            hints::merge(draft, namespace, dialect.hint_keys(), findings);
+        }
+    }
+}
+
+fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, ways: &Ways, facts: &Facts) {
+    preemptable::judge(findings, pod, namespace, facts);
+    if !ways.ask_for_a_share() {
+        return;
+    }
+    quantities::judge(findings, pod, facts);
+    hint_lists::judge(findings, &pod.metadata, ways, facts);
+    hint_keys::judge(findings, &pod.metadata);
+    hint_values::judge(findings, &pod.metadata, ways);
+    bypasses::judge(findings, pod, facts);
+    scheduler_name::judge(findings, pod, &facts.settings);
+    ways.judge_nodes(findings, pod, facts);
+}
+
+/// What is not readable has been said: only a pod that can be read is compared with what there is.
+fn judge_against_the_cluster(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+    if findings.violations().is_empty() {
+        capacity::judge(findings, pod, facts);
+        quota::judge(findings, pod, namespace, facts);
+    }
+}
+
+fn verdict(findings: Findings, patch: impl FnOnce() -> Vec<json_patch::PatchOperation>) -> Verdict {
+    let (violations, warnings) = findings.into_parts();
+    if violations.is_empty() {
+        Verdict::Admitted { patch: patch(), warnings }
+    } else {
+        Verdict::Denied { violations, warnings }
+    }
 }
 
 fn opts_out(request: &Request<'_>, facts: &Facts) -> bool {
     let ignored = |metadata: &Metadata| {
         [OPT_OUT, hami::names::OPT_OUT].into_iter().any(|key| metadata.label(key) == Some("ignore"))
     };
-    ignored(&request.pod.metadata) || hints::namespace(facts, request.namespace).is_some_and(ignored)
+    ignored(&request.pod.metadata) || facts.namespace(request.namespace).is_some_and(ignored)
 }

@@ -3,39 +3,121 @@
 use super::verdict::Rule;
 use crate::dialect::Problem;
 
+/// Volcano's budget of a job.
+pub const BUDGET: Rule = Rule("budget");
+/// Volcano's cooldown time.
+pub const COOLDOWN_TIME: Rule = Rule("cooldown-time");
+/// A share without a number of cards.
+pub const COUNT_MISSING: Rule = Rule("count-missing");
+/// The host's device files.
+pub const DEVICE_MOUNT: Rule = Rule("device-mount");
+/// The pod's hints and its namespace's leave no card.
+pub const HINT_CONFLICT: Rule = Rule("hint-conflict");
+/// Wanted and unwanted cards that are the same.
+pub const HINT_CONTRADICTION: Rule = Rule("hint-contradiction");
+/// A list with empty elements.
+pub const HINT_EMPTY: Rule = Rule("hint-empty");
+/// A key that is nearly a hint's.
+pub const HINT_KEY: Rule = Rule("hint-key");
+/// A word that no hint knows.
+pub const HINT_VALUE: Rule = Rule("hint-value");
+/// Memory as an amount and as a percentage.
+pub const MEMORY_TWICE: Rule = Rule("memory-twice");
 /// One pod asks for shares in two modes.
 pub const MODE_CONFLICT: Rule = Rule("mode-conflict");
 /// The pod asks in a mode that the settings do not serve.
 pub const MODE_DISABLED: Rule = Rule("mode-disabled");
+/// The pod names a node of another mode.
+pub const MODE_OF_NODE: Rule = Rule("mode-of-node");
+/// No card is one that the hints admit.
+pub const NO_SUCH_CARD: Rule = Rule("no-such-card");
+/// Another scheduler is to place the share.
+pub const OTHER_SCHEDULER: Rule = Rule("other-scheduler");
+/// Marks of preemption that contradict each other.
+pub const PREEMPTABLE_CONFLICT: Rule = Rule("preemptable-conflict");
+/// Preemptable and of a critical class.
+pub const PREEMPTABLE_CRITICAL: Rule = Rule("preemptable-critical");
+/// A mark of preemption that is neither true nor false.
+pub const PREEMPTABLE_VALUE: Rule = Rule("preemptable-value");
+/// The node is set already.
+pub const PRESET_NODE: Rule = Rule("preset-node");
+/// A privileged container beside a share.
+pub const PRIVILEGED: Rule = Rule("privileged");
 /// A quantity that can't be represented.
 pub const QUANTITY: Rule = Rule("quantity");
-/// A share without a number of cards.
-pub const COUNT_MISSING: Rule = Rule("count-missing");
-/// Memory as an amount and as a percentage.
-pub const MEMORY_TWICE: Rule = Rule("memory-twice");
+/// The namespace's quota of shares.
+pub const QUOTA: Rule = Rule("quota");
+/// A request that is not its limit.
+pub const REQUEST_DIFFERS: Rule = Rule("request-differs");
+/// A pod that must stay, on a node that is taken back.
+pub const REVOCABLE_NODE: Rule = Rule("revocable-node");
+/// A zone that is not known, or that the pod contradicts.
+pub const REVOCABLE_ZONE: Rule = Rule("revocable-zone");
+/// More cards than a node has.
+pub const TOO_MANY_CARDS: Rule = Rule("too-many-cards");
+/// More memory than a card has.
+pub const TOO_MUCH_MEMORY: Rule = Rule("too-much-memory");
+/// A uuid that no card has.
+pub const UNKNOWN_CARD: Rule = Rule("unknown-card");
 /// A combination that the node's device plugin, or Berth, can't serve.
 pub const UNSERVED: Rule = Rule("unserved");
-/// The pod's hints and its namespace's leave no card.
-pub const HINT_CONFLICT: Rule = Rule("hint-conflict");
+/// Cards made visible by hand.
+pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
-pub const ALL: [(Rule, &str); 7] = [
+pub const ALL: [(Rule, &str); 30] = [
+    (
+        BUDGET,
+        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
+    ),
+    (COOLDOWN_TIME, "`cooldown-time` is no duration"),
     (
         COUNT_MISSING,
         "a container asks for GPU memory or cores, but for no number of cards, and no default count is set",
     ),
+    (
+        DEVICE_MOUNT,
+        "a pod with a share mounts `/dev` or `/dev/nvidia*` of the host (setting: deny, warn, allow)",
+    ),
     (HINT_CONFLICT, "the UUID hints of the pod and of its namespace have no card in common"),
+    (
+        HINT_CONTRADICTION,
+        "wanted cards or types are ruled out by unwanted ones: denied where none is left, else a warning",
+    ),
+    (
+        HINT_EMPTY,
+        "a list of cards or types has empty elements: denied where it has no others, else a warning",
+    ),
+    (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
+    (HINT_VALUE, "a policy that is not known (warning), or a mode or boolean that is not (denied)"),
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),
     (
         MODE_CONFLICT,
-        "containers of one pod ask for GPU shares in different modes: hami, vgpu, gpushare, gpunumber",
+        "containers of one pod ask for GPU shares in different modes (hami, vgpu, gpushare, gpunumber), by Koordinator's \
+         names, or by resource claims",
     ),
     (MODE_DISABLED, "the pod asks for a GPU share in a mode that the settings do not serve"),
+    (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),
+    (NO_SUCH_CARD, "no known card is one that the hints admit (setting: deny, warn, allow)"),
+    (OTHER_SCHEDULER, "the pod names another scheduler, which is to place the share (warning)"),
+    (PREEMPTABLE_CONFLICT, "annotation, label and PodGroup disagree on `preemptable`"),
+    (PREEMPTABLE_CRITICAL, "a preemptable pod is of a system-critical priority class"),
+    (PREEMPTABLE_VALUE, "`preemptable` is neither true nor false, as Go parses a bool"),
+    (PRESET_NODE, "a pod with a share names its node, past every scheduler (setting: deny, warn, allow)"),
+    (PRIVILEGED, "a pod with a share has a privileged container (setting: deny, warn, allow)"),
     (
         QUANTITY,
         "a quantity of a GPU resource can't be represented: a fraction, negative, too large, or no number",
     ),
+    (QUOTA, "the pod would exceed a ResourceQuota on shares of its namespace (setting: deny, warn, allow)"),
+    (REQUEST_DIFFERS, "request and limit of a GPU resource differ"),
+    (REVOCABLE_NODE, "a pod that must not be preempted names only nodes of revocable zones"),
+    (REVOCABLE_ZONE, "`revocable-zone` is not known, or stands beside `preemptable: false`"),
+    (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),
+    (TOO_MUCH_MEMORY, "a container asks for more of a card than any card has (setting: deny, warn, allow)"),
+    (UNKNOWN_CARD, "a UUID hint names a card that is not known (warning)"),
     (UNSERVED, "the combination can't be served by the node's device plugin or by Berth"),
+    (VISIBLE_DEVICES, "a pod with a share sets NVIDIA_VISIBLE_DEVICES itself (setting: deny, warn, allow)"),
 ];
 
 /// The rule that a reading trouble breaks.
@@ -45,5 +127,15 @@ pub fn of_problem(problem: Problem) -> Rule {
         Problem::MemoryTwice => MEMORY_TWICE,
         Problem::Unserved => UNSERVED,
         Problem::Quantity | Problem::Registration | Problem::Assignment => QUANTITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_stand_in_order_of_their_names_each_once() {
+        assert!(ALL.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 }

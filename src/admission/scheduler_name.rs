@@ -2,27 +2,57 @@
 
 use super::{
     draft::Draft,
-    facts::{DefaultScheduler, Facts},
+    findings::Findings,
+    rules,
+    settings::{DefaultScheduler, Settings},
 };
+use crate::object::Pod;
 
 /// What the API server fills in where nothing was named.
 const DEFAULT: &str = "default-scheduler";
 
-/// Names Berth as the scheduler, or says why not.
-pub fn set(draft: &mut Draft, facts: &Facts) -> Option<String> {
-    let settings = &facts.settings;
-    let named = draft.pod().spec.scheduler_name.clone().unwrap_or_default();
-    if named == settings.scheduler_name {
-        return None;
-    }
+/// Whose a pod is to place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Owner {
+    /// It names Berth.
+    Berth,
+    /// It names nobody, or a scheduler whose pods are adopted.
+    Adopted,
+    /// It is another scheduler's.
+    Other,
+}
+
+/// Whose the pod is.
+pub fn owner(pod: &Pod, settings: &Settings) -> Owner {
+    let named = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let keeps_default = named == DEFAULT && settings.default_scheduler == DefaultScheduler::Leave;
-    let ours = named.is_empty() || named == DEFAULT || settings.adopt_schedulers.contains(&named);
-    if ours && !keeps_default {
-        draft.set_scheduler_name(&settings.scheduler_name);
-        return None;
+    if named == settings.scheduler_name {
+        Owner::Berth
+    } else if named.is_empty()
+        || settings.adopt_schedulers.contains(named)
+        || (named == DEFAULT && !keeps_default)
+    {
+        Owner::Adopted
+    } else {
+        Owner::Other
     }
-    Some(format!(
-        "spec.schedulerName is {named}: the pod's GPU share is not placed by {}; leave schedulerName out to have it placed",
-        settings.scheduler_name
-    ))
+}
+
+/// Names Berth as the scheduler of an adopted pod.
+pub fn set(draft: &mut Draft, settings: &Settings) {
+    if owner(draft.pod(), settings) == Owner::Adopted {
+        draft.set_scheduler_name(&settings.scheduler_name);
+    }
+}
+
+/// Says that another scheduler is to place the share.
+pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
+    if owner(pod, settings) == Owner::Other {
+        let message = format!(
+            "is {}: the pod's GPU share is not placed by {}; leave schedulerName out to have it placed",
+            pod.spec.scheduler_name.as_deref().unwrap_or_default(),
+            settings.scheduler_name
+        );
+        findings.warn(rules::OTHER_SCHEDULER, "spec.schedulerName", message);
+    }
 }

@@ -1,6 +1,6 @@
 //! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kube::Client;
@@ -8,10 +8,13 @@ use tokio::sync::watch;
 
 use super::Parts;
 use crate::{
-    admission::{self, Facts},
-    cluster::watch::namespaces,
+    admission::{
+        self, Facts,
+        inventory::{InventorySummary, NodeOffer},
+    },
+    cluster::watch::keep,
     config::Config,
-    object::Namespace,
+    object::{Namespace, Node},
     webhook::{Judge, router::Readiness},
 };
 
@@ -22,11 +25,7 @@ pub(super) struct Shared(Arc<ArcSwap<Facts>>);
 impl Shared {
     /// The settings, and nothing yet of the cluster.
     pub(super) fn new(config: &Config) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(Facts {
-            settings: config.admission_settings(),
-            dialects: config.dialects(),
-            namespaces: Arc::default(),
-        })))
+        Self(Arc::new(ArcSwap::from_pointee(Facts::new(config.admission_settings(), config.dialects()))))
     }
 
     /// Judges by the facts as they are at each review.
@@ -35,30 +34,25 @@ impl Shared {
         Arc::new(move |request| admission::review(request, &facts.load()))
     }
 
-    /// New settings; what is known of the cluster stays.
-    fn set_config(&self, config: &Config) {
-        let now = Facts {
-            settings: config.admission_settings(),
-            dialects: config.dialects(),
-            namespaces: self.0.load().namespaces.clone(),
-        };
-        self.0.store(Arc::new(now));
-    }
-
-    fn set_namespaces(&self, namespaces: &BTreeMap<String, Namespace>) {
-        let now = Facts { namespaces: Arc::new(namespaces.clone()), ..Facts::clone(&self.0.load()) };
-        self.0.store(Arc::new(now));
+    /// Changes the facts; what others change meanwhile stays changed.
+    fn set(&self, change: impl Fn(&mut Facts)) {
+        self.0.rcu(|facts| {
+            let mut facts = Facts::clone(facts);
+            change(&mut facts);
+            facts
+        });
     }
 }
 
-/// Follows the namespaces; reviews are answered once they are known. A process that admits nothing is ready at once.
+/// Follows namespaces and nodes; reviews are answered once the namespaces are known, and nothing is refused for what nodes lack before they are. A process that admits nothing is ready at once.
 pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<Readiness>, parts: Parts) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
     }
-    namespaces(&client, |known| {
-        facts.set_namespaces(known);
+    let namespaces = keep(&client, Namespace::clone, |known| {
+        let known = Arc::new(known.clone());
+        facts.set(|facts| facts.namespaces = known.clone());
         ready.send_if_modified(|readiness| {
             let starting = *readiness == Readiness::Starting;
             if starting {
@@ -66,14 +60,22 @@ pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<R
             }
             starting
         });
-    })
-    .await;
+    });
+    let read = |node: &Node| NodeOffer::read(node, &facts.0.load().dialects);
+    let nodes = keep(&client, read, |known| {
+        let summary = Arc::new(InventorySummary::new(known.values().cloned()));
+        facts.set(|facts| facts.inventory = Some(summary.clone()));
+    });
+    tokio::join!(namespaces, nodes);
 }
 
 /// Follows the settings for as long as anybody can change them.
 pub(super) async fn follow_settings(facts: Shared, mut settings: watch::Receiver<Arc<Config>>) {
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();
-        facts.set_config(&config);
+        facts.set(|facts| {
+            facts.settings = config.admission_settings();
+            facts.dialects = config.dialects();
+        });
     }
 }

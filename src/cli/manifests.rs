@@ -12,13 +12,18 @@ const EXAMPLE: &str = "Example:
 /// The namespace that the files name.
 const NAMESPACE: &str = "berth-system";
 
+/// The policy that `--unmanaged-pods` sets.
+const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
+
 /// Every file, in the order in which an API server can take them.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 7] = [
     ("10-namespace.yaml", include_str!("../../webhook-config/10-namespace.yaml")),
     ("20-rbac.yaml", include_str!("../../webhook-config/20-rbac.yaml")),
     ("30-config.yaml", include_str!("../../webhook-config/30-config.yaml")),
     ("40-deployment.yaml", include_str!("../../webhook-config/40-deployment.yaml")),
     ("50-webhooks.yaml", include_str!("../../webhook-config/50-webhooks.yaml")),
+    ("60-policies.yaml", include_str!("../../webhook-config/60-policies.yaml")),
+    ("70-flow.yaml", include_str!("../../webhook-config/70-flow.yaml")),
 ];
 
 /// Print everything to `kubectl apply`.
@@ -37,9 +42,34 @@ pub struct ManifestsArgs {
     /// Reach the webhook at this https URL instead of through the Service
     #[arg(long, value_name = "URL", value_parser = https)]
     pub webhook_url: Option<String>,
+    /// What to do with share pods, in any namespace, that no known scheduler of shares will serve [default: warn]
+    #[arg(long, value_enum)]
+    pub unmanaged_pods: Option<UnmanagedPods>,
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
+}
+
+/// What the policy on unmanaged share pods does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum UnmanagedPods {
+    /// Let them in with a warning.
+    Warn,
+    /// Refuse them.
+    Deny,
+    /// Let them in; the audit log keeps it.
+    Allow,
+}
+
+impl UnmanagedPods {
+    /// The word in berth.yaml, and the action of the policy's binding.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Warn => ("warn", "Warn"),
+            Self::Deny => ("deny", "Deny"),
+            Self::Allow => ("allow", "Audit"),
+        }
+    }
 }
 
 /// The form of the output.
@@ -110,6 +140,9 @@ fn rename(value: &mut Value, namespace: &str) {
 }
 
 fn configure(object: &mut Value, args: &ManifestsArgs) {
+    if let Some(what) = args.unmanaged_pods {
+        unmanaged(object, what);
+    }
     if object["kind"] == "Deployment" {
         if let Some(replicas) = args.replicas {
             object["spec"]["replicas"] = replicas.into();
@@ -124,6 +157,18 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
         for webhook in webhooks {
             reach(webhook, url);
         }
+    }
+}
+
+/// The binding and the settings say the same.
+fn unmanaged(object: &mut Value, what: UnmanagedPods) {
+    let (word, action) = what.words();
+    let name = object["metadata"]["name"].as_str();
+    if object["kind"] == "ValidatingAdmissionPolicyBinding" && name == Some(UNMANAGED_POLICY) {
+        object["spec"]["validationActions"] = json!([action]);
+    }
+    if let Some(Value::String(settings)) = object.pointer_mut("/data/berth.yaml") {
+        *settings = settings.replace("unmanagedPods: warn", &format!("unmanagedPods: {word}"));
     }
 }
 

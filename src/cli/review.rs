@@ -160,7 +160,7 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
 }
 
 /// A pod on a node is a fact, not a question.
-fn is_bound(document: &Document) -> bool {
+pub(super) fn is_bound(document: &Document) -> bool {
     let node = document.value.pointer("/spec/nodeName").and_then(serde_json::Value::as_str);
     node.is_some_and(|node| !node.is_empty())
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     dialect::{Problem, Unreadable},
-    object::{Namespace, Node, Pod},
+    object::{Node, Pod},
     scheduling::Event,
 };
 
@@ -58,37 +58,50 @@ pub fn nodes(
     watch(Api::all(client.clone()), config, read, listed, |node| Event::NodeSeen(Box::new(node)), gone)
 }
 
-/// Follows the namespaces for ever; `publish` is given all of them whenever one changes.
-pub async fn namespaces(client: &Client, mut publish: impl FnMut(&BTreeMap<String, Namespace>) + Send) {
-    let events = watcher(Api::<Watched<Namespace>>::all(client.clone()), watcher::Config::default());
+/// Follows every object of a kind for ever, as far as `read` keeps of it; `publish` is given all of them whenever one of them differs.
+pub async fn keep<T, V>(
+    client: &Client,
+    read: impl Fn(&T) -> V + Send,
+    mut publish: impl FnMut(&BTreeMap<String, V>) + Send,
+) where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
+    V: PartialEq + Send,
+{
+    let events = watcher(Api::<Watched<T>>::all(client.clone()), watcher::Config::default());
     let mut events = std::pin::pin!(events.backoff(retry::pauses()));
     let mut known = BTreeMap::new();
-    let name = |namespace: &Namespace| namespace.metadata.name.clone();
+    let mut listing = BTreeMap::new();
     while let Some(event) = events.next().await {
-        let complete = match event {
+        let differs = match event {
             Ok(watcher::Event::Init) => {
-                known.clear();
-                continue;
+                listing.clear();
+                false
             }
             Ok(watcher::Event::InitApply(watched)) => {
-                known.insert(name(&watched.object), watched.object);
-                continue;
+                listing.insert(watched.object.metadata().name.clone(), read(&watched.object));
+                false
             }
-            Ok(watcher::Event::InitDone) => &known,
+            Ok(watcher::Event::InitDone) => {
+                known = std::mem::take(&mut listing);
+                true
+            }
             Ok(watcher::Event::Apply(watched)) => {
-                known.insert(name(&watched.object), watched.object);
-                &known
+                let kept = read(&watched.object);
+                let name = &watched.object.metadata().name;
+                let differs = known.get(name) != Some(&kept);
+                known.insert(name.clone(), kept);
+                differs
             }
-            Ok(watcher::Event::Delete(watched)) => {
-                known.remove(&name(&watched.object));
-                &known
-            }
+            Ok(watcher::Event::Delete(watched)) => known.remove(&watched.object.metadata().name).is_some(),
             Err(error) => {
-                tracing::warn!(kind = Namespace::KIND, %error, "watch failed, trying again");
-                continue;
+                tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
+                false
             }
         };
-        publish(complete);
+        if differs {
+            publish(&known);
+        }
     }
 }
 

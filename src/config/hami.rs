@@ -79,6 +79,11 @@ pub enum Policy {
     Spread,
     /// Only a card that nobody uses.
     Mutex,
+    /// Cards on the higher NUMA node.
+    Numa,
+    /// Cards with the best links between them.
+    #[serde(rename = "topology-aware")]
+    TopologyAware,
 }
 
 const NO_USE: &str = "a setting of HAMi that Berth has no use for";
@@ -239,9 +244,15 @@ fn card_policy(section: &mut Section) -> Result<Policy, Trouble> {
     let field = section.take_either("gpuSchedulerPolicy", "gpu-scheduler-policy")?;
     let Some(field) = field else { return Ok(Policy::Spread) };
     let text = field.text()?;
-    if matches!(text.as_str(), "topology-aware" | "numa") || text.contains(',') {
-        let message = format!("`{text}` is not served yet; take `binpack`, `spread` or `mutex`");
+    if text.contains(',') {
+        let message = format!("`{text}` is a list, which only a pod's annotation may be; take one policy");
         return Err(field.trouble(message));
     }
-    field.choice(&[("binpack", Policy::Binpack), ("spread", Policy::Spread), ("mutex", Policy::Mutex)])
+    field.choice(&[
+        ("binpack", Policy::Binpack),
+        ("spread", Policy::Spread),
+        ("mutex", Policy::Mutex),
+        ("numa", Policy::Numa),
+        ("topology-aware", Policy::TopologyAware),
+    ])
 }

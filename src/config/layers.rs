@@ -1,12 +1,18 @@
 //! What the settings come to for the layers below: dialects, rules, scheduler.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::SignedDuration;
 
-use super::{Config, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
+use super::{Config, GpuCorePolicy, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
 use crate::{
-    admission::{self, DefaultScheduler},
+    admission::{
+        self, DefaultScheduler,
+        settings::{Bystanders, HamiDefaults, ResourceNames},
+    },
     cluster::Reader,
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
@@ -50,7 +56,31 @@ impl Config {
             adopt_schedulers: self.adopt_schedulers.iter().cloned().collect(),
             default_scheduler: if overwrite { DefaultScheduler::Overwrite } else { DefaultScheduler::Leave },
             modes: self.modes(),
+            resources: self.resource_names(),
+            hami: self.dialects.hami.defaults(),
+            zones: self.dialects.volcano.arguments.tdm.revocable_zones.keys().cloned().collect(),
+            guards: admission::Guards::default(),
         }
+    }
+
+    /// What the resources of each mode are called.
+    fn resource_names(&self) -> BTreeMap<SharingMode, ResourceNames> {
+        let hami = &self.dialects.hami;
+        let hami = ResourceNames {
+            count: hami.resource_count_name.clone(),
+            memory: hami.resource_memory_name.clone(),
+            memory_percentage: hami.resource_memory_percentage_name.clone(),
+            cores: hami.resource_core_name.clone(),
+            memory_factor: hami.memory_factor,
+        };
+        let vgpu = ResourceNames {
+            count: volcano::names::COUNT.to_owned(),
+            memory: volcano::names::MEMORY.to_owned(),
+            memory_percentage: volcano::names::MEMORY_PERCENTAGE.to_owned(),
+            cores: volcano::names::CORES.to_owned(),
+            memory_factor: self.dialects.volcano.gpu_memory_factor,
+        };
+        BTreeMap::from([(SharingMode::Hami, hami), (SharingMode::Vgpu, vgpu)])
     }
 
     /// The modes that are served.
@@ -73,6 +103,20 @@ impl Config {
 }
 
 impl HamiConfig {
+    /// What is set in pods of its mode.
+    fn defaults(&self) -> HamiDefaults {
+        HamiDefaults {
+            priority: self.resource_priority_name.clone(),
+            runtime_class: Some(self.runtime_class_name.clone()).filter(|class| !class.is_empty()),
+            core_policy: match self.gpu_core_policy {
+                GpuCorePolicy::Default => None,
+                GpuCorePolicy::Force => Some("force"),
+                GpuCorePolicy::Disable => Some("disable"),
+            },
+            bystanders: if self.overwrite_env { Bystanders::Blind } else { Bystanders::Unchanged },
+        }
+    }
+
     fn settings(&self) -> hami::Settings {
         hami::Settings {
             count: self.resource_count_name.clone(),
@@ -143,13 +187,15 @@ fn card_policy(policy: Policy) -> CardPolicy {
         Policy::Binpack => CardPolicy::Binpack,
         Policy::Spread => CardPolicy::Spread,
         Policy::Mutex => CardPolicy::Mutex,
+        Policy::Numa => CardPolicy::Numa,
+        Policy::TopologyAware => CardPolicy::TopologyAware,
     }
 }
 
-/// Nodes are packed or spread; no key takes `mutex` for them.
+/// Nodes are packed or spread; no key takes another policy for them.
 fn node_policy(policy: Policy) -> NodePolicy {
     match policy {
         Policy::Spread => NodePolicy::Spread,
-        Policy::Binpack | Policy::Mutex => NodePolicy::Binpack,
+        Policy::Binpack | Policy::Mutex | Policy::Numa | Policy::TopologyAware => NodePolicy::Binpack,
     }
 }

@@ -145,10 +145,10 @@ impl Held {
         self.staying
     }
 
-    /// With a further container's share.
+    /// With what a further container holds of the card, all its shares together.
     #[must_use]
-    pub fn with(mut self, role: Role, share: &Share) -> Self {
-        let running = self.staying.with(share);
+    pub fn with(mut self, role: Role, amounts: CardUsage) -> Self {
+        let running = self.staying.and(amounts);
         match role {
             Role::Init => self.peak = self.peak.peak(running),
             Role::Sidecar | Role::App => self.staying = running,
@@ -160,6 +160,16 @@ impl Held {
     pub fn most(self) -> CardUsage {
         self.peak.peak(self.staying)
     }
+}
+
+/// What these shares of one container come to on each card.
+pub fn amounts<'a>(shares: impl IntoIterator<Item = &'a Share>) -> BTreeMap<&'a CardId, CardUsage> {
+    let mut cards: BTreeMap<&CardId, CardUsage> = BTreeMap::new();
+    for share in shares {
+        let card = cards.entry(&share.card).or_default();
+        *card = card.with(share);
+    }
+    cards
 }
 
 /// The shares of a container that are not given back yet.
@@ -175,9 +185,9 @@ fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsag
         if container.role == Role::Init && init == InitPhase::Done {
             continue;
         }
-        for share in &container.shares {
-            let card = held.entry(&share.card).or_default();
-            *card = card.with(container.role, share);
+        for (id, amounts) in amounts(&container.shares) {
+            let card = held.entry(id).or_default();
+            *card = card.with(container.role, amounts);
         }
     }
     held.into_iter().map(|(id, held)| (id, held.most())).collect()
@@ -228,6 +238,13 @@ mod tests {
             use_of(vec![container(Sidecar, 4000, 0), container(App, 4000, 0)], InitPhase::Done),
             (2, 8000, 0)
         );
+    }
+
+    #[test]
+    fn two_slices_of_one_card_are_held_at_once_by_an_init_container_too() {
+        let mut twice = container(Role::Init, 1000, 10);
+        twice.shares.extend(twice.shares.clone());
+        assert_eq!(use_of(vec![twice, container(Role::App, 500, 0)], InitPhase::Ahead), (2, 2000, 20));
     }
 
     #[test]

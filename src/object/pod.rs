@@ -59,6 +59,9 @@ pub struct PodSpec {
     /// Init containers and sidecars, in starting order.
     #[serde(deserialize_with = "nullable")]
     pub init_containers: Vec<Container>,
+    /// Containers that were added to the running pod; they can ask for no resources.
+    #[serde(deserialize_with = "nullable")]
+    pub ephemeral_containers: Vec<Container>,
     /// What the runtime class adds to the pod's requests.
     pub overhead: Option<ResourceMap>,
     /// Requests and limits of the pod as a whole.
@@ -96,6 +99,16 @@ pub struct Volume {
     pub persistent_volume_claim: Option<Present>,
     /// A claim that lives as long as the pod.
     pub ephemeral: Option<Present>,
+    /// A file or directory of the node.
+    pub host_path: Option<HostPath>,
+}
+
+/// A file or directory of the node.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct HostPath {
+    /// Where it is on the node.
+    pub path: String,
 }
 
 /// `status` of a pod.

@@ -38,9 +38,7 @@ pub fn allocate(
             Some(share) => walk::walk(&scene, container.role, share, &order::preferred(&scene, share))?,
             None => Vec::new(),
         };
-        for share in &shares {
-            scene.held.take(container.role, share);
-        }
+        scene.held.take(container.role, &shares);
         containers.push(ContainerShares { role: container.role, shares });
     }
     Ok(Assignment { containers, marks: request.marks.clone() })

@@ -9,6 +9,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::workload::{self, Workload};
 use crate::{
     admission::{self, Operation, Rule, Stage, Verdict, Violation},
     object::Pod,
@@ -139,25 +140,64 @@ pub struct Status {
 /// An envelope that can't be read is an error; a pod that can't be read is a refusal that names the field.
 pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
     let asked = read(body)?;
-    let operation = asked.operation()?;
+    let asks = asked.operation()?;
     let uid = asked.uid()?.to_owned();
-    if !asked.is_of_pods()? || !matches!(operation, Operation::Create | Operation::Update) {
+    let subject = asked.subject()?;
+    if subject == Subject::Other || matches!(asks, Asks::Delete | Asks::Connect) {
         return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
     }
-    let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?;
-    let pod: Pod = match parse(object.get()) {
+    let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?.get();
+    let namespace = asked.namespace.as_deref().unwrap_or_default();
+    if subject == Subject::Workload {
+        return Ok(of_workload(uid, stage, object, namespace, judge));
+    }
+    let pod: Pod = match parse(object) {
         Ok(pod) => pod,
         Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
     };
-    let namespace = asked.namespace.as_deref().filter(|name| !name.is_empty());
-    let request = admission::Request {
-        stage,
-        operation,
-        namespace: namespace.unwrap_or(&pod.metadata.namespace),
-        pod: &pod,
+    let old: Pod;
+    let operation = if asks == Asks::Update {
+        let stored = asked.old_object.ok_or(BadReview::Missing { field: "request.oldObject" })?;
+        // Should what is stored be unreadable, all of the new is judged as a change.
+        old = parse(stored.get()).unwrap_or_default();
+        Operation::Update(&old)
+    } else {
+        Operation::Create
     };
+    let namespace = if namespace.is_empty() { &pod.metadata.namespace } else { namespace };
+    let request = admission::Request { stage, operation, namespace, pod: &pod };
     Ok(ReviewAnswer::to(uid, stage, judge(&request)))
 }
+
+/// A workload is let in whatever its template says, and so is one that can't be read: its pods will be judged.
+fn of_workload(uid: String, stage: Stage, object: &str, namespace: &str, judge: &Judge) -> ReviewAnswer {
+    let pod = parse(object).ok().and_then(Workload::pod);
+    let warnings = pod.map_or_else(Vec::new, |pod| workload::warnings(judge.as_ref(), &pod, namespace));
+    if warnings.is_empty() {
+        return ReviewAnswer::to(uid, stage, Verdict::Ignored);
+    }
+    ReviewAnswer::to(uid, stage, Verdict::Admitted { patch: Vec::new(), warnings })
+}
+
+/// What the request is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Subject {
+    Pod,
+    Workload,
+    Other,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Asks {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+/// The subresources in which a whole pod is the object.
+const POD_PARTS: [&str; 3] = ["", "ephemeralcontainers", "resize"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -179,6 +219,8 @@ struct Asked<'a> {
     operation: Option<String>,
     #[serde(borrow)]
     object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -196,16 +238,23 @@ struct Fault {
 fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
     let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
-    let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-    let envelope: Envelope<'_> =
-        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?;
+    let envelope: Envelope<'_> = if let Ok(envelope) = serde_json::from_str(text) {
+        envelope
+    } else {
+        // Only a body that can't be read is worth a second look for the reason.
+        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
+    };
     expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
     expect("kind", envelope.kind.as_deref(), KIND)?;
     envelope.request.ok_or(BadReview::Missing { field: "request" })
 }
 
-/// Reads one JSON value, and on failure says which field it was.
+/// Reads one JSON value, and on failure once more to say which field it was: keeping the path costs more than reading.
 fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
+    if let Ok(read) = serde_json::from_str(json) {
+        return Ok(read);
+    }
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json))
         .map_err(|error| Fault { field: error.path().to_string(), reason: error.inner().to_string() })
 }
@@ -227,12 +276,12 @@ impl Asked<'_> {
         uid.ok_or(BadReview::Missing { field: "request.uid" })
     }
 
-    fn operation(&self) -> Result<Operation, BadReview> {
+    fn operation(&self) -> Result<Asks, BadReview> {
         match self.operation.as_deref() {
-            Some("CREATE") => Ok(Operation::Create),
-            Some("UPDATE") => Ok(Operation::Update),
-            Some("DELETE") => Ok(Operation::Delete),
-            Some("CONNECT") => Ok(Operation::Connect),
+            Some("CREATE") => Ok(Asks::Create),
+            Some("UPDATE") => Ok(Asks::Update),
+            Some("DELETE") => Ok(Asks::Delete),
+            Some("CONNECT") => Ok(Asks::Connect),
             None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
             Some(other) => Err(BadReview::Unreadable {
                 field: "request.operation".to_owned(),
@@ -241,10 +290,14 @@ impl Asked<'_> {
         }
     }
 
-    fn is_of_pods(&self) -> Result<bool, BadReview> {
+    fn subject(&self) -> Result<Subject, BadReview> {
         let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
-        let whole = self.sub_resource.as_deref().unwrap_or_default().is_empty();
-        Ok(whole && resource.group.is_empty() && resource.resource == "pods")
+        let part = self.sub_resource.as_deref().unwrap_or_default();
+        Ok(match (resource.group.as_str(), resource.resource.as_str()) {
+            ("", "pods") if POD_PARTS.contains(&part) => Subject::Pod,
+            (group, plural) if part.is_empty() && workload::is_workload(group, plural) => Subject::Workload,
+            _ => Subject::Other,
+        })
     }
 }
 

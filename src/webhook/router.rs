@@ -12,10 +12,12 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::{Request, State},
+    middleware::Next,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use prometheus_client::{encoding::text, registry::Registry};
 use serde_json::json;
@@ -28,11 +30,15 @@ use tracing::{debug, error, info};
 use super::{
     metrics::{Counted, Metrics},
     review::{Judge, Outcome, ReviewAnswer, answer},
+    serve::Peer,
 };
 use crate::admission::Stage;
 
 /// The largest body that is read. The API server takes objects of 3 MiB, and a review holds up to two.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
+
+/// Room that is made at once for a body that announces its length.
+const USUAL_BODY: usize = 64 * 1024;
 
 /// How much of a body that is too large is read and thrown away, so that its sender comes to read the refusal.
 const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
@@ -81,6 +87,21 @@ pub fn router(webhook: Webhook) -> Router {
             Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
         })
         .with_state(webhook)
+}
+
+/// As [`router`], and reviews are answered only to peers that showed a certificate of the client authority
+/// ([`super::Certificates::server_config_for`]); probes and metrics need none.
+pub fn verified_router(webhook: Webhook) -> Router {
+    router(webhook).layer(axum::middleware::from_fn(verified))
+}
+
+async fn verified(request: Request, next: Next) -> Response {
+    let is_review = matches!(request.uri().path(), "/mutate" | "/validate");
+    if is_review && request.extensions().get::<Peer>() != Some(&Peer::Verified) {
+        let why = "reviews are answered to clients with a certificate of the configured authority only";
+        return Refusal::new(StatusCode::FORBIDDEN, why).into_response();
+    }
+    next.run(request).await
 }
 
 async fn mutate(State(webhook): State<Webhook>, request: Request) -> Response {
@@ -169,7 +190,9 @@ fn is_json(content_type: Option<&HeaderValue>) -> bool {
 }
 
 async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
-    let mut kept = Vec::new();
+    // The API server says how long its body is; a body that lies about it is cut off below all the same.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(BODY_LIMIT);
+    let mut kept = Vec::with_capacity(announced.min(USUAL_BODY));
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
         let frame = frame

@@ -4,7 +4,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{
@@ -21,6 +21,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
+use tower::Layer as _;
 use tracing::{debug, error, warn};
 
 /// After an accept failed (no file handles left, say) the next is tried this much later.
@@ -70,6 +71,15 @@ pub enum ListenError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// Who is at the other end of a connection; an extension of each request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Peer {
+    /// It showed a certificate of the client authority.
+    Verified,
+    /// It showed none.
+    Anonymous,
 }
 
 /// A server that does not listen yet.
@@ -193,7 +203,14 @@ impl Session {
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => return debug!(%peer, "a TLS handshake took too long"),
         };
-        let service = TowerToHyperService::new(self.router);
+        if let Err(error) = stream.get_ref().0.set_nodelay(true) {
+            debug!(%peer, %error, "answers may be held back by the kernel");
+        }
+        let seen = match stream.get_ref().1.peer_certificates() {
+            Some(_) => Peer::Verified,
+            None => Peer::Anonymous,
+        };
+        let service = TowerToHyperService::new(Extension(seen).layer(self.router));
         let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {

@@ -11,10 +11,10 @@ use std::{
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use rustls::{
-    ServerConfig,
+    RootCertStore, ServerConfig,
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
     version::{TLS12, TLS13},
 };
@@ -98,10 +98,38 @@ impl Certificates {
 
     /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with this certificate.
     pub fn server_config(self: &Arc<Self>) -> Arc<ServerConfig> {
+        self.config(WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// As [`Self::server_config`], and a client may show a certificate, which must then be of `authority` (PEM, one or several).
+    ///
+    /// None is demanded here: kubelet probes without one. The router tells who may ask what.
+    pub fn server_config_for(
+        self: &Arc<Self>,
+        authority: &str,
+    ) -> Result<Arc<ServerConfig>, CertificateError> {
+        let unreadable = |reason: String| CertificateError::Certificate {
+            name: "the client authority".to_owned(),
+            reason,
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+            let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+            roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| unreadable(error.to_string()))?;
+        Ok(self.config(verifier))
+    }
+
+    fn config(self: &Arc<Self>, clients: Arc<dyn ClientCertVerifier>) -> Arc<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
             .expect("ring has cipher suites for both versions")
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Arc::new(config)

@@ -126,9 +126,8 @@ pub(crate) fn held(allocated: &Value, init: usize) -> Held {
     let mut held = Held::default();
     for (at, container) in list(&allocated["NVIDIA"]).iter().enumerate() {
         let role = if at < init { Role::Init } else { Role::App };
-        for device in list(container) {
-            held.take(role, &super::upstream::share(device));
-        }
+        let shares: Vec<_> = list(container).iter().map(super::upstream::share).collect();
+        held.take(role, &shares);
     }
     held
 }

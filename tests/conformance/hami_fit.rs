@@ -127,9 +127,8 @@ fn allocated(input: &Value) -> Result<(), String> {
 fn fits_quota(input: &Value) -> bool {
     let init = list(&input["pod"]["spec"]["initContainers"]).len();
     let mut held = held(&input["allocated"], init);
-    for device in list(&input["tmpDevs"]["NVIDIA"]) {
-        held.take(Role::App, &super::upstream::share(device));
-    }
+    let chosen: Vec<_> = list(&input["tmpDevs"]["NVIDIA"]).iter().map(super::upstream::share).collect();
+    held.take(Role::App, &chosen);
     let device = json!({"ID": input["devUUID"], "Count": 100, "Totalmem": 100_000, "Totalcore": 100, "Type": "NVIDIA", "Health": true});
     let request =
         json!({"Nums": 1, "Memreq": input["memreq"], "Coresreq": input["coresreq"], "Type": "NVIDIA"});

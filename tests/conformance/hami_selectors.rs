@@ -76,6 +76,14 @@ fn judge(case: &Case) -> Verdict {
             let default = policy(text(input, "defaultPolicy"));
             Verdict::of(&request(default, &input["pod"]["metadata"]["annotations"]).unwrap().choice, &wanted)
         }
+        _ => judge_pod(case),
+    }
+}
+
+/// The tests about pods, requests and weights.
+fn judge_pod(case: &Case) -> Verdict {
+    let (input, expect) = (&case.input, &case.expect);
+    match case.test.as_str() {
         "TestParseDeviceScoringWeights" => {
             let wanted = (text(expect, "wantErr").is_empty()).then(|| expect["want"].clone());
             Verdict::of(&weights(&json!({names::WEIGHTS: input["value"]})), &wanted.map(|want| whole(&want)))

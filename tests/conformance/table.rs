@@ -157,5 +157,6 @@ fn one(test: Option<&str>, group: &Value, case: &Value) -> Case {
 
 /// Says something past the test harness, which shows a passing test's output to nobody.
 fn say(line: &str) {
-    writeln!(std::io::stderr(), "{line}").unwrap();
+    let mut stderr = std::io::stderr();
+    writeln!(stderr, "{line}").unwrap();
 }

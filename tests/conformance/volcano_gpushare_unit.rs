@@ -61,8 +61,11 @@ fn judge(case: &Case) -> Verdict {
             let inventory = berth::device::Inventory::new(vec![card(input)]);
             let profile = dialect(Unit::Memory).profile().to_owned();
             let given = allocate(&asked, &inventory, &held(input), &profile, Quota::default());
-            let ids: Vec<String> =
-                given.iter().flat_map(|given| given.shares()).map(|share| share.card.to_string()).collect();
+            let ids: Vec<String> = given
+                .iter()
+                .flat_map(berth::device::Assignment::shares)
+                .map(|share| share.card.to_string())
+                .collect();
             Verdict::of(&json!(ids), &expect["ids"])
         }
         "TestGetGPUIndex" => {

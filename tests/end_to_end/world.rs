@@ -244,6 +244,7 @@ async fn register(client: &kube::Client, webhook: SocketAddr) {
         namespace: "berth-system".to_owned(),
         image: None,
         replicas: None,
+        unmanaged_pods: None,
         webhook_url: Some(format!("https://{webhook}")),
         output: ManifestFormat::Yaml,
     };

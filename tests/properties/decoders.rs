@@ -72,7 +72,7 @@ proptest! {
         });
         let pod = serde_json::from_value(json!({"metadata": {"name": "pod", "annotations": annotations}})).unwrap();
         for read in [records::hami().assignment(&pod), records::volcano().assignment(&pod)].into_iter().flatten().flatten() {
-            prop_assert!(read.assignment.shares().all(|share| share.cores.get() <= i32::MAX as u32));
+            prop_assert!(read.assignment.shares().all(|share| share.cores.get() <= i32::MAX.unsigned_abs()));
         }
     }
 

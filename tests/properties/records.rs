@@ -74,7 +74,7 @@ fn given(
     asked: &[ContainerRequest],
     slices: BoxedStrategy<Option<Slice>>,
 ) -> impl Strategy<Value = Assignment> + use<> {
-    let share = ("GPU-[0-9a-f]{4}", 0..i32::MAX as u64, 0..1000_u32, slices)
+    let share = ("GPU-[0-9a-f]{4}", 0..u64::from(i32::MAX.unsigned_abs()), 0..1000_u32, slices)
         .prop_map(|(card, memory, cores, slice)| Share {
             card: card.into(),
             memory: MiB::new(memory),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use berth::webhook::mint::Pair;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::{http1, http2};
@@ -10,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
-    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject as _},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, task::JoinSet};
@@ -54,13 +55,30 @@ pub(crate) async fn handshake(
     authority: &str,
     protocol: Protocol,
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    handshake_as(server, authority, protocol, None).await
+}
+
+/// As [`handshake`], showing a certificate.
+async fn handshake_as(
+    server: &Server,
+    authority: &str,
+    protocol: Protocol,
+    shown: Option<&Pair>,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        None => config.with_no_client_auth(),
+        Some(pair) => {
+            let chain = vec![CertificateDer::from_pem_slice(pair.certificate.as_bytes()).unwrap()];
+            let key = PrivateKeyDer::from_pem_slice(pair.key.as_bytes()).unwrap();
+            config.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
     config.alpn_protocols = vec![match protocol {
         Protocol::Http1 => b"http/1.1".to_vec(),
         Protocol::Http2 => b"h2".to_vec(),
@@ -72,7 +90,16 @@ pub(crate) async fn handshake(
 
 impl Client {
     pub(crate) async fn connect(server: &Server, protocol: Protocol) -> std::io::Result<Self> {
-        let stream = handshake(server, &server.authority, protocol).await?;
+        Self::connect_as(server, protocol, None).await
+    }
+
+    /// As [`Self::connect`], showing a certificate.
+    pub(crate) async fn connect_as(
+        server: &Server,
+        protocol: Protocol,
+        shown: Option<&Pair>,
+    ) -> std::io::Result<Self> {
+        let stream = handshake_as(server, &server.authority, protocol, shown).await?;
         let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
         let mut driver = JoinSet::new();
         let io = TokioIo::new(stream);

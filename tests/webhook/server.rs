@@ -3,12 +3,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use axum::Router;
 use berth::{
     admission::Verdict,
     webhook::{
         Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook,
         mint::{self, Bundle, Lifetimes, Pair, ServingNames},
-        router,
+        router, verified_router,
     },
 };
 use jiff::Timestamp;
@@ -55,11 +56,37 @@ impl Server {
         Self::with(judge, limits, &certificates, authority.certificate).await
     }
 
+    /// Answers reviews only to clients with a certificate of `clients`.
+    pub(crate) async fn verifying(clients: &str) -> Self {
+        let Bundle { authority, serving } = bundle();
+        let certificates = Certificates::from_pair(&serving).unwrap();
+        let tls = certificates.server_config_for(clients).unwrap();
+        Self::bound(
+            ignoring(),
+            Limits::default(),
+            &certificates,
+            authority.certificate,
+            (verified_router, tls),
+        )
+        .await
+    }
+
     pub(crate) async fn with(
         judge: Judge,
         limits: Limits,
         certificates: &Arc<Certificates>,
         authority: String,
+    ) -> Self {
+        let how: (fn(Webhook) -> Router, _) = (router, certificates.server_config());
+        Self::bound(judge, limits, certificates, authority, how).await
+    }
+
+    async fn bound(
+        judge: Judge,
+        limits: Limits,
+        certificates: &Arc<Certificates>,
+        authority: String,
+        (router, tls): (fn(Webhook) -> Router, Arc<rustls::ServerConfig>),
     ) -> Self {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
@@ -71,7 +98,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let mut task = JoinSet::new();
         let shutdown = async move { stopped.await.unwrap_or_default() };
-        task.spawn(bound.serve(router, certificates.server_config(), shutdown));
+        task.spawn(bound.serve(router, tls, shutdown));
         Self { address, authority, readiness, stop, task }
     }
 

@@ -168,6 +168,7 @@ async fn register(client: &Client, webhook: SocketAddr) -> anyhow::Result<()> {
         image: None,
         replicas: None,
         webhook_url: Some(format!("https://{webhook}")),
+        unmanaged_pods: None,
         output: ManifestFormat::Yaml,
     };
     for object in manifests::objects(&args)? {

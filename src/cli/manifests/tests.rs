@@ -21,7 +21,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 #[test]
 fn every_document_names_itself() {
     let objects = objects(&args(&[])).unwrap();
-    assert_eq!(objects.len(), 16);
+    assert_eq!(objects.len(), 25);
     for object in &objects {
         for name in ["/apiVersion", "/kind", "/metadata/name"] {
             let text = object.pointer(name).and_then(Value::as_str).unwrap_or_default();
@@ -49,9 +49,11 @@ fn the_namespace_is_replaced_everywhere() {
     assert!(!text.contains(NAMESPACE));
     for webhook in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
         let configuration = of_kind(&objects, webhook)[0];
-        assert_eq!(configuration["webhooks"][0]["clientConfig"]["service"]["namespace"], "gpu");
-        let excluded = &configuration["webhooks"][0]["namespaceSelector"]["matchExpressions"][1];
-        assert_eq!(excluded["values"], json!(["kube-system", "gpu"]));
+        for webhook in configuration["webhooks"].as_array().unwrap() {
+            assert_eq!(webhook["clientConfig"]["service"]["namespace"], "gpu");
+            let excluded = &webhook["namespaceSelector"]["matchExpressions"][1];
+            assert_eq!(excluded["values"], json!(["kube-system", "gpu"]));
+        }
     }
     assert_eq!(of_kind(&objects, "Namespace")[0]["metadata"]["name"], "gpu");
 }
@@ -113,4 +115,36 @@ fn typed_readers_take_every_webhook_and_workload() {
     let deployment: Deployment = serde_json::from_value(one("Deployment")).unwrap();
     let pod = deployment.spec.unwrap().template.spec.unwrap();
     assert_eq!(pod.security_context.unwrap().run_as_non_root, Some(true));
+}
+
+#[test]
+fn unmanaged_pods_are_set_in_policy_and_settings_alike() {
+    for (word, action) in [("warn", "Warn"), ("deny", "Deny"), ("allow", "Audit")] {
+        let objects = objects(&args(&["--unmanaged-pods", word])).unwrap();
+        let bindings = of_kind(&objects, "ValidatingAdmissionPolicyBinding");
+        let binding =
+            bindings.iter().find(|binding| binding["metadata"]["name"] == UNMANAGED_POLICY).unwrap();
+        assert_eq!(binding["spec"]["validationActions"], json!([action]));
+        let settings =
+            of_kind(&objects, "ConfigMap")[0].pointer("/data/berth.yaml").unwrap().as_str().unwrap();
+        assert!(settings.contains(&format!("unmanagedPods: {word}\n")), "{settings}");
+    }
+}
+
+#[test]
+fn every_webhook_but_the_one_that_only_warns_fails_closed() {
+    let objects = objects(&args(&[])).unwrap();
+    let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+        .into_iter()
+        .flat_map(|kind| of_kind(&objects, kind)[0]["webhooks"].as_array().unwrap().clone());
+    for webhook in webhooks {
+        let only_warns = webhook["name"] == "workload.berth.dev";
+        assert_eq!(
+            webhook["failurePolicy"],
+            if only_warns { "Ignore" } else { "Fail" },
+            "{}",
+            webhook["name"]
+        );
+        assert_eq!(webhook["sideEffects"], "None");
+    }
 }

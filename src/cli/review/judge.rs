@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use json_patch::PatchOperation;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    admission::{self, Facts, Operation, Request, Stage, Verdict, Violation},
+    admission::{
+        self, Facts, Operation, Request, Stage, Verdict, Violation,
+        inventory::{InventorySummary, NodeOffer},
+        quota::{NamespaceQuota, needs},
+    },
     cli::documents::{Document, DocumentError},
     config::Config,
-    object::{Namespace, Pod},
+    dialect::marks,
+    object::{Metadata, Namespace, Node, Pod, Quantity},
 };
 
 /// What came of a review.
@@ -39,18 +44,75 @@ pub struct Judged {
     pub object: Value,
 }
 
-/// What the rules may know: the settings, and the namespaces among the documents.
+/// What the rules may know: the settings, and what the documents show of the cluster. Without a single node among them, what nodes
+/// have is not known.
 pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
+    let mut facts = Facts::new(config.admission_settings(), config.dialects());
     let mut namespaces = BTreeMap::new();
-    for document in documents.iter().filter(|document| document.kind() == "Namespace") {
-        let namespace: Namespace = document.read()?;
-        namespaces.insert(namespace.metadata.name.clone(), namespace);
+    let mut offers = Vec::new();
+    let mut groups = BTreeMap::new();
+    for document in documents {
+        match document.kind() {
+            "Namespace" => {
+                let namespace: Namespace = document.read()?;
+                namespaces.insert(namespace.metadata.name.clone(), namespace);
+            }
+            "Node" => offers.push(NodeOffer::read(&document.read::<Node>()?, &facts.dialects)),
+            "PodGroup" => {
+                let Named { metadata } = document.read()?;
+                let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
+                let namespace = document.namespace().unwrap_or("default").to_owned();
+                groups.insert((namespace, metadata.name), mark);
+            }
+            _ => {}
+        }
     }
-    Ok(Facts {
-        settings: config.admission_settings(),
-        dialects: config.dialects(),
-        namespaces: namespaces.into(),
-    })
+    facts.namespaces = namespaces.into();
+    facts.inventory = (!offers.is_empty()).then(|| InventorySummary::new(offers).into());
+    facts.pod_groups = groups.into();
+    facts.quotas = quotas(documents, &facts)?.into();
+    Ok(facts)
+}
+
+/// The limits of every ResourceQuota, and what the pods that have a node use of them.
+fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, NamespaceQuota>, DocumentError> {
+    let mut quotas: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
+        let quota: Quota = document.read()?;
+        let namespace = document.namespace().unwrap_or("default");
+        quotas.entry(namespace.to_owned()).or_default().limit(&quota.metadata.name, &quota.spec.hard);
+    }
+    for document in documents.iter().filter(|document| document.kind() == "Pod" && super::is_bound(document))
+    {
+        let pod: Pod = document.read()?;
+        if let Some(quota) =
+            quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
+        {
+            quota.charge(&needs(&pod, facts));
+        }
+    }
+    Ok(quotas)
+}
+
+/// An object of which only the metadata counts.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    metadata: Metadata,
+}
+
+/// A ResourceQuota.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Quota {
+    metadata: Metadata,
+    spec: QuotaSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct QuotaSpec {
+    hard: BTreeMap<String, Quantity>,
 }
 
 /// Judges the pod of a document; `prefix` is the path at which the pod stands, for errors.

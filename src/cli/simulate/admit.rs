@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{Facts, Violation, draft::Draft, modes, quantities},
+    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities},
     cli::{
         documents::{Document, DocumentError},
         review::{self, Outcome},
@@ -57,10 +57,12 @@ fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError>
 
 fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
     let mut pod: Pod = document.read()?;
-    if modes::asked(&pod, facts).is_empty() {
+    if !Ways::of(&pod, facts).ask_for_a_share() {
         return Ok(Entered::Ignored(Vec::new()));
     }
-    let violations = quantities::violations(&Draft::new(&pod), facts);
+    let mut findings = Findings::default();
+    quantities::judge(&mut findings, &pod, facts);
+    let (violations, _) = findings.into_parts();
     if !violations.is_empty() {
         return Ok(Entered::Denied(violations, Vec::new()));
     }

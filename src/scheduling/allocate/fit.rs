@@ -33,11 +33,15 @@ pub struct Scene<'a> {
 pub struct Held(BTreeMap<CardId, (usage::Held, Vec<Slice>)>);
 
 impl Held {
-    /// Takes in a further share.
-    pub fn take(&mut self, role: Role, share: &Share) {
-        let (amounts, slices) = self.0.entry(share.card.clone()).or_default();
-        *amounts = amounts.with(role, share);
-        slices.extend(share.slice.clone());
+    /// Takes in what a further container was given.
+    pub fn take(&mut self, role: Role, shares: &[Share]) {
+        for (id, amounts) in usage::amounts(shares) {
+            let (held, _) = self.0.entry(id.clone()).or_default();
+            *held = held.with(role, amounts);
+        }
+        for share in shares {
+            self.0.entry(share.card.clone()).or_default().1.extend(share.slice.clone());
+        }
     }
 
     /// The most that is held at any moment, over all cards.
@@ -143,9 +147,7 @@ impl Scene<'_> {
             return Ok(());
         }
         let mut held = self.held.clone();
-        for share in chosen.iter().chain([want]) {
-            held.take(role, share);
-        }
+        held.take(role, &[chosen, std::slice::from_ref(want)].concat());
         let total = held.total();
         let over = self.quota.memory.is_some_and(|left| total.memory > left)
             || self.quota.cores.is_some_and(|left| total.cores > left);

@@ -127,3 +127,59 @@ fn advance(members: &mut [usize], of: usize) -> bool {
 pub fn subsets(of: usize, size: usize) -> Option<usize> {
     (0..size.min(of - size)).try_fold(1_usize, |count, at| Some(count.checked_mul(of - at)? / (at + 1)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{CardId, MiB, Percent};
+
+    fn candidates(count: usize) -> Vec<Share> {
+        let share = |at: usize| Share {
+            card: format!("GPU-{at}").into(),
+            memory: MiB::default(),
+            cores: Percent::NONE,
+            slice: None,
+        };
+        (0..count).map(share).collect()
+    }
+
+    /// Cards whose numbers leave the same rest are linked well.
+    fn islands(count: usize, islands: usize) -> Links {
+        let pairs = (0..count).flat_map(|a| (0..count).filter(move |&b| a != b).map(move |b| (a, b)));
+        let id = |at: usize| CardId::from(format!("GPU-{at}"));
+        pairs.map(|(a, b)| (id(a), id(b), if a % islands == b % islands { 600 } else { 10 })).collect()
+    }
+
+    fn chosen(count: usize, wanted: usize, links: &Links) -> Vec<String> {
+        closest(candidates(count), wanted, links).iter().map(|share| share.card.to_string()).collect()
+    }
+
+    #[test]
+    fn a_large_node_gives_a_whole_island_without_walking_every_subset() {
+        assert!(subsets(64, 32).is_none_or(|count| count > EXHAUSTIVE));
+        let island = chosen(64, 16, &islands(64, 4));
+        let wanted: Vec<_> = (0..16).map(|at| format!("GPU-{}", at * 4)).collect();
+        assert_eq!(island, wanted);
+    }
+
+    #[test]
+    fn growing_answers_as_walking_every_subset_does_on_a_usual_node() {
+        for (count, wanted, parts) in [(8, 4, 2), (8, 2, 4), (10, 5, 2), (9, 3, 3)] {
+            let (candidates, links) = (candidates(count), islands(count, parts));
+            let pairs = Pairs { candidates: &candidates, links: &links };
+            let (all, grown) = (pairs.best_of_all(wanted), pairs.grown(wanted));
+            assert_eq!(pairs.total(&grown), pairs.total(&all), "{wanted} of {count} in {parts} islands");
+        }
+    }
+
+    #[test]
+    fn a_single_share_goes_where_others_miss_it_least() {
+        let id = CardId::from;
+        let links: Links = [("GPU-0", "GPU-1", 600), ("GPU-1", "GPU-0", 600)]
+            .into_iter()
+            .map(|(a, b, score)| (id(a), id(b), score))
+            .collect();
+        assert_eq!(chosen(3, 1, &links), ["GPU-2"]);
+        assert_eq!(chosen(3, 2, &links), ["GPU-0", "GPU-1"]);
+    }
+}

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     device::{
-        Blend, CardPolicy, ContainerRequest, Health, InitPhase, MemoryRequest, MiB, NodePolicy, ProfileName,
-        Role, Selection, Share, ShareRequest, Tie,
+        Blend, CardChoice, CardPolicy, ContainerRequest, Geometry, Health, InitPhase, Instances,
+        MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, ProfileName, Role, Selection, Share,
+        ShareRequest, SliceProfile, Tie,
     },
     scheduling::reason::CardReason,
 };
@@ -143,4 +144,107 @@ fn a_pods_own_containers_count_by_kubernetes_rule() {
     assert_eq!(cards_of(&request, &Usage::default()).unwrap(), ["GPU-1", "GPU-1"]);
     request.containers[0].role = Role::Sidecar;
     assert!(cards_of(&request, &Usage::default()).is_err(), "a sidecar runs beside the app");
+}
+
+fn numa_card(index: u32, numa: u32) -> Card {
+    Card { numa, ..card(index) }
+}
+
+fn given(request: &PodRequest, cards: Vec<Card>, usage: &Usage) -> Result<Assignment, NodeReasons> {
+    allocate(request, &Inventory::new(cards), usage, &HAMI, Quota::default())
+}
+
+fn names(assignment: &Assignment) -> Vec<String> {
+    assignment.shares().map(|share| share.card.to_string()).collect()
+}
+
+#[test]
+fn numa_binding_takes_one_node_or_tells_what_is_missing() {
+    let mut request = ask(&[(Role::App, 2, 1000, 10)]);
+    request.choice = CardChoice::lone(CardPolicy::Mutex, NumaBinding::OneNode);
+    let cards = vec![numa_card(0, 0), numa_card(1, 1), numa_card(2, 0), numa_card(3, 1)];
+    let busy = used(&[(3, 1, 0)]);
+    // The higher NUMA node goes first, but one of its cards is in use.
+    assert_eq!(names(&given(&request, cards.clone(), &busy).unwrap()), ["GPU-2", "GPU-0"]);
+    let three = ask(&[(Role::App, 3, 1000, 10)]);
+    let bound = PodRequest { choice: request.choice.clone(), ..three };
+    let reasons = given(&bound, cards, &Usage::default()).unwrap_err();
+    assert!(
+        reasons.contains(&Reason::Card { reason: CardReason::NumaNotFit, count: 2, of: 4 }),
+        "{reasons:?}"
+    );
+    assert!(reasons.contains(&Reason::AllocatedCardsInsufficientRequest { count: 2, of: 4 }));
+}
+
+fn sliced(slicing: Slicing) -> Card {
+    Card { mode: Mode::Mig, slicing, slots: 8, memory: MiB::new(40_960), ..card(0) }
+}
+
+fn slices(assignment: &Assignment) -> Vec<(String, u64)> {
+    let slice = |share: &Share| (share.slice.as_ref().unwrap().to_string(), share.memory.get());
+    assignment.shares().map(slice).collect()
+}
+
+#[test]
+fn geometries_offer_every_free_size_and_open_again_after_the_last_user() {
+    let kind = |memory, count| Instances { name: "i".into(), memory: MiB::new(memory), count };
+    let card = || {
+        sliced(Slicing::Geometries(vec![
+            Geometry { group: "small".into(), instances: vec![kind(5120, 7)] },
+            Geometry { group: "mixed".into(), instances: vec![kind(10_240, 3), kind(5120, 1)] },
+        ]))
+    };
+    let large = ask(&[(Role::App, 1, 8000, 0)]);
+    let small = ask(&[(Role::App, 1, 4000, 0), (Role::App, 1, 4000, 0)]);
+    let first = given(&large, vec![card()], &Usage::default()).unwrap();
+    assert_eq!(slices(&first), [("mixed-0".to_owned(), 10_240)]);
+    // The geometry in use offers its small slice too, and a large one to who finds no small one.
+    let beside = Usage::of([(&first, InitPhase::Done)]);
+    let second = given(&small, vec![card()], &beside).unwrap();
+    assert_eq!(slices(&second), [("mixed-3".to_owned(), 5120), ("mixed-1".to_owned(), 10_240)]);
+    let alone = given(&small, vec![card()], &Usage::default()).unwrap();
+    assert_eq!(slices(&alone), [("small-0".to_owned(), 5120), ("small-1".to_owned(), 5120)]);
+}
+
+#[test]
+fn a_card_whose_users_slices_are_unknown_is_not_cut() {
+    let profile = SliceProfile {
+        name: "1g.5gb".into(),
+        memory: MiB::new(5120),
+        cores: Percent::new(14),
+        slices: 1,
+        placements: (0..7).map(|start| Placement { start, size: 1 }).collect(),
+    };
+    let request = ask(&[(Role::App, 1, 4000, 0)]);
+    let card = || sliced(Slicing::Placements(vec![profile.clone()]));
+    let first = given(&request, vec![card()], &Usage::default()).unwrap();
+    assert_eq!(slices(&first), [("1g.5gb@6:1".to_owned(), 5120)]);
+    let unknown = given(&request, vec![card()], &used(&[(0, 4000, 0)])).unwrap_err();
+    let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
+    assert_eq!(unknown, std::slice::from_ref(&infeasible));
+    assert_eq!(given(&request, vec![sliced(Slicing::Unknown)], &Usage::default()).unwrap_err(), [infeasible]);
+}
+
+#[test]
+fn a_pod_keeps_off_cards_whose_users_it_shuns() {
+    let mut request = ask(&[(Role::App, 1, 1000, 0)]);
+    request.marks = ["group ns/a".into()].into();
+    let first = given(&request, vec![card(0)], &Usage::default()).unwrap();
+    let beside = Usage::of([(&first, InitPhase::Done)]);
+    assert!(given(&request, vec![card(0)], &beside).is_ok(), "of one group, but it shuns nobody");
+    request.shuns = request.marks.clone();
+    let conflict = Reason::Card { reason: CardReason::CardMarkConflict, count: 1, of: 1 };
+    assert_eq!(given(&request, vec![card(0)], &beside).unwrap_err(), [conflict]);
+}
+
+#[test]
+fn quota_counts_the_pod_as_it_runs() {
+    let inventory = Inventory::new(vec![card(0), card(1)]);
+    let quota = Quota { memory: Some(MiB::new(5000)), cores: None };
+    let fits = |containers: &[(Role, u32, u64, u32)]| {
+        allocate(&ask(containers), &inventory, &Usage::default(), &HAMI, quota)
+    };
+    assert!(fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2000, 0)]).is_ok());
+    let over = fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2001, 0)]).unwrap_err();
+    assert_eq!(over, [Reason::Card { reason: CardReason::ResourceQuotaNotFit, count: 2, of: 2 }]);
 }

@@ -105,13 +105,14 @@ fn a_denial_says_field_message_and_rule() {
 fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
     let seeing: Judge = Arc::new(|request| {
         assert_eq!(request.stage, Stage::Validate);
-        assert_eq!(request.operation, Operation::Update);
+        assert!(matches!(request.operation, Operation::Update(old) if old.metadata.name == "before"));
         assert_eq!(request.namespace, "train");
         assert_eq!(request.pod.metadata.name, "p");
         Verdict::Ignored
     });
     let body = review(|review| {
         review["request"]["operation"] = "UPDATE".into();
+        review["request"]["oldObject"] = json!({"metadata": {"name": "before"}});
         review["request"]["object"]["metadata"]["namespace"] = "other".into();
     });
     assert_eq!(answer(&body, Stage::Validate, &seeing).unwrap().outcome, Outcome::Ignored);
@@ -138,7 +139,7 @@ fn what_is_not_a_pod_being_written_is_allowed_unread() {
     let cases: [fn(&mut Value); 5] = [
         |request| request["resource"]["resource"] = "deployments".into(),
         |request| request["resource"]["group"] = "metrics.k8s.io".into(),
-        |request| request["subResource"] = "ephemeralcontainers".into(),
+        |request| request["subResource"] = "status".into(),
         |request| {
             request["operation"] = "DELETE".into();
             request["object"] = Value::Null;

@@ -1,0 +1,244 @@
+//! What one review costs: in the process, and over TLS with connections that stay open.
+//!
+//! Load and server share the machine's cores. It must not be slower than it says: figures are printed, not judged.
+#![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use berth::{
+    admission::{self, Facts, InventorySummary, NodeOffer, Stage, review},
+    config::Config,
+    object::Node,
+    webhook::{
+        Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook, answer,
+        mint::{self, Lifetimes, ServingNames},
+        router,
+    },
+};
+use prometheus_client::registry::Registry;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    sync::watch,
+    task::JoinSet,
+    time::Instant,
+};
+use tokio_rustls::TlsConnector;
+
+const WARM_UP: Duration = Duration::from_secs(1);
+const MEASURED: Duration = Duration::from_secs(5);
+const HOST: &str = "berth.berth-system.svc";
+
+/// A pod of 2.6 KB as a controller makes it, with a share, a sidecar and what admission plugins have put in.
+fn pod() -> Value {
+    let mount = json!({"name": "kube-api-access-x7k2p", "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"});
+    let env = |count: usize| -> Vec<Value> {
+        (0..count)
+            .map(|at| json!({"name": format!("SETTING_{at}"), "value": format!("value-of-{at}")}))
+            .collect()
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "generateName": "train-7d9f8c6b5-", "namespace": "train",
+            "labels": {"app": "train", "pod-template-hash": "7d9f8c6b5", "team": "vision"},
+            "annotations": {"nvidia.com/use-gputype": "A100", "prometheus.io/scrape": "true"},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-7d9f8c6b5",
+                "uid": "6a1f0c1e-55e1-4a92-9f0a-0d8f0b0f4c11", "controller": true, "blockOwnerDeletion": true}],
+        },
+        "spec": {
+            "volumes": [
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "kube-api-access-x7k2p", "projected": {"defaultMode": 420, "sources": [
+                    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}},
+            ],
+            "initContainers": [{"name": "log", "image": "example.com/log:1", "restartPolicy": "Always", "env": env(3),
+                "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}, "requests": {"cpu": "100m", "memory": "64Mi"}},
+                "volumeMounts": [mount], "imagePullPolicy": "IfNotPresent"}],
+            "containers": [{"name": "main", "image": "example.com/train:2026.11", "command": ["python", "-m", "train"],
+                "env": env(6), "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+                "resources": {
+                    "limits": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "8k", "nvidia.com/gpucores": "50"},
+                    "requests": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "8k", "nvidia.com/gpucores": "50"}},
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}, mount],
+                "terminationMessagePath": "/dev/termination-log", "imagePullPolicy": "IfNotPresent"}],
+            "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
+            "serviceAccountName": "default", "securityContext": {}, "schedulerName": "default-scheduler",
+            "tolerations": [
+                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}],
+            "priority": 0, "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority",
+        },
+        "status": {},
+    })
+}
+
+fn body() -> Vec<u8> {
+    let review = json!({
+        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0df28fbd-5f5f-11e8-bc74-36e6bb280816",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+            "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+            "namespace": "train", "operation": "CREATE",
+            "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller",
+                "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]},
+            "object": pod(), "oldObject": null, "dryRun": false,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        },
+    });
+    serde_json::to_vec(&review).unwrap()
+}
+
+/// The built-in settings, one namespace, and 1,000 nodes of 8 cards.
+fn judge() -> Judge {
+    let config = Config::default();
+    let mut facts = Facts::new(config.admission_settings(), config.dialects());
+    let node = |at: u32| -> Node {
+        let card = |index: u32| {
+            json!({"id": format!("GPU-{at:04}-{index}"), "index": index, "count": 10, "devmem": 81920, "devcore": 100,
+                "type": "NVIDIA-NVIDIA A100-SXM4-80GB", "mode": "hami-core", "health": true})
+        };
+        let register = Value::Array((0..8).map(card).collect()).to_string();
+        let metadata =
+            json!({"name": format!("n{at}"), "annotations": {"hami.io/node-nvidia-register": register}});
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    };
+    let offers = (0..1000).map(|at| NodeOffer::read(&node(at), &facts.dialects));
+    facts.inventory = Some(Arc::new(InventorySummary::new(offers)));
+    Arc::new(move |request: &admission::Request<'_>| review(request, &facts))
+}
+
+fn in_process(body: &[u8], judge: &Judge) {
+    let one = || {
+        let answer = answer(body, Stage::Mutate, judge).unwrap();
+        assert!(answer.review.response.allowed && answer.review.response.patch.is_some());
+        serde_json::to_vec(&answer.review).unwrap()
+    };
+    let allocations = allocation_counter::measure(|| {
+        std::hint::black_box(one());
+    });
+    let started = Instant::now();
+    let mut reviews = 0_u32;
+    while started.elapsed() < MEASURED {
+        for _ in 0..100 {
+            std::hint::black_box(one());
+        }
+        reviews += 100;
+    }
+    println!(
+        "in process, one thread      {:>9.0}/s {:>9.1?} a review, {} allocations of {} bytes",
+        f64::from(reviews) / started.elapsed().as_secs_f64(),
+        started.elapsed() / reviews,
+        allocations.count_total,
+        allocations.bytes_total,
+    );
+}
+
+struct Served {
+    address: SocketAddr,
+    connector: TlsConnector,
+    _tasks: JoinSet<()>,
+}
+
+async fn serve(judge: Judge) -> Served {
+    let names = ServingNames { service: "berth".into(), namespace: "berth-system".into(), extra: Vec::new() };
+    let now = berth::cluster::Clock::System.now();
+    let bundle = mint::bundle(&names, Lifetimes::default(), now).unwrap();
+    let certificates = Certificates::from_pair(&bundle.serving).unwrap();
+    let mut registry = Registry::default();
+    let metrics = Metrics::register(&mut registry);
+    let (_, readiness) = watch::channel(Readiness::Ready);
+    let router = router(Webhook { judge, metrics, registry: Arc::new(registry), readiness });
+    let bound = Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+    let address = bound.local_addr();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(bound.serve(router, certificates.server_config(), std::future::pending()));
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(bundle.authority.certificate.as_bytes()).unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Served { address, connector: Arc::new(config).into(), _tasks: tasks }
+}
+
+/// One connection that asks again as soon as it was answered; the latencies that were seen after the warm-up.
+async fn ask(address: SocketAddr, connector: TlsConnector, body: Arc<Vec<u8>>) -> Vec<Duration> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut stream = connector.connect(ServerName::try_from(HOST).unwrap(), stream).await.unwrap();
+    let head = format!(
+        "POST /mutate HTTP/1.1\r\nhost: {HOST}\r\ncontent-type: application/json\r\naccept: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let request = [head.as_bytes(), body.as_slice()].concat();
+    let mut answer = vec![0; 16 * 1024];
+    let mut seen = Vec::new();
+    let started = Instant::now();
+    while started.elapsed() < WARM_UP + MEASURED {
+        let sent = Instant::now();
+        stream.write_all(&request).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut filled = 0;
+        while !is_whole(&answer[..filled]) {
+            let read = stream.read(&mut answer[filled..]).await.unwrap();
+            assert!(read > 0, "the server hung up");
+            filled += read;
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 "));
+        if started.elapsed() > WARM_UP {
+            seen.push(sent.elapsed());
+        }
+    }
+    seen
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = std::str::from_utf8(&answer[..end]).unwrap();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    answer.len() >= end + 4 + length.parse::<usize>().unwrap()
+}
+
+async fn over_tls(served: &Served, body: &Arc<Vec<u8>>, connections: u32) {
+    let mut clients = JoinSet::new();
+    for _ in 0..connections {
+        clients.spawn(ask(served.address, served.connector.clone(), Arc::clone(body)));
+    }
+    let mut seen = clients.join_all().await.concat();
+    seen.sort_unstable();
+    let at = |part: usize| seen[(seen.len() * part / 100).min(seen.len() - 1)];
+    println!(
+        "over TLS, {connections:>2} connection{} {:>9}/s       p50 {:>9.1?}   p99 {:>9.1?}",
+        if connections == 1 { " " } else { "s" },
+        seen.len() / usize::try_from(MEASURED.as_secs()).unwrap(),
+        at(50),
+        at(99),
+    );
+}
+
+fn main() {
+    let body = Arc::new(body());
+    let judge = judge();
+    println!("a pod of {} bytes in a review of {}", pod().to_string().len(), body.len());
+    in_process(&body, &judge);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let served = serve(judge).await;
+        for connections in [1, 16] {
+            over_tls(&served, &body, connections).await;
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! Ways around the share: a node without a scheduler, and sights of cards that nobody assigned.
+//!
+//! Only pods that ask for a share come here; each guard is as hard as the settings say.
+
+use super::{facts::Facts, findings::Findings, rules};
+use crate::object::{Container, Pod};
+
+/// Marks kubelet's own image of a static pod: refusing it would stop nothing.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// What the container runtime reads.
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// Values that show no card.
+const BLIND: [&str; 3] = ["", "none", "void"];
+
+/// Judges a pod that asks for a share.
+pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    if pod.metadata.annotation(MIRROR).is_some() {
+        return;
+    }
+    let guards = &facts.settings.guards;
+    if pod.spec.node_name.as_deref().is_some_and(|name| !name.is_empty()) {
+        let message = "is set, so that no scheduler would give the pod its share; leave it out, or choose the node by \
+                       spec.nodeSelector[kubernetes.io/hostname]";
+        findings.report(guards.preset_node, rules::PRESET_NODE, "spec.nodeName", message);
+    }
+    let lists = [
+        ("initContainers", &pod.spec.init_containers),
+        ("containers", &pod.spec.containers),
+        ("ephemeralContainers", &pod.spec.ephemeral_containers),
+    ];
+    for (list, containers) in lists {
+        for (at, container) in containers.iter().enumerate() {
+            judge_container(findings, container, facts, |field| format!("spec.{list}[{at}].{field}"));
+        }
+    }
+    mounts(findings, pod, facts);
+}
+
+fn judge_container(
+    findings: &mut Findings,
+    container: &Container,
+    facts: &Facts,
+    path: impl Fn(&str) -> String,
+) {
+    let guards = &facts.settings.guards;
+    if container.security_context.privileged == Some(true) {
+        let message =
+            "a privileged container reaches every card of its node; a pod with a share must not have one";
+        findings.report(guards.privileged, rules::PRIVILEGED, path("securityContext.privileged"), message);
+    }
+    let by_hand = container.env.iter().flatten().find(|variable| {
+        let blind = variable.value.as_deref().is_some_and(|value| BLIND.contains(&value));
+        variable.name == VISIBLE_DEVICES && !blind
+    });
+    if by_hand.is_some() {
+        let message = "set by hand, it would show the container cards that are not its own; leave it out: the node's \
+                       agent sets it";
+        findings.report(
+            guards.visible_devices,
+            rules::VISIBLE_DEVICES,
+            path(&format!("env[{VISIBLE_DEVICES}]")),
+            message,
+        );
+    }
+}
+
+fn mounts(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    for (at, volume) in pod.spec.volumes.iter().enumerate() {
+        let Some(host) = &volume.host_path else { continue };
+        if shows_cards(&host.path) {
+            let message = format!("`{}` of the host shows cards past the share; mount none of it", host.path);
+            let field = format!("spec.volumes[{at}].hostPath");
+            findings.report(facts.settings.guards.device_mounts, rules::DEVICE_MOUNT, field, message);
+        }
+    }
+}
+
+/// `/dev` as a whole, or one of NVIDIA's files below it, however the path is written.
+fn shows_cards(path: &str) -> bool {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    matches!(parts[..], ["dev"]) || (parts.len() > 1 && parts[0] == "dev" && parts[1].starts_with("nvidia"))
+}

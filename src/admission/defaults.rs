@@ -1,0 +1,92 @@
+//! What is missing and set: counts, whole cards' compute, the runtime class, the environment of HAMi's limiter.
+//!
+//! Nothing that a pod states is changed. Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`MutateAdmission`).
+
+use super::{
+    draft::{ContainerList, Draft},
+    facts::Facts,
+    settings::{Bystanders, ResourceNames},
+};
+use crate::{
+    dialect::{Dialect, SharingMode},
+    object::{Amount, Container},
+};
+
+/// The priority of a container's kernels, read by HAMi's limiter.
+const TASK_PRIORITY: &str = "CUDA_TASK_PRIORITY";
+/// Whether HAMi's limiter limits compute.
+const CORE_POLICY: &str = "GPU_CORE_UTILIZATION_POLICY";
+/// Which cards the container runtime shows.
+const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// Adds the default count to each container that asks for a share without one: without it no node agent would be asked.
+pub fn add_counts(draft: &mut Draft, facts: &Facts) {
+    for dialect in facts.dialects.iter() {
+        let Some((count, amount)) = dialect.default_count() else { continue };
+        for (list, at) in chosen(draft, |container| lacks_count(container, dialect.as_ref(), count)) {
+            draft.add_limit(list, at, count, amount);
+        }
+    }
+}
+
+/// Sets what HAMi's webhook sets, in a pod of its mode.
+pub fn add_hami(draft: &mut Draft, facts: &Facts) {
+    let Some(names) = facts.settings.resources.get(&SharingMode::Hami) else { return };
+    let shares = chosen(draft, |container| counts(container, names));
+    if shares.is_empty() {
+        return;
+    }
+    for (list, at) in chosen(draft, |container| takes_whole_cards(container, names)) {
+        draft.add_limit(list, at, &names.cores, 100);
+    }
+    let defaults = &facts.settings.hami;
+    for &(list, at) in &shares {
+        let priority = list.of(draft.pod())[at].resources.limit(&defaults.priority);
+        let priority = priority.and_then(|value| value.amount().ok()?.whole()).map(|value| value.to_string());
+        if let Some(priority) = priority {
+            draft.add_variable(list, at, TASK_PRIORITY, &priority);
+        }
+        if let Some(policy) = defaults.core_policy {
+            draft.add_variable(list, at, CORE_POLICY, policy);
+        }
+    }
+    if defaults.bystanders == Bystanders::Blind {
+        for (list, at) in chosen(draft, |container| !counts(container, names)) {
+            draft.add_variable(list, at, VISIBLE_DEVICES, "none");
+        }
+    }
+    if let Some(class) = &defaults.runtime_class
+        && draft.pod().spec.runtime_class_name.is_none()
+    {
+        draft.set_runtime_class(class);
+    }
+}
+
+fn chosen(draft: &Draft, wanted: impl Fn(&Container) -> bool) -> Vec<(ContainerList, usize)> {
+    let lists = [ContainerList::Init, ContainerList::App].into_iter();
+    let all = lists.flat_map(|list| list.of(draft.pod()).iter().enumerate().map(move |at| (list, at)));
+    all.filter(|(_, (_, container))| wanted(container)).map(|(list, (at, _))| (list, at)).collect()
+}
+
+fn lacks_count(container: &Container, dialect: &dyn Dialect, count: &str) -> bool {
+    let states = |name: &str| container.resources.limit_or_request(name).is_some();
+    !states(count) && dialect.share_resources().into_iter().any(states)
+}
+
+/// Whether the container asks for at least one card.
+fn counts(container: &Container, names: &ResourceNames) -> bool {
+    let count = container.resources.limit_or_request(&names.count);
+    count.and_then(|count| count.amount().ok()).and_then(Amount::whole).is_some_and(|count| count > 0)
+}
+
+/// A count alone, or with all of the memory, means cards that nobody else computes on.
+fn takes_whole_cards(container: &Container, names: &ResourceNames) -> bool {
+    let stated = |name: &str| container.resources.limit_or_request(name);
+    if !counts(container, names) || stated(&names.cores).is_some() {
+        return false;
+    }
+    match stated(&names.memory_percentage) {
+        Some(part) => part.amount().ok().and_then(Amount::whole) == Some(100),
+        None => stated(&names.memory).is_none(),
+    }
+}

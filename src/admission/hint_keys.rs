@@ -1,0 +1,77 @@
+//! Annotations whose keys are nearly a hint's: nobody reads them, and their author should know.
+//!
+//! A warning only: the key may be another program's.
+
+use super::{findings::Findings, rules};
+use crate::{
+    dialect::{hami, hints::ALSO_USE_MODEL, marks, unreadable::annotation_path, volcano},
+    object::Metadata,
+};
+
+/// Every annotation that users write and that is read.
+const KNOWN: [&str; 18] = [
+    hami::names::USE_MODEL,
+    hami::names::NO_USE_MODEL,
+    hami::names::USE_ID,
+    hami::names::NO_USE_ID,
+    hami::names::MODE,
+    hami::names::NUMA_BIND,
+    hami::names::CARD_POLICY,
+    hami::names::NODE_POLICY,
+    volcano::names::USE_ID,
+    volcano::names::NO_USE_ID,
+    volcano::names::MODE,
+    volcano::names::PODGROUP_POLICY,
+    marks::PREEMPTABLE,
+    marks::REVOCABLE_ZONE,
+    marks::COOLDOWN_TIME,
+    marks::MIN_AVAILABLE,
+    marks::MAX_UNAVAILABLE,
+    ALSO_USE_MODEL,
+];
+
+/// What schedulers and node agents write: no one mistypes these by hand.
+const WRITTEN: [&str; 8] = [
+    hami::names::NODE,
+    hami::names::TIME,
+    hami::names::BIND_PHASE,
+    hami::names::BIND_TIME,
+    volcano::names::NODE,
+    volcano::names::TIME,
+    volcano::names::IDS,
+    volcano::names::BIND_PHASE,
+];
+
+/// More changed letters than this make another word.
+const FAR: usize = 2;
+
+/// Judges the keys of a pod that asks for a share.
+pub fn judge(findings: &mut Findings, metadata: &Metadata) {
+    for key in metadata.annotations.iter().flat_map(|annotations| annotations.keys()) {
+        let Some((domain, name)) = key.split_once('/') else { continue };
+        if KNOWN.contains(&key.as_str()) || WRITTEN.contains(&key.as_str()) {
+            continue;
+        }
+        if let Some(meant) = meant(key, domain, name) {
+            let message = format!("nobody reads this key; `{meant}` is meant?");
+            findings.warn(rules::HINT_KEY, annotation_path(key), message);
+        }
+    }
+}
+
+/// The known key that this one was meant to be: of the same domain first.
+fn meant(key: &str, domain: &str, name: &str) -> Option<&'static str> {
+    let plain = plain(name);
+    let candidates = KNOWN.into_iter().filter_map(|known| {
+        let (its_domain, its_name) = known.split_once('/')?;
+        let same_name = self::plain(its_name) == plain;
+        let near = its_domain == domain && strsim::levenshtein(its_name, name) <= FAR;
+        (same_name || near).then_some((its_domain != domain, strsim::levenshtein(known, key), known))
+    });
+    candidates.min().map(|(_, _, known)| known)
+}
+
+/// Letters and digits alone, in lower case.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}

@@ -1,0 +1,65 @@
+//! Policies and modes that are no known word: what is a wish is warned about, what would bind the pod to nothing is refused.
+//!
+//! Source of the words: HAMi v2.10 `pkg/util/types.go`, volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go`.
+
+use super::{findings::Findings, modes::Ways, rules};
+use crate::{
+    dialect::{SharingMode, go_bool, hami, unreadable::annotation_path, volcano},
+    object::Metadata,
+};
+
+const CARD_POLICIES: [&str; 5] = ["binpack", "spread", "topology-aware", "mutex", "numa"];
+const NODE_POLICIES: [&str; 2] = ["binpack", "spread"];
+const CARD_MODES: [&str; 3] = ["hami-core", "mig", "mps"];
+const NODE_MODES: [&str; 2] = ["hami-core", "mig"];
+
+/// Judges the words of the modes that the pod asks in.
+pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
+    for mode in ways.modes() {
+        match mode {
+            SharingMode::Hami => of_hami(findings, metadata),
+            SharingMode::Vgpu => of_volcano(findings, metadata),
+            SharingMode::GpuShare | SharingMode::GpuNumber => {}
+        }
+    }
+}
+
+fn of_hami(findings: &mut Findings, metadata: &Metadata) {
+    use hami::names;
+    let parts = |key| metadata.annotation(key).into_iter().flat_map(|value| value.split(',')).map(str::trim);
+    for part in parts(names::CARD_POLICY).filter(|part| !CARD_POLICIES.contains(part)) {
+        ignored(findings, names::CARD_POLICY, part, &CARD_POLICIES);
+    }
+    if let Some(value) =
+        metadata.annotation(names::NODE_POLICY).filter(|value| !NODE_POLICIES.contains(value))
+    {
+        ignored(findings, names::NODE_POLICY, value, &NODE_POLICIES);
+    }
+    if let Some(value) = metadata.annotation(names::NUMA_BIND).filter(|value| go_bool(value).is_none()) {
+        let message = format!("`{value}` is neither true nor false; write `true` or `false`");
+        findings.deny(rules::HINT_VALUE, annotation_path(names::NUMA_BIND), message);
+    }
+    // The card's mode must be a substring of the value.
+    let mode = metadata.annotation(names::MODE);
+    if let Some(value) = mode.filter(|value| !CARD_MODES.iter().any(|mode| value.contains(mode))) {
+        nothing_left(findings, names::MODE, value, &CARD_MODES);
+    }
+}
+
+fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
+    use volcano::names;
+    if let Some(value) = metadata.annotation(names::MODE).filter(|value| !NODE_MODES.contains(value)) {
+        nothing_left(findings, names::MODE, value, &NODE_MODES);
+    }
+}
+
+fn ignored(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+    let message = format!("`{value}` is no known policy and is not followed; known: {}", known.join(", "));
+    findings.warn(rules::HINT_VALUE, annotation_path(key), message);
+}
+
+fn nothing_left(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+    let message =
+        format!("`{value}` is no known mode, so that no card would serve; known: {}", known.join(", "));
+    findings.deny(rules::HINT_VALUE, annotation_path(key), message);
+}

@@ -1,0 +1,116 @@
+//! The cards of the cluster, as far as a single pod can be told that it will never run.
+//!
+//! No books: what is taken on a card is not known here, only what there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    device::{Inventory, Mode},
+    dialect::{Dialects, SharingMode, marks},
+    object::Node,
+};
+
+/// The label that tells a node by its host's name.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// One node: what it is called, and what it offers in which mode.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct NodeOffer {
+    /// Its name.
+    pub name: String,
+    /// Its host's name, where that is another.
+    pub hostname: Option<String>,
+    /// The revocable zone that it is in.
+    pub zone: Option<String>,
+    /// Its cards, by the mode that the node's plugin serves them in.
+    pub offers: BTreeMap<SharingMode, Inventory>,
+}
+
+impl NodeOffer {
+    /// Reads a node; cards that can't be read are not there.
+    pub fn read(node: &Node, dialects: &Dialects) -> Self {
+        let read = |dialect: &std::sync::Arc<dyn crate::dialect::Dialect>| {
+            let inventory = dialect.inventory(node).ok().flatten()?;
+            Some((dialect.mode(), inventory))
+        };
+        let offers = dialects.iter().filter_map(read);
+        let hostname = node.metadata.label(HOSTNAME).filter(|hostname| *hostname != node.metadata.name);
+        let zone = node.metadata.label(marks::REVOCABLE_ZONE).filter(|zone| !zone.is_empty());
+        Self {
+            name: node.metadata.name.clone(),
+            hostname: hostname.map(str::to_owned),
+            zone: zone.map(str::to_owned),
+            offers: offers.filter(|(_, inventory)| !inventory.cards().is_empty()).collect(),
+        }
+    }
+}
+
+/// All nodes; built anew when one of them changes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct InventorySummary {
+    nodes: BTreeMap<String, NodeOffer>,
+    hostnames: BTreeMap<String, String>,
+    cards: BTreeSet<String>,
+    shapes: BTreeMap<SharingMode, Vec<Inventory>>,
+}
+
+/// What makes two nodes alike for a pod that names no card.
+type Shape = Vec<(String, u64, u32, u8)>;
+
+impl InventorySummary {
+    /// Sums up these nodes.
+    pub fn new(offers: impl IntoIterator<Item = NodeOffer>) -> Self {
+        let mut summary = Self::default();
+        let mut seen: BTreeSet<(SharingMode, Shape)> = BTreeSet::new();
+        for offer in offers {
+            for (mode, inventory) in &offer.offers {
+                summary.cards.extend(inventory.cards().iter().map(|card| card.id.as_str().to_owned()));
+                if seen.insert((*mode, shape(inventory))) {
+                    summary.shapes.entry(*mode).or_default().push(inventory.clone());
+                }
+            }
+            if let Some(hostname) = &offer.hostname {
+                summary.hostnames.insert(hostname.clone(), offer.name.clone());
+            }
+            summary.nodes.insert(offer.name.clone(), offer);
+        }
+        summary
+    }
+
+    /// The node of that name or host's name.
+    pub fn node(&self, name: &str) -> Option<&NodeOffer> {
+        let by_hostname = || self.nodes.get(self.hostnames.get(name)?);
+        self.nodes.get(name).or_else(by_hostname)
+    }
+
+    /// Every node.
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeOffer> {
+        self.nodes.values()
+    }
+
+    /// One node's cards for each kind of node that serves this mode.
+    pub fn shapes(&self, mode: SharingMode) -> &[Inventory] {
+        self.shapes.get(&mode).map_or(&[], Vec::as_slice)
+    }
+
+    /// The uuids of all cards, in order.
+    pub fn cards(&self) -> &BTreeSet<String> {
+        &self.cards
+    }
+}
+
+fn shape(inventory: &Inventory) -> Shape {
+    let cards = inventory.cards().iter();
+    let mut shape: Shape = cards
+        .map(|card| {
+            let mode = match card.mode {
+                Mode::Soft => 0,
+                Mode::Mig => 1,
+                Mode::Mps => 2,
+            };
+            (card.model.to_string(), card.memory.get(), card.cores.get(), mode)
+        })
+        .collect();
+    shape.sort();
+    shape
+}

@@ -1,0 +1,170 @@
+//! Marks of preemption and time division that contradict each other or can't be read.
+//!
+//! What they come to is scheduling's. Source: volcano `pkg/scheduler/api/pod_info.go`, `plugins/tdm`, `plugins/cdp`.
+
+use super::{facts::Facts, findings::Findings, named_nodes, rules};
+use crate::{
+    dialect::{go_bool, marks, unreadable::annotation_path},
+    object::{Metadata, Pod},
+};
+
+/// Priority classes that mean the opposite of preemptable.
+const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+
+/// Whether the pod has a mark that this file judges.
+pub fn is_marked(metadata: &Metadata) -> bool {
+    let keys = [
+        marks::PREEMPTABLE,
+        marks::REVOCABLE_ZONE,
+        marks::COOLDOWN_TIME,
+        marks::MIN_AVAILABLE,
+        marks::MAX_UNAVAILABLE,
+    ];
+    keys.iter().any(|key| metadata.annotation(key).or(metadata.label(key)).is_some())
+}
+
+/// Judges the marks of a pod.
+pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+    if !is_marked(&pod.metadata) {
+        return;
+    }
+    let preemptable = preemptable(findings, &pod.metadata);
+    if let Some((value, field)) = &preemptable {
+        group(findings, &pod.metadata, namespace, (*value, field), facts);
+        critical(findings, pod, *value, field);
+    }
+    let stated = preemptable.map(|(value, _)| value);
+    zone(findings, &pod.metadata, stated, facts);
+    if stated == Some(false) {
+        revocable_node(findings, pod, facts);
+    }
+    cooldown(findings, &pod.metadata);
+    budget(findings, &pod.metadata);
+}
+
+fn label_path(key: &str) -> String {
+    format!("metadata.labels[{key}]")
+}
+
+/// The mark's value and the field that states it: the annotation, else the label.
+fn preemptable(findings: &mut Findings, metadata: &Metadata) -> Option<(bool, String)> {
+    let key = marks::PREEMPTABLE;
+    let mut read = |text: Option<&str>, field: String| {
+        let text = text?;
+        let value = go_bool(text);
+        if value.is_none() {
+            let message = format!("`{text}` is neither true nor false; write `true` or `false`");
+            findings.deny(rules::PREEMPTABLE_VALUE, field.clone(), message);
+        }
+        value.map(|value| (value, field))
+    };
+    let annotation = read(metadata.annotation(key), annotation_path(key));
+    let label = read(metadata.label(key), label_path(key));
+    if let (Some((annotation, field)), Some((label, _))) = (&annotation, &label)
+        && annotation != label
+    {
+        let message = format!(
+            "the annotation says {annotation} and the label {label}; give both the same value or leave one out"
+        );
+        findings.deny(rules::PREEMPTABLE_CONFLICT, field.clone(), message);
+    }
+    annotation.or(label)
+}
+
+fn group(
+    findings: &mut Findings,
+    metadata: &Metadata,
+    namespace: &str,
+    (value, field): (bool, &str),
+    facts: &Facts,
+) {
+    let named = marks::GROUP_NAMES.iter().find_map(|key| metadata.annotation(key));
+    let Some(name) = named.filter(|name| !name.is_empty()) else { return };
+    let group = facts.pod_groups.get(&(namespace.to_owned(), name.to_owned()));
+    let Some(stated) = group.and_then(Option::as_deref).and_then(go_bool) else { return };
+    if stated != value {
+        let message =
+            format!("the pod says {value} and its PodGroup {name} says {stated}; give both the same value");
+        findings.deny(rules::PREEMPTABLE_CONFLICT, field, message);
+    }
+}
+
+fn critical(findings: &mut Findings, pod: &Pod, value: bool, field: &str) {
+    let class = pod.spec.priority_class_name.as_deref().unwrap_or_default();
+    if value && CRITICAL.contains(&class) {
+        let message =
+            format!("a preemptable pod can't be of priority class {class}, which must never be preempted");
+        findings.deny(rules::PREEMPTABLE_CRITICAL, field, message);
+    }
+}
+
+fn zone(findings: &mut Findings, metadata: &Metadata, preemptable: Option<bool>, facts: &Facts) {
+    let key = marks::REVOCABLE_ZONE;
+    if metadata.label(key).is_some() {
+        let message = "nobody reads this label of a pod; make it an annotation";
+        findings.warn(rules::REVOCABLE_ZONE, label_path(key), message);
+    }
+    let Some(zone) = metadata.annotation(key).filter(|zone| !zone.is_empty()) else { return };
+    if preemptable == Some(false) {
+        let message = format!(
+            "the pod may use revocable zone `{zone}` and must not be preempted ({}: false); nodes there are taken back: \
+             leave out one of both",
+            marks::PREEMPTABLE
+        );
+        findings.deny(rules::REVOCABLE_ZONE, annotation_path(key), message);
+    }
+    if zone != marks::ANY_ZONE && !facts.settings.zones.contains(zone) {
+        let known: Vec<_> = facts.settings.zones.iter().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let message = format!("zone `{zone}` is not known; known: {known}; `{}` means any", marks::ANY_ZONE);
+        findings.deny(rules::REVOCABLE_ZONE, annotation_path(key), message);
+    }
+}
+
+fn revocable_node(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    let selected = pod.spec.node_selector.as_ref().and_then(|labels| labels.get(marks::REVOCABLE_ZONE));
+    if let Some(zone) = selected {
+        let message =
+            format!("a pod that must not be preempted is bound to nodes of revocable zone `{zone}`");
+        let field = format!("spec.nodeSelector[{}]", marks::REVOCABLE_ZONE);
+        return findings.deny(rules::REVOCABLE_NODE, field, message);
+    }
+    let (Some(inventory), Some((field, names))) = (&facts.inventory, named_nodes::of(pod)) else { return };
+    let zones: Vec<_> = names
+        .iter()
+        .filter_map(|name| inventory.node(name).and_then(|node| Some((*name, node.zone.as_ref()?))))
+        .collect();
+    if zones.len() == names.len() {
+        let nodes: Vec<_> = zones.iter().map(|(name, zone)| format!("{name} (zone {zone})")).collect();
+        let message = format!(
+            "a pod that must not be preempted names only nodes that are taken back: {}",
+            nodes.join(", ")
+        );
+        findings.deny(rules::REVOCABLE_NODE, field, message);
+    }
+}
+
+fn cooldown(findings: &mut Findings, metadata: &Metadata) {
+    let key = marks::COOLDOWN_TIME;
+    let places = [(metadata.label(key), label_path(key)), (metadata.annotation(key), annotation_path(key))];
+    for (value, field) in places {
+        if let Some(value) = value.filter(|value| !marks::is_go_duration(value)) {
+            let message = format!("`{value}` is not a duration; write one such as `10m` or `1h30m`");
+            findings.deny(rules::COOLDOWN_TIME, field, message);
+        }
+    }
+}
+
+fn budget(findings: &mut Findings, metadata: &Metadata) {
+    let keys = [marks::MIN_AVAILABLE, marks::MAX_UNAVAILABLE];
+    for key in keys {
+        if let Some(value) = metadata.annotation(key).filter(|value| !marks::is_budget(value)) {
+            let message = format!("`{value}` is neither a whole number above 0 nor `1%` to `99%`");
+            findings.deny(rules::BUDGET, annotation_path(key), message);
+        }
+    }
+    if keys.iter().all(|key| metadata.annotation(key).is_some()) {
+        let message = format!("only one of this and `{}` may be set", marks::MIN_AVAILABLE);
+        findings.deny(rules::BUDGET, annotation_path(marks::MAX_UNAVAILABLE), message);
+    }
+}

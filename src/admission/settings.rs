@@ -1,0 +1,116 @@
+//! What the rules are told to do: names, defaults, and how hard each guard is.
+//!
+//! Nothing of the cluster: that is `facts`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::dialect::SharingMode;
+
+/// What the rules are told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name under which pods ask Berth to place them.
+    pub scheduler_name: String,
+    /// Schedulers whose share pods become Berth's.
+    pub adopt_schedulers: BTreeSet<String>,
+    /// What to do with a share pod that names `default-scheduler`.
+    pub default_scheduler: DefaultScheduler,
+    /// The modes that are served.
+    pub modes: BTreeSet<SharingMode>,
+    /// What the resources of each mode are called.
+    pub resources: BTreeMap<SharingMode, ResourceNames>,
+    /// What is set in pods of HAMi's mode.
+    pub hami: HamiDefaults,
+    /// The revocable zones that have a window.
+    pub zones: BTreeSet<String>,
+    /// How hard each guard is.
+    pub guards: Guards,
+}
+
+/// What to do with a share pod that names `default-scheduler`, as the API server fills in where nothing was named.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DefaultScheduler {
+    /// It becomes Berth's.
+    Overwrite,
+    /// It is left alone, with a warning.
+    Leave,
+}
+
+/// The names of one mode's resources.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ResourceNames {
+    /// Counts cards.
+    pub count: String,
+    /// Memory of each card.
+    pub memory: String,
+    /// Percent of each card's memory.
+    pub memory_percentage: String,
+    /// Percent of each card's compute.
+    pub cores: String,
+    /// MiB for each unit of memory, in requests and in quotas.
+    pub memory_factor: u32,
+}
+
+/// What HAMi's webhook sets in pods of its mode (v2.10 `pkg/device/nvidia/device.go` `MutateAdmission`).
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct HamiDefaults {
+    /// The resource whose value becomes `CUDA_TASK_PRIORITY`.
+    pub priority: String,
+    /// The runtime class of share pods that name none.
+    pub runtime_class: Option<String>,
+    /// `GPU_CORE_UTILIZATION_POLICY` of containers that ask for a share; `None`: not set.
+    pub core_policy: Option<&'static str>,
+    /// What containers of a share pod see of cards that they did not ask for.
+    pub bystanders: Bystanders,
+}
+
+/// What containers of a share pod see of cards that they did not ask for: HAMi's `overwriteEnv`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Bystanders {
+    /// What their image says: they are not changed.
+    #[default]
+    Unchanged,
+    /// `NVIDIA_VISIBLE_DEVICES=none`, unless they set it themselves.
+    Blind,
+}
+
+/// What a guard does with what it meets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Severity {
+    /// The pod is refused.
+    Deny,
+    /// The pod is let in with a warning.
+    Warn,
+    /// Nothing is said.
+    Allow,
+}
+
+/// How hard the guards are of which a site may think differently.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Guards {
+    /// What no known node could ever run. Default: warn, since a cluster can grow.
+    pub never_fits: Severity,
+    /// `spec.nodeName` on a share pod: no scheduler would see it. Default: deny.
+    pub preset_node: Severity,
+    /// Privileged containers in a share pod: they reach every card. Default: deny, as HAMi v2.10 does.
+    pub privileged: Severity,
+    /// Host paths `/dev` and `/dev/nvidia*` in a share pod. Default: deny.
+    pub device_mounts: Severity,
+    /// `NVIDIA_VISIBLE_DEVICES` set by hand in a share pod. Default: deny, since kubelet lets it win over the node agent's.
+    pub visible_devices: Severity,
+    /// A pod that would exceed its namespace's quota of shares. Default: deny.
+    pub quota: Severity,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self {
+            never_fits: Severity::Warn,
+            preset_node: Severity::Deny,
+            privileged: Severity::Deny,
+            device_mounts: Severity::Deny,
+            visible_devices: Severity::Deny,
+            quota: Severity::Deny,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Volcano's marks on pods: who may be preempted, in which zone, and how many of a job at a time.
+//!
+//! Names and the values that Volcano reads there; no decision. Source: volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/labels.go`.
+
+/// Whether the pod may be preempted: annotation first, then label.
+pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
+/// On a pod: the revocable zones that it may use, an annotation. On a node: the zone that it is in, a label.
+pub const REVOCABLE_ZONE: &str = "volcano.sh/revocable-zone";
+/// How long the pod is not preempted after it began: label first, then annotation.
+pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
+/// How many of the job must stay: annotation.
+pub const MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
+/// How many of the job may be away: annotation.
+pub const MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
+/// The pod's group; the first that is set counts.
+pub const GROUP_NAMES: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
+
+/// The value that stands for every zone.
+pub const ANY_ZONE: &str = "*";
+
+/// Whether the text is a duration as Go's `time.ParseDuration` reads it, and not a negative one.
+pub fn is_go_duration(text: &str) -> bool {
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    if rest == "0" {
+        return true;
+    }
+    if rest.is_empty() {
+        return false;
+    }
+    while !rest.is_empty() {
+        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let (digits, tail) = rest.split_at(number);
+        let readable = digits.contains(|c: char| c.is_ascii_digit()) && digits.matches('.').count() <= 1;
+        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+        let unit = units.iter().filter(|unit| tail.starts_with(**unit)).max_by_key(|unit| unit.len());
+        let (true, Some(unit)) = (readable, unit) else { return false };
+        rest = &tail[unit.len()..];
+    }
+    true
+}
+
+/// Whether the text is a budget as Volcano's webhook takes it: a whole number above 0 in 32 bits, or `1%` to `99%`.
+///
+/// Source: `pkg/webhooks/admission/pods/validate/admit_pod.go`, which also strips `%` from within (`5%0`): its scheduler reads that as 0.
+pub fn is_budget(text: &str) -> bool {
+    let whole = |digits: &str| {
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse::<i32>().ok()).flatten()
+    };
+    match text.strip_suffix('%') {
+        Some(percent) => whole(percent).is_some_and(|percent| (1..=99).contains(&percent)),
+        None => whole(text).is_some_and(|number| number > 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        for text in ["0", "+0", "300ms", "1h30m", "1.5h", ".5s", "2h45m3s", "10µs", "1m0.s", "+5s"] {
+            assert!(is_go_duration(text), "{text}");
+        }
+        for text in ["", "+", "5", "-5s", "1 h", "h", ".s", "1d", "5s3", "1.2.3s", "s5"] {
+            assert!(!is_go_duration(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn budgets_are_whole_numbers_above_nothing_or_true_parts() {
+        for text in ["1", "2147483647", "1%", "99%"] {
+            assert!(is_budget(text), "{text}");
+        }
+        for text in ["", "0", "-1", "+1", "2147483648", "0%", "100%", "5%0", "%5", "50%%", "1.5", "a"] {
+            assert!(!is_budget(text), "{text}");
+        }
+    }
+}

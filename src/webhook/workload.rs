@@ -1,0 +1,78 @@
+//! Deployments, Jobs and their like: the pod that they would make, read out of their template.
+//!
+//! Nothing is refused here: what is wrong with the pod is told where its author looks.
+
+use serde::Deserialize;
+
+use crate::{
+    admission::{self, Operation, Stage, Verdict, Violation},
+    object::Pod,
+};
+
+/// What keeps a pod template, by group and plural.
+const KINDS: [(&str, &str); 8] = [
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+    ("", "replicationcontrollers"),
+    ("", "podtemplates"),
+];
+
+/// Whether objects of this kind keep a pod template.
+pub(super) fn is_workload(group: &str, plural: &str) -> bool {
+    KINDS.contains(&(group, plural))
+}
+
+/// An object that keeps a pod template, in whichever place.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Workload {
+    spec: Option<Spec>,
+    template: Option<Pod>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    template: Option<Pod>,
+    job_template: Option<Box<Workload>>,
+}
+
+impl Workload {
+    /// The pod that it would make, and the template's path.
+    pub(super) fn pod(self) -> Option<(&'static str, Pod)> {
+        if let Some(pod) = self.template {
+            return Some(("template", pod));
+        }
+        let spec = self.spec?;
+        if let Some(pod) = spec.template {
+            return Some(("spec.template", pod));
+        }
+        let (_, pod) = spec.job_template?.pod()?;
+        Some(("spec.jobTemplate.spec.template", pod))
+    }
+}
+
+/// What the rules would say of the pod that the template makes, as warnings.
+pub(super) fn warnings(
+    judge: &dyn Fn(&admission::Request<'_>) -> Verdict,
+    (path, pod): &(&'static str, Pod),
+    namespace: &str,
+) -> Vec<String> {
+    let request = admission::Request { stage: Stage::Mutate, operation: Operation::Create, namespace, pod };
+    match judge(&request) {
+        Verdict::Ignored => Vec::new(),
+        Verdict::Admitted { warnings, .. } => {
+            warnings.into_iter().map(|warning| format!("{path}: {warning}")).collect()
+        }
+        Verdict::Denied { violations, warnings } => {
+            let refusals = violations.iter().map(|Violation { rule, field, message }| {
+                format!("{path}.{field}: its pods would be refused: {message} ({})", rule.0)
+            });
+            refusals.chain(warnings.into_iter().map(|warning| format!("{path}: {warning}"))).collect()
+        }
+    }
+}

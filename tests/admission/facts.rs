@@ -1,0 +1,141 @@
+//! Facts as a case writes them down: settings, nodes with cards, namespaces, quotas, groups.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use berth::{
+    admission::{Facts, Guards, InventorySummary, NodeOffer, Severity, quota::NamespaceQuota},
+    config::Config,
+    object::{Namespace, Node, Quantity},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// `settings` is a berth.yaml; everything else may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Given {
+    settings: Value,
+    guards: BTreeMap<String, String>,
+    namespaces: Vec<Namespace>,
+    nodes: Option<Vec<GivenNode>>,
+    quotas: Vec<GivenQuota>,
+    pod_groups: Vec<GivenGroup>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct GivenNode {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    hami: Vec<GivenCard>,
+    #[serde(default)]
+    vgpu: Vec<GivenCard>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenCard {
+    id: String,
+    model: String,
+    memory: u32,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenQuota {
+    namespace: String,
+    name: String,
+    hard: BTreeMap<String, String>,
+    #[serde(default)]
+    used: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenGroup {
+    namespace: String,
+    name: String,
+    preemptable: Option<String>,
+}
+
+impl Given {
+    pub(crate) fn facts(&self) -> Facts {
+        let text = match &self.settings {
+            Value::Null => String::new(),
+            settings => serde_saphyr::to_string(settings).unwrap(),
+        };
+        let (config, _) = Config::parse(&text, "settings").unwrap();
+        let mut settings = config.admission_settings();
+        for (guard, severity) in &self.guards {
+            set(&mut settings.guards, guard, severity);
+        }
+        let mut facts = Facts::new(settings, config.dialects());
+        let named = |namespace: &Namespace| (namespace.metadata.name.clone(), namespace.clone());
+        facts.namespaces = Arc::new(self.namespaces.iter().map(named).collect());
+        let offers = |nodes: &Vec<GivenNode>| {
+            let offers = nodes.iter().map(|node| NodeOffer::read(&node.object(), &facts.dialects));
+            Arc::new(InventorySummary::new(offers))
+        };
+        facts.inventory = self.nodes.as_ref().map(offers);
+        facts.quotas = Arc::new(self.quotas());
+        let group =
+            |group: &GivenGroup| ((group.namespace.clone(), group.name.clone()), group.preemptable.clone());
+        facts.pod_groups = Arc::new(self.pod_groups.iter().map(group).collect());
+        facts
+    }
+
+    fn quotas(&self) -> BTreeMap<String, NamespaceQuota> {
+        let mut quotas = BTreeMap::<String, NamespaceQuota>::new();
+        for given in &self.quotas {
+            let hard = given.hard.iter().map(|(key, value)| (key.clone(), Quantity::from(value.as_str())));
+            let quota = quotas.entry(given.namespace.clone()).or_default();
+            quota.limit(&given.name, &hard.collect());
+            quota.charge(&given.used);
+        }
+        quotas
+    }
+}
+
+fn set(guards: &mut Guards, guard: &str, severity: &str) {
+    let severity = match severity {
+        "deny" => Severity::Deny,
+        "warn" => Severity::Warn,
+        "allow" => Severity::Allow,
+        other => panic!("no severity: {other}"),
+    };
+    let guard = match guard {
+        "neverFits" => &mut guards.never_fits,
+        "presetNode" => &mut guards.preset_node,
+        "privileged" => &mut guards.privileged,
+        "deviceMounts" => &mut guards.device_mounts,
+        "visibleDevices" => &mut guards.visible_devices,
+        "quota" => &mut guards.quota,
+        other => panic!("no guard: {other}"),
+    };
+    *guard = severity;
+}
+
+impl GivenNode {
+    fn object(&self) -> Node {
+        let mut annotations = BTreeMap::new();
+        if !self.hami.is_empty() {
+            let card = |(index, card): (usize, &GivenCard)| {
+                json!({
+                    "id": card.id, "index": index, "count": 10, "devmem": card.memory, "devcore": 100,
+                    "type": card.model, "mode": "hami-core", "health": true,
+                })
+            };
+            let cards: Vec<_> = self.hami.iter().enumerate().map(card).collect();
+            annotations.insert("hami.io/node-nvidia-register", Value::Array(cards).to_string());
+        }
+        if !self.vgpu.is_empty() {
+            let card =
+                |card: &GivenCard| format!("{},10,{},{},true,hami-core:", card.id, card.memory, card.model);
+            annotations.insert("volcano.sh/node-vgpu-register", self.vgpu.iter().map(card).collect());
+        }
+        let metadata = json!({"name": self.name, "labels": self.labels, "annotations": annotations});
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+}

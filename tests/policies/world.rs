@@ -1,0 +1,197 @@
+//! A real API server with Berth's manifests applied and five callers of different rights.
+
+use berth::cli::manifests::{self, ManifestFormat, ManifestsArgs, UnmanagedPods};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::support::{
+    controlplane::Options,
+    floor::{Cluster, Floor},
+    identity::Identity,
+    server::pause,
+};
+
+/// The binder: the ServiceAccount that the manifests install.
+pub(crate) const BINDER: &str = "system:serviceaccount:berth-system:berth";
+/// A device plugin that is bound to `berth:assignment-writer`.
+pub(crate) const AGENT: &str = "system:serviceaccount:gpu:agent";
+/// May create and change pods in `train`.
+pub(crate) const USER: &str = "alice";
+/// May do anything in `train`.
+pub(crate) const NAMESPACE_ADMIN: &str = "boss";
+/// May change nodes and pods as kubelet does, and nothing of ours.
+pub(crate) const KUBELET: &str = "kubelet";
+
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+}
+
+/// What is different of the manifests in a test.
+#[derive(Default)]
+pub(crate) struct Changes {
+    pub(crate) webhook_url: Option<String>,
+    pub(crate) ca_bundle: Option<String>,
+    pub(crate) unmanaged_pods: Option<UnmanagedPods>,
+}
+
+impl World {
+    /// `None`, said aloud, where there is no API server to be had.
+    pub(crate) async fn start() -> Option<Self> {
+        let identities = vec![
+            Identity::service_account("berth-system", "berth"),
+            Identity::service_account("gpu", "agent"),
+            Identity::new(USER, &["system:authenticated"]),
+            Identity::new(NAMESPACE_ADMIN, &["system:authenticated"]),
+            Identity::new(KUBELET, &["system:authenticated"]),
+        ];
+        let options = Options { identities, ..Options::default() };
+        let cluster = Cluster::start_with(Floor::Real, options).await?;
+        let world = Self { cluster };
+        world.people().await;
+        Some(world)
+    }
+
+    /// Applies what `berth manifests` prints; policies are in force when this returns.
+    pub(crate) async fn install(&self, changes: &Changes, wanted: impl Fn(&str) -> bool) {
+        let args = ManifestsArgs {
+            namespace: "berth-system".to_owned(),
+            image: None,
+            replicas: None,
+            webhook_url: changes.webhook_url.clone(),
+            unmanaged_pods: changes.unmanaged_pods,
+            output: ManifestFormat::Yaml,
+        };
+        for mut object in manifests::objects(&args).unwrap() {
+            if !wanted(object["kind"].as_str().unwrap()) {
+                continue;
+            }
+            if let (Some(bundle), Some(webhooks)) =
+                (&changes.ca_bundle, object.get_mut("webhooks").and_then(Value::as_array_mut))
+            {
+                for webhook in webhooks {
+                    webhook["clientConfig"]["caBundle"] = bundle.as_str().into();
+                }
+            }
+            create(&self.cluster.client, object).await;
+        }
+    }
+
+    /// Waits until the API server has taken a policy into force: until it refuses what it must.
+    pub(crate) async fn enforced(&self) {
+        let pod = plain_pod("probe", json!({"assigned.berth.dev/probe": "1"}));
+        let pods: Api<Pod> = Api::namespaced(self.cluster.client_of(USER), "train");
+        let dry = PostParams { dry_run: true, ..PostParams::default() };
+        while pods.create(&dry, &parsed(pod.clone())).await.is_ok() {
+            pause().await;
+        }
+    }
+
+    pub(crate) fn pods(&self, user: &str, namespace: &str) -> Api<Pod> {
+        Api::namespaced(self.cluster.client_of(user), namespace)
+    }
+
+    pub(crate) fn nodes(&self, user: &str) -> Api<Node> {
+        Api::all(self.cluster.client_of(user))
+    }
+
+    async fn people(&self) {
+        let client = &self.cluster.client;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        for (name, labels) in [("train", json!({"berth.dev/admission": "enabled"})), ("other", json!({}))] {
+            let namespace = parsed(json!({"metadata": {"name": name, "labels": labels}}));
+            namespaces.create(&PostParams::default(), &namespace).await.unwrap();
+        }
+        let all = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+        let everyday = json!([
+            {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "create", "update", "patch", "delete"]},
+            {"apiGroups": [""], "resources": ["pods/status", "nodes/status"], "verbs": ["patch", "update"]},
+            {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create"]},
+        ]);
+        for namespace in ["train", "other"] {
+            role(client, Some(namespace), NAMESPACE_ADMIN, &all).await;
+            role(client, Some(namespace), USER, &everyday).await;
+        }
+        role(client, None, KUBELET, &everyday).await;
+        role(client, None, AGENT, &everyday).await;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "agent-writes-assignments"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "berth:assignment-writer"},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": AGENT}],
+        });
+        create(client, binding).await;
+    }
+}
+
+async fn role(client: &Client, namespace: Option<&str>, user: &str, rules: &Value) {
+    let name = format!("test-{}", user.replace(':', "-"));
+    let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
+    let group = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": name, "namespace": namespace});
+    let version = format!("{group}/v1");
+    create(client, json!({"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules})).await;
+    let binding = json!({
+        "apiVersion": version, "kind": format!("{kind}Binding"), "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": kind, "name": name},
+        "subjects": [{"kind": "User", "apiGroup": group, "name": user}],
+    });
+    create(client, binding).await;
+}
+
+async fn create(client: &Client, object: Value) {
+    let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap_or_else(|| {
+        let version = object["apiVersion"].as_str().unwrap();
+        ("", version)
+    });
+    let resource =
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap()));
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
+    let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+    let created = api.create(&PostParams::default(), &parsed(object)).await;
+    created.unwrap_or_else(|error| panic!("{what}: {error}"));
+}
+
+pub(crate) fn parsed<K: serde::de::DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+pub(crate) fn plain_pod(name: &str, annotations: Value) -> Value {
+    json!({
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"containers": [{"name": "main", "image": "none"}]},
+    })
+}
+
+pub(crate) fn share_pod(name: &str, scheduler: Option<&str>) -> Value {
+    let mut pod = json!({
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+    });
+    if let Some(scheduler) = scheduler {
+        pod["spec"]["schedulerName"] = scheduler.into();
+    }
+    pod
+}
+
+pub(crate) fn annotate(key: &str, value: Value) -> Patch<Value> {
+    Patch::Merge(json!({"metadata": {"annotations": {key: value}}}))
+}
+
+/// The refusal's words.
+pub(crate) fn refused<T: std::fmt::Debug>(result: kube::Result<T>) -> String {
+    match result {
+        Err(kube::Error::Api(status)) => status.message,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+pub(crate) fn patching() -> PatchParams {
+    PatchParams::default()
+}
