@@ -13,6 +13,7 @@ pub mod lease;
 pub mod lock;
 pub mod metrics;
 pub mod read;
+pub mod retry;
 pub mod tell;
 pub mod watch;
 pub mod wire;

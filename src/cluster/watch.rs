@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::{
     metrics::Metrics,
     read::{Reader, Reading},
+    retry,
     wire::{Watched, Wire},
 };
 use crate::{
@@ -68,7 +69,7 @@ pub async fn keep<T, V>(
     V: PartialEq + Send,
 {
     let events = watcher(Api::<Watched<T>>::all(client.clone()), watcher::Config::default());
-    let mut events = std::pin::pin!(events.default_backoff());
+    let mut events = std::pin::pin!(events.backoff(retry::pauses()));
     let mut known = BTreeMap::new();
     let mut listing = BTreeMap::new();
     while let Some(event) = events.next().await {
@@ -128,7 +129,7 @@ where
     Watched<T>: kube::Resource<DynamicType = ()>,
     I: Send + 'static,
 {
-    let events = watcher(api, config).default_backoff();
+    let events = watcher(api, config).backoff(retry::pauses());
     events
         .scan(Vec::new(), move |listing, event| {
             let event = match event {

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// Namespace (empty for cluster scope) and name, in the order of lists.
 pub(super) type Key = (String, String);
@@ -43,7 +43,8 @@ struct Table {
     compacted: u64,
     /// The newest change that was forgotten; who has seen it misses nothing.
     forgotten: u64,
-    moved: watch::Sender<u64>,
+    /// Wakes watches in the order in which they wait: tokio's `watch` would wake them in an order of chance.
+    moved: Arc<Notify>,
 }
 
 /// All objects of the cluster.
@@ -75,13 +76,12 @@ impl Store {
 
     fn table(&mut self, resource: &'static Resource) -> &mut Table {
         let key = (resource.stored().group, resource.stored().plural);
-        let revision = self.revision;
         self.tables.entry(key).or_insert_with(|| Table {
             objects: Snapshot::new(),
             history: VecDeque::new(),
             compacted: 0,
             forgotten: 0,
-            moved: watch::Sender::new(revision),
+            moved: Arc::default(),
         })
     }
 
@@ -128,7 +128,7 @@ impl Store {
             table.forgotten = table.history.pop_front().map_or(table.forgotten, |change| change.revision);
             table.compacted = table.compacted.max(table.forgotten);
         }
-        table.moved.send_replace(revision);
+        table.moved.notify_waiters();
     }
 
     /// Forgets the whole history: older revisions answer 410 from now on.
@@ -141,8 +141,8 @@ impl Store {
     }
 
     /// A signal that moves with each write to the resource.
-    pub(super) fn subscribe(&mut self, resource: &'static Resource) -> watch::Receiver<u64> {
-        self.table(resource).moved.subscribe()
+    pub(super) fn subscribe(&mut self, resource: &'static Resource) -> Arc<Notify> {
+        self.table(resource).moved.clone()
     }
 
     /// Refuses a reader who starts from a revision before the last compaction.

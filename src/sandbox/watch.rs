@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use futures::stream;
 use serde_json::{Value, json};
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
-use tokio::{sync::watch::Receiver, time::Instant};
+use tokio::{sync::Notify, time::Instant};
 
 /// How long a watch lasts that names no time; real servers take 30 to 60 minutes.
 const DEFAULT_TIMEOUT: u64 = 1800;
@@ -40,7 +40,7 @@ struct Watcher {
     server: Arc<Server>,
     resource: &'static Resource,
     selection: Selection,
-    moved: Receiver<u64>,
+    moved: Arc<Notify>,
     /// Everything at or below this revision was looked at.
     seen: u64,
     ready: VecDeque<Bytes>,
@@ -150,7 +150,11 @@ impl Watcher {
 
     /// The next line of the stream; none when the watch is over.
     async fn next(&mut self) -> Option<Bytes> {
+        let notify = self.moved.clone();
         loop {
+            // Waiting begins before the look, so that nothing falls between.
+            let mut moved = std::pin::pin!(notify.notified());
+            moved.as_mut().enable();
             self.collect();
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
@@ -162,8 +166,7 @@ impl Watcher {
                 Bookmarks::Sent => self.next_bookmark.min(self.end),
                 Bookmarks::Unasked => self.end,
             };
-            // The sender lives in the store that this watcher holds, so `changed` can't fail.
-            let moved = tokio::time::timeout_at(wake, self.moved.changed()).await;
+            let moved = tokio::time::timeout_at(wake, moved).await;
             if moved.is_err() && self.bookmarks == Bookmarks::Sent && wake < self.end {
                 self.next_bookmark =
                     if wake + LAST_BOOKMARK >= self.end { self.end } else { bookmark_before(self.end) };

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{Config, Event, watcher};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -21,6 +22,22 @@ use super::node::Plugin;
 use super::record::held;
 use super::view::Pod;
 use super::{Answer, Shared, hami, volcano};
+
+/// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
+#[derive(Clone, Copy, Debug)]
+struct Second;
+
+impl Iterator for Second {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(Duration::from_secs(1))
+    }
+}
+
+impl Backoff for Second {
+    fn reset(&mut self) {}
+}
 
 /// Runs until the watch of pods ends, which it never does by itself.
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -79,7 +96,7 @@ enum Done {
 impl Kubelets {
     async fn serve(&mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut pods = pin!(watcher(shared.calls.all_pods(), Config::default()).default_backoff());
+        let mut pods = pin!(watcher(shared.calls.all_pods(), Config::default()).backoff(Second));
         loop {
             // Always in this order, so that a seeded run replays.
             tokio::select! {
