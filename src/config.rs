@@ -15,6 +15,8 @@ use std::{fs, path::Path};
 
 use serde::Serialize;
 
+use crate::admission::{Guards, Severity};
+
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
@@ -36,6 +38,8 @@ pub struct Config {
     pub adopt_schedulers: Vec<String>,
     /// What to do with share pods that no known scheduler of shares will serve.
     pub unmanaged_pods: UnmanagedPods,
+    /// How hard the rules are of which a site may think differently.
+    pub guards: Guards,
     /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
 }
@@ -121,6 +125,7 @@ fn read(root: Result<Section, Trouble>, notices: &mut Vec<Notice>) -> Result<Con
     let choices =
         [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
     let unmanaged_pods = root.choice("unmanagedPods", UnmanagedPods::Warn, &choices)?;
+    let guards = guards(root.section("guards")?)?;
     let mut dialects = root.section("dialects")?;
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
@@ -128,7 +133,23 @@ fn read(root: Result<Section, Trouble>, notices: &mut Vec<Notice>) -> Result<Con
     };
     dialects.finish()?;
     root.finish()?;
-    Ok(Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, dialects: config })
+    Ok(Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, guards, dialects: config })
+}
+
+fn guards(mut section: Section) -> Result<Guards, Trouble> {
+    let choices = [("deny", Severity::Deny), ("warn", Severity::Warn), ("allow", Severity::Allow)];
+    let default = Guards::default();
+    let mut choice = |key: &str, default: Severity| section.choice(key, default, &choices);
+    let guards = Guards {
+        never_fits: choice("neverFits", default.never_fits)?,
+        preset_node: choice("presetNode", default.preset_node)?,
+        privileged: choice("privileged", default.privileged)?,
+        device_mounts: choice("deviceMounts", default.device_mounts)?,
+        visible_devices: choice("visibleDevices", default.visible_devices)?,
+        quota: choice("quota", default.quota)?,
+    };
+    section.finish()?;
+    Ok(guards)
 }
 
 /// A scheduler's name: what the API server takes in `spec.schedulerName` is not checked there, but leases and events of that name are.
@@ -155,6 +176,15 @@ mod tests {
         let config = Config::default();
         let text = serde_saphyr::to_string(&config).unwrap();
         assert_eq!(Config::parse(&text, "again").unwrap().0, config, "{text}");
+    }
+
+    #[test]
+    fn guards_are_as_hard_as_they_are_set() {
+        let config = Config::parse("guards: {neverFits: deny, privileged: allow}", "f").unwrap().0;
+        let guards = config.admission_settings().guards;
+        assert_eq!((guards.never_fits, guards.privileged), (Severity::Deny, Severity::Allow));
+        assert_eq!(guards.quota, Severity::Deny, "what is not stated keeps its default");
+        assert!(error("guards: {privileged: maybe}").starts_with("berth.yaml:1: guards.privileged: "));
     }
 
     #[test]

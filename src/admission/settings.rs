@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use crate::dialect::SharingMode;
 
 /// What the rules are told.
@@ -75,7 +77,8 @@ pub enum Bystanders {
 }
 
 /// What a guard does with what it meets.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The pod is refused.
     Deny,
@@ -86,7 +89,8 @@ pub enum Severity {
 }
 
 /// How hard the guards are of which a site may think differently.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Guards {
     /// What no known node could ever run. Default: warn, since a cluster can grow.
     pub never_fits: Severity,

@@ -59,7 +59,7 @@ impl Config {
             resources: self.resource_names(),
             hami: self.dialects.hami.defaults(),
             zones: self.dialects.volcano.arguments.tdm.revocable_zones.keys().cloned().collect(),
-            guards: admission::Guards::default(),
+            guards: self.guards,
         }
     }
 
