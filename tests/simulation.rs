@@ -27,9 +27,9 @@ use lie::Bug;
 use run::{Outcome, run};
 
 /// Faults that each test run injects; the environment may ask for more.
-const FAULTS: u64 = 3000;
+const FAULTS: u64 = 2000;
 /// In so many runs each deliberate bug is found.
-const RUNS_TO_FIND: u64 = 40;
+const RUNS_TO_FIND: u64 = 12;
 
 #[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
 fn number(variable: &str) -> Option<u64> {

@@ -79,7 +79,7 @@ impl Lie {
 
     pub(crate) fn answer(&mut self, call: &Call, status: u16, body: Bytes) -> (u16, Bytes) {
         let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return (status, body) };
-        let one_pod = call.method == "GET" && call.path.contains("/pods/");
+        let one_pod = call.method == "GET" && call.path.contains("/pods/pod-");
         if self.bug == Bug::AssumptionDroppedInDoubt && one_pod {
             let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
             return (404, Bytes::from(gone.to_string()));

@@ -24,7 +24,7 @@ use super::view::Pod;
 use super::{Answer, Shared, hami, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Second;
 
 impl Iterator for Second {
