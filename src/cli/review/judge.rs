@@ -1,6 +1,6 @@
 //! One pod through both stages of admission, as the API server leads it: mutation first, then validation of what came of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use json_patch::PatchOperation;
 use serde::{Deserialize, Serialize};
@@ -143,15 +143,22 @@ pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged,
         .map_err(|error| document.error(prefix, format!("the patch does not apply: {error}")))?;
     let outcome = match ask(&object, Stage::Validate)? {
         Verdict::Denied { violations, warnings: more } => {
-            let warnings = [warnings, more].concat();
-            Judged { violations, ..judged(Outcome::Denied, warnings, object) }
+            Judged { violations, ..judged(Outcome::Denied, united(warnings, more), object) }
         }
         Verdict::Ignored => Judged { patch, ..judged(Outcome::Admitted, warnings, object) },
         Verdict::Admitted { warnings: more, .. } => {
-            Judged { patch, ..judged(Outcome::Admitted, [warnings, more].concat(), object) }
+            Judged { patch, ..judged(Outcome::Admitted, united(warnings, more), object) }
         }
     };
     Ok(outcome)
+}
+
+/// Both stages' warnings; what both say is said once, as kubectl shows it.
+fn united(mut warnings: Vec<String>, more: Vec<String>) -> Vec<String> {
+    warnings.extend(more);
+    let mut said = BTreeSet::new();
+    warnings.retain(|warning| said.insert(warning.clone()));
+    warnings
 }
 
 fn judged(outcome: Outcome, warnings: Vec<String>, object: Value) -> Judged {
