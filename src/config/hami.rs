@@ -87,7 +87,6 @@ pub enum Policy {
 }
 
 const NO_USE: &str = "a setting of HAMi that Berth has no use for";
-const NOT_YET: &str = "has no effect yet: Berth does not change containers so far";
 
 /// Settings of the node plugin and of what Berth does not have, in the `nvidia:` section.
 const UNUSED_KEYS: [&str; 10] = [
@@ -145,9 +144,9 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
         default_cores: section.int("defaultCores", 0, 0..=100)?,
         default_gpu_num: section.int("defaultGPUNum", 1, 0..=I32_MAX)?,
         memory_factor: section.int("memoryFactor", 1, 1..=I32_MAX)?,
-        gpu_core_policy: core_policy(&mut section, notices)?,
-        overwrite_env: overwrite_env(&mut section, notices)?,
-        runtime_class_name: runtime_class_name(&mut section, notices)?,
+        gpu_core_policy: core_policy(&mut section)?,
+        overwrite_env: overwrite_env(&mut section)?,
+        runtime_class_name: runtime_class_name(&mut section)?,
         node_scheduler_policy: node_policy(&mut section)?,
         gpu_scheduler_policy: card_policy(&mut section)?,
         node_lock_expire: section
@@ -202,36 +201,21 @@ fn resource_name(field: &Field) -> Result<String, Trouble> {
         .trouble(format!("`{text}` is not the name of an extended resource, such as `{}`", names::COUNT)))
 }
 
-fn core_policy(section: &mut Section, notices: &mut Vec<Notice>) -> Result<GpuCorePolicy, Trouble> {
-    let Some(field) = section.take("gpuCorePolicy") else { return Ok(GpuCorePolicy::Default) };
+fn overwrite_env(section: &mut Section) -> Result<bool, Trouble> {
+    section.take("overwriteEnv").map_or(Ok(false), |field| field.bool())
+}
+
+fn runtime_class_name(section: &mut Section) -> Result<String, Trouble> {
+    section.take("runtimeClassName").map_or(Ok(String::new()), |field| field.text())
+}
+
+fn core_policy(section: &mut Section) -> Result<GpuCorePolicy, Trouble> {
     let choices = [
         ("default", GpuCorePolicy::Default),
         ("force", GpuCorePolicy::Force),
         ("disable", GpuCorePolicy::Disable),
     ];
-    let policy = field.choice(&choices)?;
-    if policy != GpuCorePolicy::Default {
-        notices.push(field.notice(NOT_YET));
-    }
-    Ok(policy)
-}
-
-fn overwrite_env(section: &mut Section, notices: &mut Vec<Notice>) -> Result<bool, Trouble> {
-    let Some(field) = section.take("overwriteEnv") else { return Ok(false) };
-    let overwrite = field.bool()?;
-    if overwrite {
-        notices.push(field.notice(NOT_YET));
-    }
-    Ok(overwrite)
-}
-
-fn runtime_class_name(section: &mut Section, notices: &mut Vec<Notice>) -> Result<String, Trouble> {
-    let Some(field) = section.take("runtimeClassName") else { return Ok(String::new()) };
-    let name = field.text()?;
-    if !name.is_empty() {
-        notices.push(field.notice(NOT_YET));
-    }
-    Ok(name)
+    section.choice("gpuCorePolicy", GpuCorePolicy::Default, &choices)
 }
 
 fn node_policy(section: &mut Section) -> Result<Policy, Trouble> {

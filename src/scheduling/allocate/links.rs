@@ -1,7 +1,7 @@
 //! The best-linked set out of all cards that would do.
 //!
 //! HAMi v2.10 (`pkg/device/nvidia/device.go` `computeBestCombination`) walks every subset, whose number grows exponentially. Here
-//! every subset is walked only while there are at most [`EXHAUSTIVE`] of them, and answers as HAMi does; beyond, a set is grown
+//! every subset is walked only while there are at most `EXHAUSTIVE` of them, and answers as HAMi does; beyond, a set is grown
 //! from every card and its members are exchanged while that helps, at most once for each card: at most `n` starts of `n` rounds
 //! of `k·(n−k)` exchanges, each weighed in `k` steps. A set so found may be second best.
 
