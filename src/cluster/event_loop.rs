@@ -136,8 +136,10 @@ impl Work {
         for answer in self.writes.answered()? {
             self.scheduler.observe(answer, clock.now());
         }
+        let before = Instant::now();
         let effects = self.scheduler.settle(clock.now());
-        metrics.queue(self.scheduler.depths(), self.scheduler.is_synced());
+        metrics.work(&self.scheduler.take_measures(), before.elapsed());
+        metrics.standing(&self.scheduler.standing(clock.now()));
         if self.scheduler.is_synced() && !was_synced {
             let nodes = self.scheduler.snapshot().nodes().count();
             tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are listed");
@@ -210,7 +212,8 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
-                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } => {}
+                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } | Effect::TellWaiting { .. } => {
+                }
                 effect => self.waiting.push_back(effect),
             }
         }

@@ -100,6 +100,15 @@ pub struct Holding {
     pub binding: Binding,
 }
 
+/// Who places a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Placer {
+    /// Berth.
+    Berth,
+    /// Another scheduler.
+    Another,
+}
+
 /// Whether an assignment has been committed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Binding {
@@ -120,6 +129,8 @@ pub struct PodInfo {
     pub priority: i32,
     /// When it was created.
     pub created: Timestamp,
+    /// Who places it.
+    pub placer: Placer,
     /// How far it is.
     pub stage: Stage,
     /// What there is to do for it.

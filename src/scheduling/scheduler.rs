@@ -5,11 +5,14 @@
 
 mod agent;
 mod audit;
+mod blocked;
 mod lock;
 mod observe;
 mod outcome;
 mod serve;
 mod tell;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,6 +27,7 @@ use super::{
     event::Event,
     ledger::{Charge, Commitment},
     line::{self, Lines},
+    measure::{Attempt, Measure, Standing},
     node::NodeName,
     pod::{Ask, Claim, PodInfo, Stage, Uid},
     queue::{Queue, backoff},
@@ -31,7 +35,8 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::device::{Answer, Assignment, InitPhase, LockOwner};
-use lock::{Releasing, Stranger};
+use agent::Silence;
+use lock::{Held, Releasing, Stranger};
 use tell::Telling;
 
 /// What the scheduler is told once.
@@ -63,6 +68,10 @@ struct Entry {
     info: PodInfo,
     /// Its place among all pods ever seen.
     seen: u64,
+    /// When it was first seen.
+    since: Timestamp,
+    /// When it joined the line that it stands in.
+    lined_up: Option<Timestamp>,
     work: Work,
     failures: u32,
     /// How often its node's agent was reported as silent.
@@ -107,6 +116,11 @@ pub struct Scheduler {
     holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
     releasing: BTreeMap<NodeName, Releasing>,
+    /// Locks that were taken and are not known to have been lost.
+    held: BTreeMap<NodeName, Held>,
+    /// Nodes whose device plugin has left a pod without an answer, until it answers one.
+    silences: BTreeMap<NodeName, Silence>,
+    measures: Vec<Measure>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -130,6 +144,9 @@ impl Scheduler {
             holders: BTreeMap::new(),
             strangers: BTreeMap::new(),
             releasing: BTreeMap::new(),
+            held: BTreeMap::new(),
+            silences: BTreeMap::new(),
+            measures: Vec::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }
@@ -141,8 +158,8 @@ impl Scheduler {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
             Event::PodGone(uid) => self.lose_pod(&uid),
-            Event::Nodes(nodes) => self.resync_nodes(nodes),
-            Event::NodeSeen(node) => self.see_node(*node),
+            Event::Nodes(nodes) => self.resync_nodes(nodes, now),
+            Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
             Event::LockAnswered { pod, node, profile, outcome } => {
                 self.lock_answered(&pod, &node, profile, outcome, now);
@@ -192,9 +209,23 @@ impl Scheduler {
         &self.snapshot
     }
 
-    /// How many pods wait to be decided, wait for a node to change, and stand in lines.
-    pub fn depths(&self) -> (usize, usize, usize) {
-        (self.queue.len(), self.classes.waiting(), self.lines.total())
+    /// How things stand.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let blocked = self.lines.blocked_since();
+        Standing {
+            synced: self.is_synced(),
+            active: self.queue.len(),
+            backing_off: self.queue.backing_off(),
+            unschedulable: self.classes.waiting(),
+            in_line: self.lines.total(),
+            silent_agents: self.snapshot.silent_agents(),
+            longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
+        }
+    }
+
+    /// What was measured since this was last asked.
+    pub fn take_measures(&mut self) -> Vec<Measure> {
+        std::mem::take(&mut self.measures)
     }
 
     fn schedule(&mut self, now: Timestamp) {
@@ -218,18 +249,22 @@ impl Scheduler {
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
+            self.measures.push(Measure::Attempt(Attempt::Unschedulable));
             self.set_work(uid, Work::Idle);
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
         match self.decide(ask) {
             Ok((node, assignment)) => {
+                self.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, now);
+                self.line_up(uid, now);
                 self.set_work(uid, Work::InLine(node.clone()));
                 self.withdraw_reason(uid);
                 self.lines.join(&node, uid.clone());
             }
             Err(error) => {
+                self.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.classes.wait(ask, uid.clone());
                 self.set_work(uid, Work::Waiting(ask.clone()));
                 self.tell_unschedulable(uid, error.to_string());
@@ -318,8 +353,16 @@ impl Scheduler {
         }
     }
 
+    /// Keeps in mind when a pod joined its line.
+    fn line_up(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.lined_up = Some(now);
+        }
+    }
+
     /// Lets a pod wait out a failure.
     fn back_off(&mut self, uid: &Uid, now: Timestamp) {
+        self.measures.push(Measure::Attempt(Attempt::Failed));
         self.forget(uid);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures += 1;

@@ -97,6 +97,11 @@ impl Snapshot {
         if agent == Agent::Silent { Agent::Answering } else { Agent::Silent }
     }
 
+    /// How many nodes have a device plugin that does not answer.
+    pub fn silent_agents(&self) -> usize {
+        self.silent.iter().filter(|name| self.by_name.contains_key(*name)).count()
+    }
+
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };

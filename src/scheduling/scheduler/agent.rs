@@ -1,9 +1,70 @@
 //! What a node's device plugin owes, and what becomes of a node whose plugin is silent.
+//!
+//! A plugin is never asked: what is known of it is what it writes on pods, and how long it has not.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
-use crate::scheduling::{effect::Effect, node::NodeName, pod::Uid, snapshot::Agent};
+use crate::{
+    device::Answer,
+    scheduling::{
+        effect::Effect,
+        ledger::{Charge, Commitment},
+        node::NodeName,
+        pod::{Placer, PodInfo, Stage, Uid},
+        snapshot::Agent,
+    },
+};
+
+/// How long a node is held back after its plugin has left its first pod without an answer.
+const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
+
+/// A plugin that has left a pod without an answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Silence {
+    /// How many times in a row.
+    times: u32,
+    /// Until when the node is held back; `None`: it still owes an answer.
+    until: Option<Timestamp>,
+}
+
+impl Silence {
+    /// After this finding: a plugin that owed an answer no longer owes it, or one that was tried again owes another.
+    fn next(before: Option<Self>, owes: Owes, expiry: SignedDuration, now: Timestamp) -> Option<Self> {
+        match (before, owes) {
+            (None, Owes::Nothing) => None,
+            (None, Owes::TooLong) => Some(Self { times: 1, until: None }),
+            (Some(Self { times, until: Some(_) }), Owes::TooLong) => {
+                Some(Self { times: times.saturating_add(1), until: None })
+            }
+            (Some(Self { times, until: None }), Owes::Nothing) => {
+                let until = now.checked_add(pause(times, expiry)).unwrap_or(now);
+                Some(Self { times, until: Some(until) })
+            }
+            (same, _) => same,
+        }
+    }
+
+    fn holds_back(self, now: Timestamp) -> bool {
+        self.until.is_none_or(|until| until > now)
+    }
+}
+
+/// How long after the silence of a plugin its node is tried again: doubled each time, up to the time that it is given to answer.
+fn pause(times: u32, expiry: SignedDuration) -> SignedDuration {
+    let longest = expiry.max(FIRST_PAUSE);
+    let doubled = 1_i32.checked_shl(times.saturating_sub(1)).filter(|factor| *factor > 0);
+    doubled.and_then(|factor| FIRST_PAUSE.checked_mul(factor)).map_or(longest, |pause| pause.min(longest))
+}
+
+/// What a plugin owes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Owes {
+    /// Nothing, or not for long.
+    Nothing,
+    /// An answer for too long.
+    TooLong,
+}
 
 impl Scheduler {
     /// Whether the node's plugin owes an answer for a bound pod: no other is bound there meanwhile, since it would mix both up.
@@ -12,17 +73,44 @@ impl Scheduler {
     }
 
     /// Finds out whether the node's plugin is silent for too long: then it is said, after a pause that doubles each time, and no pod
-    /// is sent there until it answers or the pod is gone.
+    /// is sent there until it answers. When the pod that it owes an answer is gone, the node is tried again, each time after a longer
+    /// pause.
     pub(super) fn watch_agent(&mut self, node: &NodeName, now: Timestamp) {
-        let mut agent = Agent::Answering;
+        let expiry = self.settings.lock_expiry;
+        let mut owes = Owes::Nothing;
         for (uid, since) in self.owed(node) {
-            if since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now) {
-                agent = Agent::Silent;
+            if since.checked_add(expiry).is_ok_and(|at| at <= now) {
+                owes = Owes::TooLong;
             }
             self.tell_silence(&uid, node, since, now);
         }
+        let silence = Silence::next(self.silences.get(node).copied(), owes, expiry, now);
+        if let Some(silence) = silence {
+            self.silences.insert(node.clone(), silence);
+        }
+        let silent = silence.is_some_and(|silence| silence.holds_back(now));
+        self.set_agent(node, if silent { Agent::Silent } else { Agent::Answering });
+    }
+
+    fn set_agent(&mut self, node: &NodeName, agent: Agent) {
         if self.snapshot.set_agent(node, agent) != agent && agent == Agent::Answering {
             self.wake(node);
+        }
+    }
+
+    /// Takes in what has become of a pod's charge: an answer ends its plugin's silence, and a failure is said.
+    pub(super) fn hear_agent(&mut self, pod: &PodInfo, before: Option<&Charge>, charge: &Charge) {
+        let was = |answer| before.is_some_and(|before| before.answer == answer);
+        if charge.commitment != Commitment::Bound || charge.answer == Answer::Awaited {
+            return;
+        }
+        if was(Answer::Awaited) {
+            self.silences.remove(&charge.node);
+        }
+        let fresh = charge.answer == Answer::Failed && !was(Answer::Failed);
+        if fresh && pod.stage == Stage::Pending && pod.placer == Placer::Berth {
+            let (pod, node) = (pod.key.clone(), charge.node.clone());
+            self.effects.push(Effect::TellFailedAllocation { pod, node });
         }
     }
 
@@ -40,14 +128,15 @@ impl Scheduler {
         in_flight.map(|(uid, charge)| (uid.clone(), charge.since)).collect()
     }
 
-    /// When silence is to be said the next time.
+    /// When silence is to be said the next time, or the node tried again.
     pub(super) fn agent_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
         let expiry = self.settings.lock_expiry;
         let times = self.owed(node).into_iter().filter_map(move |(uid, since)| {
             let told = self.pods.get(&uid)?.silence_told;
             since.checked_add(patience(expiry, told)?).ok()
         });
-        times.collect::<Vec<_>>().into_iter()
+        let again = self.silences.get(node).and_then(|silence| silence.until);
+        times.chain(again).collect::<Vec<_>>().into_iter()
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Entry, Scheduler, Work, tell::Telling};
 use crate::scheduling::{
     ledger::{Charge, Commitment},
+    measure::Measure,
     node::{NodeInfo, NodeName},
     pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid, is_older},
 };
@@ -26,7 +27,7 @@ impl Scheduler {
         self.next_audit = None;
     }
 
-    pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>) {
+    pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>, now: Timestamp) {
         let live: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
         let known = self.snapshot.nodes().map(|state| state.info.name.clone());
         let gone: Vec<NodeName> = known.filter(|name| !live.contains(name)).collect();
@@ -34,7 +35,7 @@ impl Scheduler {
             self.lose_node(&name);
         }
         for node in nodes {
-            self.take_in_node(node);
+            self.take_in_node(node, now);
         }
         self.synced.nodes = true;
     }
@@ -52,7 +53,7 @@ impl Scheduler {
         self.see_name(&pod.key);
         self.note_holder(&pod.key);
         self.see_holding(&pod, now);
-        let changed = self.remember(pod);
+        let changed = self.remember(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
@@ -96,14 +97,14 @@ impl Scheduler {
     }
 
     /// Takes in a node, unless what is known of it is newer.
-    pub(super) fn see_node(&mut self, node: NodeInfo) {
+    pub(super) fn see_node(&mut self, node: NodeInfo, now: Timestamp) {
         let known = self.snapshot.node(&node.name).map(|state| &state.info.resource_version);
         if known.is_none_or(|known| !is_older(&node.resource_version, known)) {
-            self.take_in_node(node);
+            self.take_in_node(node, now);
         }
     }
 
-    fn take_in_node(&mut self, node: NodeInfo) {
+    fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.note_owners(&name, Some(&node));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
@@ -113,6 +114,7 @@ impl Scheduler {
             self.snapshot.set_node(node);
             self.wake(&name);
         }
+        self.check_held(&name, now);
         self.lines.touch(&name);
     }
 
@@ -120,6 +122,8 @@ impl Scheduler {
         self.note_owners(name, None);
         self.snapshot.remove_node(name);
         self.releasing.remove(name);
+        self.held.remove(name);
+        self.silences.remove(name);
         self.lines.touch(name);
         let line = self.lines.get(name).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
         for uid in line.unwrap_or_default() {
@@ -171,6 +175,10 @@ impl Scheduler {
             answer: holding.answer,
             since: since.map_or(now, |held| held.since),
         };
+        self.hear_agent(pod, held, &charge);
+        if held.is_some_and(|held| bound && held.commitment == Commitment::Assumed) {
+            self.measure_bound(uid, now);
+        }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         self.snapshot.charge(uid.clone(), charge);
         if let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) {
@@ -184,8 +192,15 @@ impl Scheduler {
         self.lines.touch(&holding.node);
     }
 
+    /// A pod that Berth has decided is bound.
+    pub(super) fn measure_bound(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.measures.push(Measure::Bound(now.duration_since(entry.since)));
+        }
+    }
+
     /// Remembers the pod; whether anything changed that could change its place.
-    fn remember(&mut self, pod: PodInfo) -> bool {
+    fn remember(&mut self, pod: PodInfo, now: Timestamp) -> bool {
         let uid = pod.key.uid.clone();
         if let Some(entry) = self.pods.get_mut(&uid) {
             let changed = (&entry.info.claim, entry.info.priority) != (&pod.claim, pod.priority);
@@ -196,6 +211,8 @@ impl Scheduler {
         let entry = Entry {
             info: pod,
             seen: self.seen,
+            since: now,
+            lined_up: None,
             work: Work::Idle,
             failures: 0,
             silence_told: 0,
