@@ -5,6 +5,7 @@
 mod binder;
 mod certificates;
 mod facts;
+mod ledger;
 mod settings;
 mod tasks;
 
@@ -19,7 +20,7 @@ use tasks::Tasks;
 pub use certificates::{CertificateSource, SecretLocation};
 
 use crate::{
-    cluster::{self, Clock, ClusterError, Leadership},
+    cluster::{self, Clock, ClusterError, Leadership, ledger::Questions},
     config::Config,
     webhook::{
         Bound, Limits, Listener,
@@ -137,7 +138,9 @@ impl App {
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
-        let router = crate::webhook::router::router(webhook);
+        let questions = Questions::default();
+        let debug = ledger::debug(options.client.clone(), questions.clone());
+        let router = crate::webhook::router::router(webhook).merge(crate::webhook::debug::router(debug));
         tasks.work(async move {
             bound.serve(router, tls, stopped).await;
             Ok(())
@@ -152,7 +155,7 @@ impl App {
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            tasks.work(binder::run(options, bindings, settings, stopped));
+            tasks.work(binder::run(options, bindings, questions, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

@@ -10,6 +10,7 @@ pub mod event_loop;
 pub mod fence;
 pub mod leading;
 pub mod lease;
+pub mod ledger;
 pub mod lock;
 pub mod metrics;
 pub mod read;

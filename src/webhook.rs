@@ -7,6 +7,7 @@
 //!                  ▲ tls (certificates)          mint ─► secret ─► registration (caBundle)
 //! ```
 
+pub mod debug;
 pub mod metrics;
 pub mod mint;
 pub mod registration;

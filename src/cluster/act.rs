@@ -97,6 +97,11 @@ impl Hands {
                 self.tell(&Concern::Pod(pod), News::SilentAgent { node: &node }).await;
                 None
             }
+            Effect::ReportOvercommitted { node, what } => {
+                tracing::error!(%node, what, "more of a card is given away than there is");
+                self.tell(&Concern::Node(node), News::Overcommitted { what: &what }).await;
+                None
+            }
             Effect::ReportDrift { of, what } => {
                 tracing::error!(?of, what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();

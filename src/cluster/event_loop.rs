@@ -12,8 +12,15 @@ use tokio::{
 };
 
 use super::{
-    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, leading::Leadership, metrics::Metrics,
-    read::Reader, watch,
+    act::Hands,
+    candidate::SettingsError,
+    clock::Clock,
+    fence::Fence,
+    leading::Leadership,
+    ledger::{self, Questions},
+    metrics::Metrics,
+    read::Reader,
+    watch,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
@@ -68,6 +75,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Who may bind.
     pub leadership: Leadership,
+    /// Where the ledger is asked for.
+    pub questions: Questions,
 }
 
 /// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
@@ -79,7 +88,9 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, .. } = binder;
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, questions, .. } = binder;
+    let mut questions = questions.open();
+    let dialects = reader.dialects().clone();
     let pods = watch::pods(&client, reader.clone());
     let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
     let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
@@ -96,6 +107,11 @@ pub async fn term(
             () = &mut shutdown, if drain_until.is_none() => {
                 drain_until = Some(Instant::now() + DRAIN);
                 work.drain()
+            }
+            Some(question) = questions.recv() => {
+                // Who has asked may have gone meanwhile.
+                let _ = question.send(ledger::page(&work.scheduler, &dialects));
+                continue;
             }
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,

@@ -122,6 +122,7 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
+    overcommitted_cards: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
     synced: Gauge,
     drift: Counter,
@@ -145,6 +146,7 @@ impl Default for Metrics {
             writes: Family::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
+            overcommitted_cards: Gauge::default(),
             unreadable_registrations: Family::default(),
             synced: Gauge::default(),
             drift: Counter::default(),
@@ -161,6 +163,22 @@ impl Metrics {
         self.register_work(scheduler);
         self.register_locks(scheduler);
         self.register_state(scheduler);
+        self.begin_at_zero();
+    }
+
+    /// Shows every counter from the start: a rate needs the zero before the first event.
+    fn begin_at_zero(&self) {
+        for result in [AttemptResult::scheduled, AttemptResult::unschedulable, AttemptResult::error] {
+            drop(self.attempts.get_or_create(&AttemptLabels { result }));
+        }
+        for outcome in [Outcome::success, Outcome::throttled, Outcome::doubt, Outcome::refused] {
+            drop(self.bindings.get_or_create(&OutcomeLabels { outcome }));
+            drop(self.locks.get_or_create(&OutcomeLabels { outcome }));
+        }
+        for kind in [Written::lock, Written::unlock, Written::binding, Written::condition, Written::event] {
+            drop(self.writes.get_or_create(&WriteLabels { kind }));
+        }
+        self.standing(&Standing::default());
     }
 
     fn register_work(&self, scheduler: &mut Registry) {
@@ -193,6 +211,8 @@ impl Metrics {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
         let help = "Nodes that are held back since their device plugin owes an answer for too long";
         scheduler.register("silent_agents", help, self.silent_agents.clone());
+        let help = "Cards of which more is given away than there is; an Event of the node says to whom";
+        scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
@@ -265,6 +285,7 @@ impl Metrics {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));
         }
         self.silent_agents.set(count(standing.silent_agents));
+        self.overcommitted_cards.set(count(standing.overcommitted_cards));
         self.longest_lock_wait.set(standing.longest_lock_wait.as_secs_f64());
         self.synced.set(i64::from(standing.synced));
     }

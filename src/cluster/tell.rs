@@ -52,6 +52,11 @@ pub enum News<'a> {
         /// On which node.
         node: &'a str,
     },
+    /// More of one of its cards is given away than there is.
+    Overcommitted {
+        /// Of which, how much, and to whom.
+        what: &'a str,
+    },
     /// What was remembered of it was wrong.
     Drift {
         /// What.
@@ -160,6 +165,7 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             };
             ("Warning", "FailedAllocation", "Allocating", note)
         }
+        News::Overcommitted { what } => ("Warning", "CardOvercommitted", "Auditing", what.to_owned()),
         News::Drift { what } => {
             let note = format!("What Berth remembered was wrong and has been put right: {what}");
             ("Warning", "LedgerDrift", "Auditing", note)

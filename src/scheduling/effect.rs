@@ -95,6 +95,13 @@ pub enum Effect {
         /// Whose agent.
         node: NodeName,
     },
+    /// Say that more of a card is given away than there is.
+    ReportOvercommitted {
+        /// On which node.
+        node: NodeName,
+        /// Of which card, how much, and to whom.
+        what: String,
+    },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {
         /// Of whom.

@@ -14,8 +14,10 @@ pub enum Event {
     Pods(Vec<PodInfo>),
     /// A pod, new or changed.
     PodSeen(Box<PodInfo>),
-    /// A pod is gone.
+    /// A pod is gone; whether its node is done with it is not known.
     PodGone(Uid),
+    /// A pod has ended: its node is done with it.
+    PodEnded(Uid),
     /// Every node that there is: what is not among them is gone.
     Nodes(Vec<NodeInfo>),
     /// A node, new or changed.

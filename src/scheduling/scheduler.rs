@@ -6,6 +6,7 @@
 mod agent;
 mod audit;
 mod blocked;
+mod capacity;
 mod lock;
 mod observe;
 mod outcome;
@@ -29,7 +30,7 @@ use super::{
     line::{self, Lines},
     measure::{Attempt, Measure, Standing},
     node::NodeName,
-    pod::{Ask, Claim, PodInfo, Stage, Uid},
+    pod::{Ask, Claim, PodInfo, PodKey, Stage, Uid},
     queue::{Queue, backoff},
     reason::FitError,
     snapshot::Snapshot,
@@ -120,6 +121,10 @@ pub struct Scheduler {
     held: BTreeMap<NodeName, Held>,
     /// Nodes whose device plugin has left a pod without an answer, until it answers one.
     silences: BTreeMap<NodeName, Silence>,
+    /// Until when a node's device plugin may be at work for a pod that has gone.
+    vacated: BTreeMap<NodeName, Timestamp>,
+    /// Cards of which more is given away than there is.
+    overcommitted: BTreeSet<capacity::Place>,
     measures: Vec<Measure>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
@@ -146,6 +151,8 @@ impl Scheduler {
             releasing: BTreeMap::new(),
             held: BTreeMap::new(),
             silences: BTreeMap::new(),
+            vacated: BTreeMap::new(),
+            overcommitted: BTreeSet::new(),
             measures: Vec::new(),
             retells: BTreeSet::new(),
             next_audit: None,
@@ -157,7 +164,8 @@ impl Scheduler {
         match event {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
-            Event::PodGone(uid) => self.lose_pod(&uid),
+            Event::PodGone(uid) => self.miss_pod(&uid, now),
+            Event::PodEnded(uid) => self.lose_pod(&uid),
             Event::Nodes(nodes) => self.resync_nodes(nodes, now),
             Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
@@ -209,6 +217,11 @@ impl Scheduler {
         &self.snapshot
     }
 
+    /// How the pods that were seen are named, in no order.
+    pub fn keys(&self) -> impl Iterator<Item = &PodKey> {
+        self.pods.values().map(|entry| &entry.info.key)
+    }
+
     /// How things stand.
     pub fn standing(&self, now: Timestamp) -> Standing {
         let blocked = self.lines.blocked_since();
@@ -219,6 +232,7 @@ impl Scheduler {
             unschedulable: self.classes.waiting(),
             in_line: self.lines.total(),
             silent_agents: self.snapshot.silent_agents(),
+            overcommitted_cards: self.overcommitted.len(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
     }

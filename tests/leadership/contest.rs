@@ -7,6 +7,7 @@ use std::{sync::Arc, time::Duration};
 use berth::{
     cluster::{
         self, Clock, ClusterError, Leadership, Metrics, Reader, candidate::Settings, event_loop::Binder,
+        ledger::Questions,
     },
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{Dialects, LockForm, LockSpec, hami},
@@ -87,6 +88,7 @@ impl Contest {
             metrics: metrics.clone(),
             writes_at_once: 64,
             leadership,
+            questions: Questions::default(),
         };
         let (stop, stopped) = oneshot::channel();
         let mut running = JoinSet::new();

@@ -7,11 +7,10 @@ use serde::Serialize;
 use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, table::Table},
-    device::{Assignment, CardId, Health, InitPhase, Inventory, Role},
-    dialect::{Dialects, Record},
-    scheduling::{
-        Reason, Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState,
-    },
+    cluster::ledger::NodeRow,
+    device::Assignment,
+    dialect::Record,
+    scheduling::{Reason, node::NodeName},
 };
 
 /// What came of a simulation.
@@ -112,39 +111,6 @@ pub struct ReasonRow {
     /// How many cards there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<usize>,
-}
-
-/// One node.
-#[derive(Clone, Debug, Serialize)]
-pub struct NodeRow {
-    /// Its name.
-    pub name: String,
-    /// Its cards, by number.
-    pub cards: Vec<CardRow>,
-}
-
-/// One card and what of it is in use.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CardRow {
-    /// The card.
-    pub uuid: String,
-    /// Containers that share it.
-    pub slots_used: u32,
-    /// Containers that may.
-    pub slots: u32,
-    /// MiB given away.
-    pub memory_used: u64,
-    /// MiB that there are.
-    pub memory: u64,
-    /// Percent given away.
-    pub cores_used: u32,
-    /// Percent that there are.
-    pub cores: u32,
-    /// Whether its plugin says that it works.
-    pub healthy: bool,
-    /// Pods that hold a share of it, by name.
-    pub pods: Vec<String>,
 }
 
 impl PodRow {
@@ -295,66 +261,4 @@ impl Simulation {
         }
         cards.render()
     }
-}
-
-/// Every node with its cards, by name.
-pub(super) fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<NodeRow> {
-    let node = |state: &std::sync::Arc<NodeState>| NodeRow {
-        name: state.info.name.to_string(),
-        cards: cards(state, snapshot, dialects, names),
-    };
-    snapshot.nodes().map(node).collect()
-}
-
-/// A node's cards: each uuid once, whichever plugins name it.
-fn cards(
-    state: &NodeState,
-    snapshot: &Snapshot,
-    dialects: &Dialects,
-    names: &BTreeMap<Uid, String>,
-) -> Vec<CardRow> {
-    let mut rows: Vec<CardRow> = Vec::new();
-    for offer in &state.info.offers {
-        let dialect = dialects.named(offer.profile);
-        let profile = dialect.expect("an offer is of one of the dialects").profile();
-        let cards = offer.inventory.iter().flat_map(Inventory::cards);
-        for card in cards {
-            if rows.iter().any(|row| row.uuid == card.id.as_str()) {
-                continue;
-            }
-            let used = state.usage.card(&card.id);
-            rows.push(CardRow {
-                uuid: card.id.to_string(),
-                slots_used: used.slots,
-                slots: card.slots,
-                memory_used: used.memory.get(),
-                memory: card.memory.get(),
-                cores_used: used.cores.get(),
-                cores: core_budget(profile, card).get(),
-                healthy: card.health != Health::Unhealthy,
-                pods: holders(&card.id, &state.info.name, snapshot, names),
-            });
-        }
-    }
-    rows
-}
-
-/// The pods that hold a share of a card, by name.
-fn holders(
-    card: &CardId,
-    node: &NodeName,
-    snapshot: &Snapshot,
-    names: &BTreeMap<Uid, String>,
-) -> Vec<String> {
-    let charges = snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge, card));
-    let mut pods: Vec<String> = charges.filter_map(|(uid, _)| names.get(uid).cloned()).collect();
-    pods.sort();
-    pods
-}
-
-fn holds(charge: &Charge, card: &CardId) -> bool {
-    let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
-    let mut living =
-        containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| share.card == *card))
 }

@@ -19,6 +19,10 @@ use crate::{
 /// How long a node is held back after its plugin has left its first pod without an answer.
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 
+/// So long after a pod is gone its node's plugin may still be at work for it: it gives some containers their cards, each in
+/// seconds, and finds its pod by the node's lock or by its annotations, which by then would be the next pod's.
+const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
+
 /// A plugin that has left a pod without an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Silence {
@@ -67,9 +71,22 @@ enum Owes {
 }
 
 impl Scheduler {
-    /// Whether the node's plugin owes an answer for a bound pod: no other is bound there meanwhile, since it would mix both up.
-    pub(super) fn agent_is_busy(&self, node: &NodeName) -> bool {
-        self.snapshot.ledger().on_node(node).any(|(_, charge)| charge.is_in_flight())
+    /// Whether the node's plugin owes an answer for a bound pod, or may still be at work for one that was deleted: no other is bound
+    /// there meanwhile, since it would mix both up.
+    pub(super) fn agent_is_busy(&self, node: &NodeName, now: Timestamp) -> bool {
+        let vacated = self.vacated.get(node).is_some_and(|until| *until > now);
+        vacated || self.snapshot.ledger().on_node(node).any(|(_, charge)| charge.is_in_flight())
+    }
+
+    /// A pod is gone. If its node's plugin was at work for it, nobody will say when it is done: it is given time.
+    pub(super) fn note_vacancy(&mut self, uid: &Uid, now: Timestamp) {
+        let charge = self.snapshot.ledger().get(uid);
+        let charge = charge.filter(|charge| charge.is_in_flight() || self.may_be_bound(&charge.node, uid));
+        let until = now.checked_add(CLEARANCE).ok();
+        if let (Some(charge), Some(until)) = (charge, until) {
+            self.vacated.retain(|_, until| *until > now);
+            self.vacated.insert(charge.node.clone(), until);
+        }
     }
 
     /// Finds out whether the node's plugin is silent for too long: then it is said, after a pause that doubles each time, and no pod
@@ -114,6 +131,12 @@ impl Scheduler {
         }
     }
 
+    /// Whether a Binding of this pod is under way or in doubt.
+    fn may_be_bound(&self, node: &NodeName, uid: &Uid) -> bool {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        serving.is_some_and(|serving| serving.uid == *uid && serving.bindings > 0)
+    }
+
     fn tell_silence(&mut self, uid: &Uid, node: &NodeName, since: Timestamp, now: Timestamp) {
         let expiry = self.settings.lock_expiry;
         let Some(entry) = self.pods.get_mut(uid) else { return };
@@ -135,8 +158,9 @@ impl Scheduler {
             let told = self.pods.get(&uid)?.silence_told;
             since.checked_add(patience(expiry, told)?).ok()
         });
+        let cleared = self.vacated.get(node).copied();
         let again = self.silences.get(node).and_then(|silence| silence.until);
-        times.chain(again).collect::<Vec<_>>().into_iter()
+        times.chain(again).chain(cleared).collect::<Vec<_>>().into_iter()
     }
 }
 

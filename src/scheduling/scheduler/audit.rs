@@ -48,6 +48,7 @@ impl Scheduler {
                 self.wake(&node);
             }
         }
+        self.audit_capacity();
         self.audit_reasons(&uids);
     }
 

@@ -66,7 +66,9 @@ impl Scheduler {
             Some((pod, since)) => {
                 format!("Waiting for the device plugin of node {node}, at work for {pod} since {since}")
             }
-            None => format!("Waiting for the device plugin of node {node}"),
+            None => format!(
+                "Waiting for the device plugin of node {node}, which may be at work for a deleted pod"
+            ),
         }
     }
 }

@@ -18,7 +18,7 @@ impl Scheduler {
         let mut gone: Vec<Uid> = self.pods.keys().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
         for uid in gone {
-            self.lose_pod(&uid);
+            self.miss_pod(&uid, now);
         }
         for pod in pods {
             self.take_in(pod, now);
@@ -76,6 +76,12 @@ impl Scheduler {
             _ => {}
         }
         self.tell(&uid);
+    }
+
+    /// A pod is gone, and nobody says that its node is done with it: it may have been deleted by force.
+    pub(super) fn miss_pod(&mut self, uid: &Uid, now: Timestamp) {
+        self.note_vacancy(uid, now);
+        self.lose_pod(uid);
     }
 
     pub(super) fn lose_pod(&mut self, uid: &Uid) {

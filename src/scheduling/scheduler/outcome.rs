@@ -221,7 +221,7 @@ impl Scheduler {
             return;
         }
         let Some(found) = found.filter(|found| found.key.uid == pod.uid) else {
-            self.lose_pod(&pod.uid);
+            self.miss_pod(&pod.uid, now);
             return;
         };
         // What it holds is adopted, whoever bound it.

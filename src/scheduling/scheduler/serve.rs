@@ -76,7 +76,7 @@ impl Scheduler {
 
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
         while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
-            if self.agent_is_busy(node) {
+            if self.agent_is_busy(node, now) {
                 self.block(node, &uid, now, |scheduler| scheduler.busy_because(node));
                 return;
             }

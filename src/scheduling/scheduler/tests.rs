@@ -200,6 +200,44 @@ fn a_failed_allocation_is_said_once_and_its_cards_are_free_once_the_pod_has_ende
 }
 
 #[test]
+fn the_agent_of_a_pod_that_was_taken_away_by_force_is_given_time() {
+    let mut play = Play::new();
+    play.bind("a");
+    play.gone("a");
+    play.unlocked();
+    play.create("b");
+    play.wait(seconds(14));
+    assert_eq!(play.take_sent("b"), [], "the agent would take b for a");
+    play.wait(seconds(1));
+    assert_eq!(play.sent(), [Sent::Lock("b")]);
+}
+
+#[test]
+fn the_agent_of_a_pod_that_was_perhaps_bound_is_given_time_too() {
+    let mut play = Play::new();
+    play.create("a");
+    play.lock_taken("a");
+    play.bind_answered("a", BindOutcome::Doubtful(setback("no answer within 8s", 0)));
+    play.gone("a");
+    play.unlocked();
+    play.create("b");
+    play.wait(seconds(14));
+    assert_eq!(play.take_sent("b"), []);
+    play.wait(seconds(1));
+    assert_eq!(play.sent(), [Sent::Lock("b")]);
+}
+
+#[test]
+fn the_node_of_a_pod_that_has_ended_goes_on_at_once() {
+    let mut play = Play::new();
+    play.bind("a");
+    play.create("b");
+    play.ended("a");
+    play.unlocked();
+    assert_eq!(play.take_sent("b"), [Sent::Lock("next")]);
+}
+
+#[test]
 fn a_silent_agent_is_tried_again_after_longer_and_longer_pauses_until_it_answers() {
     let mut play = Play::new();
     for (round, pause) in [("one", 30), ("two", 60), ("three", 120)] {
@@ -216,7 +254,7 @@ fn a_silent_agent_is_tried_again_after_longer_and_longer_pauses_until_it_answers
         assert_eq!(play.take_sent(&next), [], "{round}: one second early");
         play.wait(seconds(1));
         assert_eq!(play.take_sent(&next), [Sent::Lock("next")], "{round}");
-        play.gone(&next);
+        play.ended(&next);
         play.sent();
         play.unlocked();
     }
@@ -226,12 +264,33 @@ fn a_silent_agent_is_tried_again_after_longer_and_longer_pauses_until_it_answers
     play.gone("four");
     play.bind("five");
     play.wait(play::EXPIRY);
-    play.gone("five");
+    play.ended("five");
     play.unlocked();
     play.create("six");
     play.sent();
     play.wait(seconds(30));
     assert_eq!(play.sent(), [Sent::Lock("six")], "an answer ends what was held against it");
+}
+
+#[test]
+fn a_card_that_another_scheduler_gave_away_twice_is_found_said_once_and_given_to_nobody() {
+    let mut play = Play::new();
+    play.foreign("one", 6000);
+    play.foreign("two", 7000);
+    play.wait(seconds(60));
+    let said = "Of card GPU-0 2 of 8 slots, 13000 MiB of 10000 MiB and 0 % of 100 % of its cores are given away, \
+                to default/one, default/two";
+    assert_eq!(play.overcommitted(), [said]);
+    assert_eq!(play.scheduler.standing(play.now).overcommitted_cards, 1);
+    play.create("a");
+    assert_eq!(play.sent(), [Sent::Unschedulable("a")]);
+    play.told("a", TellOutcome::Done);
+    play.wait(seconds(60));
+    assert_eq!(play.overcommitted(), [""; 0]);
+    play.ended("two");
+    assert_eq!(play.sent(), [Sent::Lock("a")]);
+    play.wait(seconds(60));
+    assert_eq!(play.scheduler.standing(play.now).overcommitted_cards, 0);
 }
 
 #[test]

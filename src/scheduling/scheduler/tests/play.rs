@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{
-        Answer, Blend, Card, CardPolicy, ContainerRequest, CoreBudget, Health, InitPhase, Inventory, Lock,
-        LockOwner, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Profile, ProfileName, Role,
-        Selection, ShareRequest, Slicing, Tie,
+        Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares, CoreBudget, Health,
+        InitPhase, Inventory, Lock, LockOwner, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest,
+        Profile, ProfileName, Role, Selection, Share, ShareRequest, Slicing, Tie,
     },
     scheduling::{
         Ask, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts,
@@ -39,6 +39,7 @@ pub(super) enum Sent<'a> {
     FailedAllocation(&'a str),
     Silent(&'a str),
     Waiting(&'a str),
+    Overcommitted,
     Drift,
 }
 
@@ -136,6 +137,7 @@ impl Play {
             Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
             Effect::TellSilent { pod, .. } => Sent::Silent(self.name(&pod.name)),
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
+            Effect::ReportOvercommitted { .. } => Sent::Overcommitted,
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
@@ -237,6 +239,38 @@ impl Play {
 
     pub(super) fn gone(&mut self, name: &str) {
         self.happens(Event::PodGone(name.into()));
+    }
+
+    /// Another scheduler's pod, bound here with so much of the card.
+    pub(super) fn foreign(&mut self, name: &str, memory: u64) {
+        let share =
+            Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Percent::NONE, slice: None };
+        let shares = ContainerShares { role: Role::App, shares: vec![share] };
+        let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
+        let holding = Holding {
+            node: NODE.into(),
+            assignment: Some(Arc::new(assignment)),
+            init: InitPhase::Done,
+            answer: Answer::Succeeded,
+            binding: Binding::Bound,
+        };
+        let pod = self.pod(name);
+        let pod = PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod };
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    /// What is said of cards of which more is given away than there is.
+    pub(super) fn overcommitted(&mut self) -> Vec<String> {
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        let what = |effect| match effect {
+            Effect::ReportOvercommitted { what, .. } => Some(what),
+            _ => None,
+        };
+        effects.filter_map(what).collect()
+    }
+
+    pub(super) fn ended(&mut self, name: &str) {
+        self.happens(Event::PodEnded(name.into()));
     }
 
     /// The node's agent has answered for the pod, which is still starting.
