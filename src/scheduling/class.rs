@@ -1,7 +1,7 @@
 //! Pods with equal asks are decided alike: a class remembers its verdict on each node and asks again only where a node has changed.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -37,9 +37,43 @@ pub fn judge(
     Ok((assignment, score))
 }
 
+/// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+pub fn best<'a>(
+    fitting: impl IntoIterator<Item = (&'a NodeName, f64)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<&'a NodeName> {
+    let mut best: Option<(usize, f64, &NodeName)> = None;
+    for (name, score) in fitting {
+        let Some((best_rank, best_score, best_name)) = best else {
+            best = Some((rank(name), score, name));
+            continue;
+        };
+        let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
+        // The rank is looked up only where it can matter.
+        if !scores_higher && best_rank == 0 {
+            continue;
+        }
+        let own = rank(name);
+        if own < best_rank || (own == best_rank && scores_higher) {
+            best = Some((own, score, name));
+        }
+    }
+    best.map(|(_, _, name)| name)
+}
+
+/// How a class came to be known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Known {
+    /// A pod of it was decided.
+    Decided,
+    /// It was only hinted at.
+    Hinted,
+}
+
 /// One class of pods.
 #[derive(Debug)]
 struct Class {
+    known: Known,
     verdicts: Vec<(u64, NodeVerdict)>,
     /// Pods that no node would have.
     waiting: BTreeSet<Uid>,
@@ -51,13 +85,18 @@ pub struct Classes {
     by_ask: HashMap<Arc<Ask>, Class>,
     /// The asks with pods waiting, in the order in which they began to.
     waiting: Vec<Arc<Ask>>,
+    /// The asks that were only hinted at, oldest first.
+    hinted: VecDeque<Arc<Ask>>,
 }
 
 /// Classes without waiting pods that are remembered; beyond, they are judged anew.
 const REMEMBERED: usize = 1024;
 
+/// Classes that are remembered beside those although no pod of them was decided: hints push out older hints and nothing else.
+const HINTED: usize = 64;
+
 impl Classes {
-    /// The best node for an ask: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+    /// The [`best`] node for an ask, or why there is none.
     pub fn best(
         &mut self,
         ask: &Arc<Ask>,
@@ -65,28 +104,18 @@ impl Classes {
         device_resources: &BTreeSet<String>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<NodeName, FitError> {
-        let class = self.judged(ask, snapshot, device_resources);
-        let mut best: Option<(usize, f64, &NodeName)> = None;
-        for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
-            let (Some(state), NodeVerdict::Fits(score)) = (state, verdict) else {
-                continue;
-            };
-            let name = &state.info.name;
-            let Some((best_rank, best_score, best_name)) = best else {
-                best = Some((rank(name), *score, name));
-                continue;
-            };
-            let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
-            // The rank is looked up only where it can matter.
-            if !scores_higher && best_rank == 0 {
-                continue;
-            }
-            let own = rank(name);
-            if own < best_rank || (own == best_rank && scores_higher) {
-                best = Some((own, *score, name));
-            }
-        }
-        best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot))
+        let class = self.judged(ask, snapshot, device_resources, Known::Decided);
+        let fitting = snapshot.slots().iter().zip(&class.verdicts);
+        let fitting = fitting.filter_map(|(state, (_, verdict))| match (state, verdict) {
+            (Some(state), NodeVerdict::Fits(score)) => Some((&state.info.name, *score)),
+            _ => None,
+        });
+        best(fitting, rank).cloned().ok_or_else(|| class.fit_error(snapshot))
+    }
+
+    /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
+    pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) {
+        self.judged(ask, snapshot, device_resources, Known::Hinted);
     }
 
     /// How many pods of all classes wait for a node to change.
@@ -139,12 +168,15 @@ impl Classes {
         woken
     }
 
-    fn judged(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) -> &Class {
-        if self.by_ask.len() > REMEMBERED && !self.by_ask.contains_key(ask) {
-            self.by_ask.retain(|_, class| !class.waiting.is_empty());
-        }
-        let new = || Class { verdicts: Vec::new(), waiting: BTreeSet::new() };
-        let class = self.by_ask.entry(ask.clone()).or_insert_with(new);
+    fn judged(
+        &mut self,
+        ask: &Arc<Ask>,
+        snapshot: &Snapshot,
+        device_resources: &BTreeSet<String>,
+        by: Known,
+    ) -> &Class {
+        self.make_known(ask, by);
+        let class = self.by_ask.get_mut(ask).expect("it was just made known");
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
@@ -155,6 +187,31 @@ impl Classes {
             }
         }
         class
+    }
+
+    fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
+        match (self.by_ask.get_mut(ask), by) {
+            (Some(class), Known::Decided) if class.known == Known::Hinted => {
+                class.known = Known::Decided;
+                self.hinted.retain(|hinted| hinted != ask);
+            }
+            (Some(_), _) => return,
+            (None, Known::Decided) => {}
+            (None, Known::Hinted) => {
+                if self.hinted.len() >= HINTED {
+                    let oldest = self.hinted.pop_front();
+                    oldest.and_then(|oldest| self.by_ask.remove(&oldest));
+                }
+                self.hinted.push_back(ask.clone());
+            }
+        }
+        if by == Known::Decided && self.by_ask.len() - self.hinted.len() > REMEMBERED {
+            self.by_ask.retain(|known, class| {
+                !class.waiting.is_empty() || class.known == Known::Hinted || known == ask
+            });
+        }
+        let new = || Class { known: by, verdicts: Vec::new(), waiting: BTreeSet::new() };
+        self.by_ask.entry(ask.clone()).or_insert_with(new);
     }
 }
 
@@ -167,3 +224,6 @@ impl Class {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests;

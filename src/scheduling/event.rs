@@ -2,10 +2,11 @@
 
 use super::{
     node::{NodeInfo, NodeName},
-    pod::{PodInfo, PodKey, Uid},
+    pod::{Ask, PodInfo, PodKey, Uid},
 };
 use crate::device::{LockOwner, ProfileName};
 use jiff::Timestamp;
+use std::sync::Arc;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -81,6 +82,8 @@ pub enum Event {
         /// What came of it.
         outcome: TellOutcome,
     },
+    /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
+    Hinted(Arc<Ask>),
     /// A deadline has passed.
     Tick,
 }

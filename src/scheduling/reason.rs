@@ -183,6 +183,19 @@ impl FitError {
     pub fn of_pod(nodes: usize, reason: String) -> Self {
         Self { nodes, pod: Some(reason), counts: BTreeMap::new() }
     }
+
+    /// How many nodes it speaks of.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.
+    pub fn counted(&self) -> String {
+        let mut counts: Vec<_> =
+            self.counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
+        counts.sort();
+        counts.join(", ")
+    }
 }
 
 /// kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
@@ -190,13 +203,10 @@ impl FitError {
 impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "0/{} nodes are available:", self.nodes)?;
-        let mut counts: Vec<_> =
-            self.counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
-        counts.sort();
         match &self.pod {
             Some(reason) => write!(formatter, " {reason}."),
-            None if counts.is_empty() => write!(formatter, " no nodes."),
-            None => write!(formatter, " {}.", counts.join(", ")),
+            None if self.counts.is_empty() => write!(formatter, " no nodes."),
+            None => write!(formatter, " {}.", self.counted()),
         }
     }
 }
