@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{AppError, Options};
 use crate::{
-    cluster::{self, Metrics, event_loop::Binder},
+    cluster::{self, Handoff, Metrics, event_loop::Binder},
     config::Config,
 };
 
@@ -45,5 +45,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
+        handoff: Handoff::default(),
     }
 }

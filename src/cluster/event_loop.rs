@@ -12,8 +12,8 @@ use tokio::{
 };
 
 use super::{
-    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, leading::Leadership, metrics::Metrics,
-    read::Reader, watch,
+    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
+    metrics::Metrics, read::Reader, watch,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
@@ -68,6 +68,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Who may bind.
     pub leadership: Leadership,
+    /// What it shows to its process, and what it is handed.
+    pub handoff: Handoff,
 }
 
 /// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
@@ -79,11 +81,12 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, .. } = binder;
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
     let pods = watch::pods(&client, reader.clone());
     let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
     let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
+    let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
     let mut drain_until = None;
@@ -100,15 +103,24 @@ pub async fn term(
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
+            () = until(publisher.due(&work.scheduler)) => {
+                publisher.publish(&work.scheduler);
+                continue;
+            }
+            hint = inbox.next(), if work.scheduler.is_synced() => {
+                inbox.take(&hint, &mut work.scheduler, clock);
+                continue;
+            }
         };
         work.go_on(events, clock, &metrics)?;
+        publisher.publish(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+pub(super) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

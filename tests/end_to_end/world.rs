@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use berth::{
     app::{App, CertificateSource, Options, Parts},
     cli::manifests::{self, ManifestFormat, ManifestsArgs},
-    cluster::{self, Clock, Leadership, Metrics, event_loop::Binder},
+    cluster::{self, Clock, Handoff, Leadership, Metrics, event_loop::Binder},
     config::Config,
     sandbox::agent::{
         Fleet,
@@ -92,6 +92,7 @@ impl World {
             metrics: Metrics::default(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
+            handoff: Handoff::default(),
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }
