@@ -5,6 +5,8 @@
 mod binder;
 mod certificates;
 mod facts;
+mod inventory;
+mod onward;
 mod settings;
 mod tasks;
 
@@ -19,7 +21,7 @@ use tasks::Tasks;
 pub use certificates::{CertificateSource, SecretLocation};
 
 use crate::{
-    cluster::{self, Clock, ClusterError, Leadership},
+    cluster::{self, Clock, ClusterError, Handoff, Leadership},
     config::Config,
     webhook::{
         Bound, Limits, Listener,
@@ -127,9 +129,11 @@ impl App {
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
+        let handoff = Handoff::default();
         let tls = serving.certificates.server_config();
         let webhook = Webhook {
             judge: facts.judge(),
+            onward: (options.parts == Parts::Both).then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
             readiness,
@@ -148,11 +152,11 @@ impl App {
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
-            facts::follow(facts, options.client.clone(), ready.clone(), options.parts),
+            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.views()),
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            tasks.work(binder::run(options, bindings, settings, stopped));
+            tasks.work(binder::run(options, bindings, handoff, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

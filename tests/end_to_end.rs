@@ -28,7 +28,9 @@ macro_rules! on_both_floors {
 on_both_floors! {
     admission::a_share_of_an_opted_in_namespace_is_patched_and_placed,
     admission::contradictions_are_refused_before_a_pod_exists,
-    admission::a_dry_run_is_answered_and_leaves_nothing,
+    admission::a_dry_run_is_told_the_place_and_leaves_nothing,
+    admission::a_dry_run_that_fits_nowhere_is_told_why,
+    admission::a_pod_that_is_let_in_is_handed_to_the_binder,
     admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,

@@ -17,6 +17,7 @@ const WRITES_AT_ONCE: usize = 64;
 pub(super) async fn run(
     options: Options,
     metrics: Metrics,
+    handoff: Handoff,
     mut settings: watch::Receiver<Arc<Config>>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), AppError> {
@@ -31,12 +32,12 @@ pub(super) async fn run(
                 else => std::future::pending().await,
             }
         };
-        cluster::run(binder(&options, &config, metrics.clone()), until).await?;
+        cluster::run(binder(&options, &config, metrics.clone(), handoff.clone()), until).await?;
     }
     Ok(())
 }
 
-fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
+fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff) -> Binder {
     Binder {
         client: options.client.clone(),
         reader: Arc::new(config.reader()),
@@ -45,6 +46,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
-        handoff: Handoff::default(),
+        handoff,
     }
 }

@@ -6,15 +6,12 @@ use arc_swap::ArcSwap;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::Parts;
+use super::{Parts, inventory};
 use crate::{
-    admission::{
-        self, Facts,
-        inventory::{InventorySummary, NodeOffer},
-    },
-    cluster::watch::keep,
+    admission::{self, Facts, inventory::InventorySummary},
+    cluster::{View, watch::keep},
     config::Config,
-    object::{Namespace, Node},
+    object::Namespace,
     webhook::{Judge, router::Readiness},
 };
 
@@ -45,7 +42,13 @@ impl Shared {
 }
 
 /// Follows namespaces and nodes; reviews are answered once the namespaces are known, and nothing is refused for what nodes lack before they are. A process that admits nothing is ready at once.
-pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<Readiness>, parts: Parts) {
+pub(super) async fn follow(
+    facts: Shared,
+    client: Client,
+    ready: watch::Sender<Readiness>,
+    parts: Parts,
+    views: watch::Receiver<Option<View>>,
+) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
@@ -61,12 +64,16 @@ pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<R
             starting
         });
     });
-    let read = |node: &Node| NodeOffer::read(node, &facts.0.load().dialects);
-    let nodes = keep(&client, read, |known| {
-        let summary = Arc::new(InventorySummary::new(known.values().cloned()));
+    let publish = |summary: InventorySummary| {
+        let summary = Arc::new(summary);
         facts.set(|facts| facts.inventory = Some(summary.clone()));
-    });
-    tokio::join!(namespaces, nodes);
+    };
+    if parts == Parts::Both {
+        tokio::join!(namespaces, inventory::seen(views, publish));
+    } else {
+        let dialects = || facts.0.load().dialects.clone();
+        tokio::join!(namespaces, inventory::watched(&client, dialects, publish));
+    }
 }
 
 /// Follows the settings for as long as anybody can change them.

@@ -14,12 +14,15 @@ use berth::{
     },
     webhook::{mint::ServingNames, registration::Registration},
 };
-use k8s_openapi::api::core::v1 as core;
+use http::{HeaderValue, Request};
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1 as core};
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -111,6 +114,44 @@ impl World {
         world.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
         world.until_admitting().await;
         Some(world)
+    }
+
+    /// A pod as the API server would store it, and what whoever asks is warned of.
+    pub(crate) async fn dry_run(&self, pod: &Value) -> (core::Pod, Vec<String>) {
+        let mut pod = pod.clone();
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        let request = Request::post("/api/v1/namespaces/default/pods?dryRun=All")
+            .header("content-type", "application/json")
+            .body(pod.to_string().into_bytes().into())
+            .unwrap();
+        let response = self.cluster.client.send(request).await.unwrap();
+        let warnings = response.headers().get_all("warning").iter();
+        let text = |header: &HeaderValue| {
+            let quoted =
+                header.to_str().unwrap().strip_prefix("299 - \"").unwrap().strip_suffix('"').unwrap();
+            quoted.replace("\\\"", "\"")
+        };
+        let warnings = warnings.map(text).collect();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (serde_json::from_slice(&body).unwrap(), warnings)
+    }
+
+    /// The page of Berth's metrics, asked for by who trusts the authority that Berth has published.
+    pub(crate) async fn metrics(&self) -> String {
+        let client = self.cluster.client.clone();
+        let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client);
+        let webhook = configurations.get("berth").await.unwrap().webhooks.unwrap().remove(0).client_config;
+        let mut config = kube::Config::new(webhook.url.unwrap().parse().unwrap());
+        config.root_cert = Some(
+            CertificateDer::pem_slice_iter(&webhook.ca_bundle.unwrap().0)
+                .map(|certificate| certificate.unwrap().to_vec())
+                .collect(),
+        );
+        let address = config.cluster_url.authority().unwrap().clone();
+        config.cluster_url = format!("https://{address}").parse().unwrap();
+        let request = Request::get("/metrics").body(Vec::new()).unwrap();
+        kube::Client::try_from(config).unwrap().request_text(request).await.unwrap()
     }
 
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.

@@ -48,7 +48,8 @@ impl Serving {
         let metrics = Metrics::register(&mut registry);
         let (_, readiness) = watch::channel(Readiness::Ready);
         let judge = Arc::new(move |request: &admission::Request<'_>| admission::review(request, &facts));
-        let router = router(Webhook { judge, metrics, registry: Arc::new(registry), readiness });
+        let router =
+            router(Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness });
         let bound =
             Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let changes = Changes {
