@@ -37,6 +37,7 @@ on_both_floors! {
     admission::a_dry_run_is_told_the_place_and_leaves_nothing,
     admission::a_dry_run_that_fits_nowhere_is_told_why,
     admission::a_pod_that_is_let_in_is_handed_to_the_binder,
+    admission::a_replica_that_does_not_lead_answers_dry_runs_too,
     admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,

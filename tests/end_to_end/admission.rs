@@ -122,6 +122,25 @@ pub(crate) async fn a_dry_run_that_fits_nowhere_is_told_why(floor: Floor) {
     assert!(world.pods().list(&ListParams::default()).await.unwrap().items.is_empty());
 }
 
+pub(crate) async fn a_replica_that_does_not_lead_answers_dry_runs_too(floor: Floor) {
+    let Some(world) = World::with_the_webhook_of_a_follower(floor, vec![hami_node("gpu-1", 1)]).await else {
+        return;
+    };
+    let half = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"});
+    let fits = ["would now be placed on gpu-1: GPU-gpu-1-0 (9000 MiB, 0 %)"];
+    dry_run(&world, &share("dry", &half), &fits).await;
+    submit(&world, share("meant", &half), false).await.unwrap();
+    world.running("meant").await;
+    let full = ["would not be placed now: 0/1 nodes are available: 1 Insufficient GPU memory."];
+    dry_run(&world, &share("dry", &half), &full).await;
+    assert_eq!(world.leader().await, "leader");
+    let metrics = world.metrics().await;
+    for line in ["berth_scheduler_leader 0", "berth_scheduler_synced 0"] {
+        assert!(metrics.lines().any(|have| have == line), "{line} in {metrics}");
+    }
+    world.agents_are_content();
+}
+
 pub(crate) async fn a_pod_that_is_let_in_is_handed_to_the_binder(floor: Floor) {
     let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
         return;

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use berth::{
     app::{App, CertificateSource, Options, Parts},
     cli::manifests::{self, ManifestFormat, ManifestsArgs},
-    cluster::{self, Clock, Handoff, Leadership, Metrics, event_loop::Binder},
+    cluster::{self, Clock, Handoff, Leadership, Metrics, candidate::Settings, event_loop::Binder},
     config::Config,
     sandbox::agent::{
         Fleet,
@@ -16,7 +16,9 @@ use berth::{
 };
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
-use k8s_openapi::api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1 as core};
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration, coordination::v1::Lease, core::v1 as core,
+};
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
@@ -36,6 +38,13 @@ pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) fleet: Fleet,
     berth: JoinSet<()>,
+}
+
+/// Whether the API server asks a webhook.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Asked {
+    Yes,
+    No,
 }
 
 /// A node with HAMi's plugin and cards of 16 GiB.
@@ -105,18 +114,50 @@ impl World {
 
     /// A cluster of these nodes with all of Berth, webhook and binder, whose namespace `default` has opted in with these hints.
     pub(crate) async fn with_webhook(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
-        install_crypto();
-        let mut world = Self::without_berth(floor, nodes).await?;
-        let client = world.cluster.client.clone();
-        let opted_in =
-            json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}, "annotations": hints}});
-        let namespaces: Api<core::Namespace> = Api::all(client.clone());
-        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
-        let app = App::bind(options(client.clone())).await.unwrap();
-        register(&client, app.local_addr()).await;
-        world.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        let mut world = Self::opted_in(floor, nodes, hints).await?;
+        world.start_app(Leadership::Alone, Asked::Yes).await;
         world.until_admitting().await;
         Some(world)
+    }
+
+    /// As [`Self::with_webhook`], but there are two of Berth: one leads, and the webhook that is asked is the other's.
+    pub(crate) async fn with_the_webhook_of_a_follower(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
+        let mut world = Self::opted_in(floor, nodes, json!({})).await?;
+        let stands = |who| Leadership::Elected(Settings::new("default", "berth", who));
+        world.start_app(stands("leader"), Asked::No).await;
+        let leases: Api<Lease> = Api::default_namespaced(world.cluster.client.clone());
+        let leads = |lease: Option<&Lease>| lease.is_some_and(|lease| holder(lease) == "leader");
+        tokio::time::timeout(LIMIT, await_condition(leases, "berth", leads)).await.unwrap().unwrap();
+        world.start_app(stands("follower"), Asked::Yes).await;
+        world.until_admitting().await;
+        Some(world)
+    }
+
+    /// Who leads.
+    pub(crate) async fn leader(&self) -> String {
+        let leases: Api<Lease> = Api::default_namespaced(self.cluster.client.clone());
+        holder(&leases.get("berth").await.unwrap()).to_owned()
+    }
+
+    /// A cluster of these nodes whose namespace `default` has opted in with these hints.
+    async fn opted_in(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
+        install_crypto();
+        let world = Self::without_berth(floor, nodes).await?;
+        let opted_in =
+            json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}, "annotations": hints}});
+        let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
+        Some(world)
+    }
+
+    /// Starts all of Berth; the API server asks its webhook, or not.
+    async fn start_app(&mut self, leadership: Leadership, asked: Asked) {
+        let client = self.cluster.client.clone();
+        let app = App::bind(options(client.clone(), leadership, asked)).await.unwrap();
+        if asked == Asked::Yes {
+            register(&client, app.local_addr()).await;
+        }
+        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
     }
 
     /// A pod as the API server would store it, and what whoever asks is warned of.
@@ -259,27 +300,33 @@ fn waits_because(pod: &core::Pod) -> Option<String> {
     waits.then(|| scheduled.message.clone().unwrap_or_default())
 }
 
+fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+}
+
 fn install_crypto() {
     // An error says that another case of this process has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn options(client: kube::Client) -> Options {
+fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
     let serving = ServingNames {
         service: "berth".to_owned(),
         namespace: "berth-system".to_owned(),
         extra: vec!["127.0.0.1".to_owned()],
     };
+    // Each has an authority of its own here: only that of the webhook that is asked is published.
+    let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
     Options {
         config: Config::default(),
         config_file: None,
         client,
         clock: Clock::System,
         parts: Parts::Both,
-        leadership: Leadership::Alone,
+        leadership,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
-        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
+        registration: Registration { mutating: registered.to_owned(), validating: registered.to_owned() },
     }
 }
 
