@@ -14,7 +14,7 @@ use std::{
 };
 
 use berth::{
-    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    cli::manifests::{self, ManifestsArgs},
     sandbox::agent::{
         Fleet,
         hami::Release,
@@ -80,16 +80,9 @@ fn free_address() -> SocketAddr {
 
 /// Creates everything that `berth manifests` prints.
 async fn apply_manifests(client: &Client, webhook: SocketAddr) {
-    let args = ManifestsArgs {
-        namespace: NAMESPACE.to_owned(),
-        image: None,
-        replicas: None,
-        unmanaged_pods: None,
-        webhook_url: Some(format!("https://{webhook}")),
-        output: ManifestFormat::Yaml,
-    };
+    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
     let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    for object in manifests::objects(&args).unwrap() {
+    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
         let (resource, capabilities) =

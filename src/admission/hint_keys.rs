@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Every annotation that users write and that is read.
-const KNOWN: [&str; 19] = [
+pub const KNOWN: [&str; 19] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,

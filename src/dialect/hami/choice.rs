@@ -76,9 +76,15 @@ mod tests {
             weights(" memory = 3, slot = 1, core = 0 "),
             Ok(Weights { slots: 1, cores: 0, memory: 3 })
         );
-        for text in
-            ["", "slot=1", "slot=1,core,memory=1", "slot=1,core=-1,memory=1", "slot=1,slot=1,memory=1", "slot=1,core=1,memory=1,", "slot=0,core=0,memory=0"]
-        {
+        for text in [
+            "",
+            "slot=1",
+            "slot=1,core,memory=1",
+            "slot=1,core=-1,memory=1",
+            "slot=1,slot=1,memory=1",
+            "slot=1,core=1,memory=1,",
+            "slot=0,core=0,memory=0",
+        ] {
             assert!(weights(text).is_err(), "{text}");
         }
     }
