@@ -7,6 +7,7 @@
 //!                  ▲ tls (certificates)          mint ─► secret ─► registration (caBundle)
 //! ```
 
+pub mod clients;
 pub mod metrics;
 pub mod mint;
 pub mod registration;
@@ -17,8 +18,9 @@ pub mod serve;
 pub mod tls;
 mod workload;
 
+pub use clients::ClientAuthority;
 pub use metrics::Metrics;
 pub use review::{BadReview, Judge, ReviewAnswer, answer};
 pub use router::{Readiness, Webhook, router, verified_router};
-pub use serve::{Bound, Limits, Listener};
+pub use serve::{Bound, Limits, Listener, TlsSettings};
 pub use tls::{Certificates, Files};

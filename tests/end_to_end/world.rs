@@ -234,6 +234,7 @@ fn options(client: kube::Client) -> Options {
         leadership: Leadership::Alone,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
+        client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }

@@ -1,6 +1,6 @@
 //! A real API server with Berth's manifests applied and five callers of different rights.
 
-use berth::cli::manifests::{self, ManifestFormat, ManifestsArgs, UnmanagedPods};
+use berth::cli::manifests::{self, ManifestsArgs, Settings};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::{
     Api, Client,
@@ -35,7 +35,8 @@ pub(crate) struct World {
 pub(crate) struct Changes {
     pub(crate) webhook_url: Option<String>,
     pub(crate) ca_bundle: Option<String>,
-    pub(crate) unmanaged_pods: Option<UnmanagedPods>,
+    /// The text of `berth.yaml`.
+    pub(crate) settings: Option<&'static str>,
 }
 
 impl World {
@@ -57,15 +58,10 @@ impl World {
 
     /// Applies what `berth manifests` prints; policies are in force when this returns.
     pub(crate) async fn install(&self, changes: &Changes, wanted: impl Fn(&str) -> bool) {
-        let args = ManifestsArgs {
-            namespace: "berth-system".to_owned(),
-            image: None,
-            replicas: None,
-            webhook_url: changes.webhook_url.clone(),
-            unmanaged_pods: changes.unmanaged_pods,
-            output: ManifestFormat::Yaml,
-        };
-        for mut object in manifests::objects(&args).unwrap() {
+        let args = ManifestsArgs { webhook_url: changes.webhook_url.clone(), ..ManifestsArgs::default() };
+        let read = |text: &str| Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let settings = changes.settings.map(read).unwrap_or_default();
+        for mut object in manifests::objects(&args, &settings).unwrap() {
             if !wanted(object["kind"].as_str().unwrap()) {
                 continue;
             }

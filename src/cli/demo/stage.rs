@@ -157,6 +157,7 @@ fn options(config: Config, client: Client) -> Options {
         leadership: Leadership::Alone,
         listen: ANY_PORT,
         certificates: CertificateSource::Minted(serving),
+        client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
