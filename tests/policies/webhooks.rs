@@ -28,13 +28,18 @@ use super::{
 };
 
 /// A webhook on a loopback port that judges by the built-in settings, down when dropped.
-struct Serving {
-    changes: Changes,
+pub(crate) struct Serving {
+    pub(crate) changes: Changes,
     _tasks: JoinSet<()>,
 }
 
 impl Serving {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::with(None).await
+    }
+
+    /// As [`Self::start`], with this `berth.yaml`.
+    pub(crate) async fn with(settings: Option<&'static str>) -> Self {
         let names = ServingNames {
             service: "berth".into(),
             namespace: "berth-system".into(),
@@ -42,7 +47,7 @@ impl Serving {
         };
         let bundle = mint::bundle(&names, Lifetimes::default(), jiff::Timestamp::now()).unwrap();
         let certificates = Certificates::from_pair(&bundle.serving).unwrap();
-        let config = Config::default();
+        let config = Config::parse(settings.unwrap_or_default(), "berth.yaml").unwrap().0;
         let facts = Facts::new(config.admission_settings(), config.dialects());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
@@ -53,8 +58,8 @@ impl Serving {
             Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let changes = Changes {
             webhook_url: Some(format!("https://{}", bound.local_addr())),
+            settings,
             ca_bundle: Some(STANDARD.encode(&bundle.authority.certificate)),
-            ..Changes::default()
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(bound.serve(router, certificates.server_config(), std::future::pending()));
@@ -63,24 +68,28 @@ impl Serving {
 }
 
 /// Waits until the API server calls the mutating webhook.
-async fn called(world: &World) {
+async fn called(world: &World, pod: &Value, scheduler: &str) {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     loop {
-        let pod = world.pods(USER, "train").create(&dry, &parsed(share_pod("probe", None))).await.ok();
-        let scheduler = pod.and_then(|pod| pod.spec?.scheduler_name);
-        if scheduler.as_deref() == Some("berth") {
+        let pod = world.pods(USER, "train").create(&dry, &parsed(pod.clone())).await.ok();
+        if pod.and_then(|pod| pod.spec?.scheduler_name).as_deref() == Some(scheduler) {
             return;
         }
         pause().await;
     }
 }
 
-async fn world(serving: &Serving) -> Option<World> {
+/// With everything installed and in force; `probe` is a share pod, which the webhook gives this scheduler.
+pub(crate) async fn world_with(serving: &Serving, probe: &Value, scheduler: &str) -> Option<World> {
     let world = World::start().await?;
     world.install(&serving.changes, |_| true).await;
-    called(&world).await;
+    called(&world, probe, scheduler).await;
     world.enforced().await;
     Some(world)
+}
+
+pub(crate) async fn world(serving: &Serving) -> Option<World> {
+    world_with(serving, &share_pod("probe", None), "berth").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

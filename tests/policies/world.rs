@@ -1,6 +1,7 @@
 //! A real API server with Berth's manifests applied and five callers of different rights.
 
 use berth::cli::manifests::{self, ManifestsArgs, Settings};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::{
     Api, Client,
@@ -76,12 +77,23 @@ impl World {
         }
     }
 
-    /// Waits until the API server has taken a policy into force: until it refuses what it must.
+    /// Waits until the API server has taken the policies into force: until the one that was created last acts, in a namespace in
+    /// which no other does.
     pub(crate) async fn enforced(&self) {
-        let pod = plain_pod("probe", json!({"assigned.berth.dev/probe": "1"}));
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client_of(USER), "train");
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        while pods.create(&dry, &parsed(pod.clone())).await.is_ok() {
+        let mut pod = share_pod("probe", Some("unheard-of"));
+        pod["spec"]["containers"][0]["resources"]["limits"]["example.com/share"] = "1".into();
+        loop {
+            let request = http::Request::post("/api/v1/namespaces/quiet/pods?dryRun=All")
+                .header("content-type", "application/json")
+                .body(kube::client::Body::from(serde_json::to_vec(&pod).unwrap()))
+                .unwrap();
+            let response = self.cluster.client_of(USER).send(request).await.unwrap();
+            let mut said = format!("{:?}", response.headers().get_all("warning").iter().collect::<Vec<_>>());
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            said.push_str(&String::from_utf8_lossy(&body));
+            if said.contains("no known scheduler of shares") {
+                return;
+            }
             pause().await;
         }
     }
@@ -97,7 +109,12 @@ impl World {
     async fn people(&self) {
         let client = &self.cluster.client;
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        for (name, labels) in [("train", json!({"berth.dev/admission": "enabled"})), ("other", json!({}))] {
+        let namespaces_and_labels = [
+            ("train", json!({"berth.dev/admission": "enabled"})),
+            ("other", json!({})),
+            ("quiet", json!({"berth.dev/admission": "ignore"})),
+        ];
+        for (name, labels) in namespaces_and_labels {
             let namespace = parsed(json!({"metadata": {"name": name, "labels": labels}}));
             namespaces.create(&PostParams::default(), &namespace).await.unwrap();
         }
@@ -105,9 +122,10 @@ impl World {
         let everyday = json!([
             {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "create", "update", "patch", "delete"]},
             {"apiGroups": [""], "resources": ["pods/status", "nodes/status"], "verbs": ["patch", "update"]},
+            {"apiGroups": [""], "resources": ["pods/resize", "pods/ephemeralcontainers"], "verbs": ["patch"]},
             {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create"]},
         ]);
-        for namespace in ["train", "other"] {
+        for namespace in ["train", "other", "quiet", "kube-system"] {
             role(client, Some(namespace), NAMESPACE_ADMIN, &all).await;
             role(client, Some(namespace), USER, &everyday).await;
         }
