@@ -129,11 +129,11 @@ pub(super) fn follow(
                     if let Some((client, registration)) = publisher {
                         publish(&client, &registration, &bundle.authority.certificate).await;
                     }
-                    std::future::pending().await
+                    std::future::pending::<()>().await;
                 }
                 Kept::Secret { location, bundle } => {
                     let keeper = Keeper { client, publisher, location, clock, certificates, served: bundle };
-                    keeper.keep().await
+                    keeper.keep().await;
                 }
             }
         };

@@ -37,7 +37,7 @@ async fn made(world: &World, namespace: &str, pod: Value) -> kube::Result<object
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn own_names_and_everybody_in_unless_labelled() {
-    let serving = Serving::with(Some(SETTINGS)).await;
+    let serving = Serving::with(SETTINGS).await;
     let probe = asking("probe", "example.com/share", None);
     let Some(world) = world_with(&serving, &probe, "gpu-scheduler").await else { return };
 

@@ -43,6 +43,11 @@ pub(crate) struct Changes {
 impl World {
     /// `None`, said aloud, where there is no API server to be had.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(Vec::new()).await
+    }
+
+    /// As [`Self::start`], with more flags of kube-apiserver.
+    pub(crate) async fn start_with(apiserver_flags: Vec<String>) -> Option<Self> {
         let identities = vec![
             Identity::service_account("berth-system", "berth"),
             Identity::service_account("gpu", "agent"),
@@ -50,7 +55,7 @@ impl World {
             Identity::new(NAMESPACE_ADMIN, &["system:authenticated"]),
             Identity::new(KUBELET, &["system:authenticated"]),
         ];
-        let options = Options { identities, ..Options::default() };
+        let options = Options { identities, apiserver_flags };
         let cluster = Cluster::start_with(Floor::Real, options).await?;
         let world = Self { cluster };
         world.people().await;

@@ -28,7 +28,10 @@ use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
     core::v1::Secret,
 };
-use kube::{Api, Client as Kube, api::PostParams};
+use kube::{
+    Api, Client as Kube,
+    api::{ListParams, PostParams},
+};
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -41,7 +44,7 @@ use super::{
     server::names,
 };
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Processes that run until this is dropped; a failure of one fails the test that looks.
 #[derive(Default)]
@@ -56,24 +59,26 @@ impl Processes {
     ) -> SocketAddr {
         // An error says that another test of this process has installed it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let app = App::bind(Options {
-            config: Config::default(),
-            config_file: None,
-            client: client.clone(),
-            clock: Clock::System,
-            parts: Parts::Webhook,
-            leadership: Leadership::Alone,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            certificates: source,
-            client_ca_file: clients,
-            registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
-        })
-        .await
-        .unwrap();
+        let app = App::bind(options(client, source, clients)).await.unwrap();
         let (address, mut ready) = (app.local_addr(), app.readiness());
         self.0.spawn(async move { app.run(std::future::pending()).await.unwrap() });
         ready.wait_for(|readiness| *readiness == Readiness::Ready).await.unwrap();
         address
+    }
+}
+
+fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Option<PathBuf>) -> Options {
+    Options {
+        config: Config::default(),
+        config_file: None,
+        client: client.clone(),
+        clock: Clock::System,
+        parts: Parts::Webhook,
+        leadership: Leadership::Alone,
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        certificates,
+        client_ca_file,
+        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
 
@@ -179,19 +184,8 @@ async fn a_client_ca_file_that_holds_no_certificate_ends_the_start() {
         ("-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n", "clients.crt: not a chain"),
     ] {
         std::fs::write(&file, text).unwrap();
-        let app = App::bind(Options {
-            config: Config::default(),
-            config_file: None,
-            client: sandbox.client(),
-            clock: Clock::System,
-            parts: Parts::Webhook,
-            leadership: Leadership::Alone,
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            certificates: CertificateSource::Minted(names()),
-            client_ca_file: Some(file.clone()),
-            registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
-        })
-        .await;
+        let source = CertificateSource::Minted(names());
+        let app = App::bind(options(&sandbox.client(), source, Some(file.clone()))).await;
         let error = app.err().expect("it does not start").to_string();
         assert!(error.contains(reason), "{error}");
     }
@@ -236,14 +230,11 @@ async fn lag(client: Kube, trusted: watch::Sender<String>) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
-    let client = sandbox.client();
-    register(&client).await;
+/// A Secret whose authority and certificate are renewed some seconds after they are made.
+fn short_lived() -> CertificateSource {
     // Two thirds of the time, five minutes before the birth included, are over some seconds after it; the rest outlasts the test.
     let lifetime = SignedDuration::from_secs(154);
-    let source = CertificateSource::Secret(SecretLocation {
+    CertificateSource::Secret(SecretLocation {
         namespace: "berth-system".to_owned(),
         name: "berth-webhook-tls".to_owned(),
         serving: names(),
@@ -252,7 +243,25 @@ async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
             period: Duration::from_millis(50),
             settle: Duration::from_millis(400),
         },
-    });
+    })
+}
+
+/// Returns once none of the servers shows a certificate of this authority.
+async fn renewed(addresses: [SocketAddr; 2], authority: &str) {
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    for address in addresses {
+        while Client::connect_to(address, authority, Protocol::Http1, None).await.is_ok() {
+            again.tick().await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
+    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let client = sandbox.client();
+    register(&client).await;
+    let source = short_lived();
     let mut processes = Processes::default();
     // Both find no Secret at the same time.
     let mut second = Processes::default();
@@ -262,7 +271,7 @@ async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
     );
     let first = until_published(&client).await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "berth-system");
-    assert_eq!(secrets.list(&Default::default()).await.unwrap().items.len(), 1);
+    assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 1);
     let trusting = watch::Sender::new(first.clone());
     let trusted = trusting.subscribe();
     let mut others = JoinSet::new();
@@ -274,25 +283,10 @@ async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
         clients.spawn(load(address, trusted.clone(), stopping.clone(), Arc::clone(done)));
     }
 
-    // The newest authority comes first: once no server shows a certificate of the first one, it has been renewed on both.
-    let renewed = async {
-        let mut again = tokio::time::interval(Duration::from_millis(50));
-        loop {
-            again.tick().await;
-            tokio::select! {
-                biased;
-                Some(ended) = clients.join_next() => { ended.unwrap(); panic!("a client ended early") }
-                renewed = async {
-                    let mut left = 2;
-                    for address in [addresses.0, addresses.1] {
-                        left -= usize::from(Client::connect_to(address, &first, Protocol::Http1, None).await.is_err());
-                    }
-                    left == 0
-                } => if renewed { return },
-            }
-        }
-    };
-    timeout(LIMIT, renewed).await.expect("both replicas renew in time");
+    tokio::select! {
+        Some(ended) = clients.join_next() => panic!("a client ended early: {ended:?}"),
+        renewed = timeout(LIMIT, renewed(addresses.into(), &first)) => renewed.expect("both replicas renew in time"),
+    }
     let after = trusted.borrow().clone();
     assert!(after.matches("BEGIN CERTIFICATE").count() >= 2, "old and new are trusted");
     assert!(after.ends_with(&first[..]), "the first authority still is, for who serves under it");

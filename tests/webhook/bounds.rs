@@ -128,7 +128,7 @@ async fn depth_costs_no_stack_wherever_it_stands() {
         match place {
             // What nobody reads does not matter, however deep.
             "beside" | "request" | "unread" => {
-                assert_eq!((status, allowed), (StatusCode::OK, &true.into()), "{place}")
+                assert_eq!((status, allowed), (StatusCode::OK, &true.into()), "{place}");
             }
             _ => assert_eq!((status, code), (StatusCode::OK, &422.into()), "{place}: {answer}"),
         }

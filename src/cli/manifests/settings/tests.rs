@@ -95,6 +95,6 @@ fn who_comes_in_unasked_is_every_namespace_but_ours_and_those_that_are_labelled(
 fn the_files_write_no_literal_that_the_exchange_would_miss() {
     for object in installed("") {
         let text = expressions(&object);
-        assert!(!text.contains(['"', '\\']) && text.matches('\'').count() % 2 == 0, "{text}");
+        assert!(!text.contains(['"', '\\']) && text.matches('\'').count().is_multiple_of(2), "{text}");
     }
 }
