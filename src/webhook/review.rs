@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::workload::{self, Workload};
 use crate::{
-    admission::{self, Operation, Rule, Stage, Verdict, Violation},
+    admission::{self, Operation, Rule, Stage, Verdict, Violation, rules},
     object::Pod,
 };
 
@@ -305,8 +305,13 @@ impl ReviewAnswer {
     /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
-        let response =
-            Response { uid, allowed: true, warnings: presentable(verdict.warnings()), ..Response::default() };
+        let response = Response {
+            uid,
+            allowed: true,
+            warnings: presentable(verdict.warnings()),
+            audit_annotations: warned(verdict.warnings()),
+            ..Response::default()
+        };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
@@ -325,13 +330,13 @@ impl ReviewAnswer {
         }
     }
 
-    fn denied(response: Response, violations: &[Violation]) -> Self {
+    fn denied(mut response: Response, violations: &[Violation]) -> Self {
         let rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
         let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
+        response.audit_annotations.insert("violations", names.join(","));
         let refused = Response {
             allowed: false,
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
-            audit_annotations: BTreeMap::from([("violations", names.join(","))]),
             ..response
         };
         Self { rules, ..Self::with(Outcome::Denied, refused) }
@@ -348,6 +353,18 @@ impl ReviewAnswer {
         let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
         Self { outcome, rules: Vec::new(), review }
     }
+}
+
+/// The rules that only warned, for the audit log, which keeps no warnings. That a pod was changed, and how, the API server notes itself.
+fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
+    let names: Vec<&str> = warnings.iter().filter_map(|warning| rule_of(warning)).collect();
+    if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names.join(","))]) }
+}
+
+/// The rule in whose name a warning ends.
+fn rule_of(warning: &str) -> Option<&'static str> {
+    let (_, name) = warning.strip_suffix(')')?.rsplit_once('(')?;
+    rules::ALL.iter().map(|(rule, _)| rule.0).find(|rule| *rule == name)
 }
 
 /// What a person reads after `admission webhook "…" denied the request:`.
