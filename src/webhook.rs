@@ -7,6 +7,7 @@
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
+mod audit;
 pub mod clients;
 pub mod metrics;
 pub mod mint;

@@ -2,7 +2,7 @@
 //!
 //! The YAML files under `webhook-config/` are the truth; flags replace values in them and nothing is made up here.
 
-mod cert_manager;
+mod certificate;
 mod settings;
 mod split;
 
@@ -136,7 +136,7 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
         objects = split::apart(objects);
     }
     if args.cert_manager {
-        objects = cert_manager::keeps_the_certificate(objects)?;
+        objects = certificate::kept_by_cert_manager(objects)?;
     }
     for object in &mut objects {
         settings.apply(object);

@@ -9,9 +9,12 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::workload::{self, Workload};
+use super::{
+    audit,
+    workload::{self, Workload},
+};
 use crate::{
-    admission::{self, Operation, Rule, Stage, Verdict, Violation, rules},
+    admission::{self, Operation, Rule, Stage, Verdict, Violation},
     object::Pod,
 };
 
@@ -305,13 +308,9 @@ impl ReviewAnswer {
     /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
-        let response = Response {
-            uid,
-            allowed: true,
-            warnings: presentable(verdict.warnings()),
-            audit_annotations: warned(verdict.warnings()),
-            ..Response::default()
-        };
+        let warnings = verdict.warnings();
+        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings));
+        let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
@@ -353,18 +352,6 @@ impl ReviewAnswer {
         let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
         Self { outcome, rules: Vec::new(), review }
     }
-}
-
-/// The rules that only warned, for the audit log, which keeps no warnings. That a pod was changed, and how, the API server notes itself.
-fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
-    let names: Vec<&str> = warnings.iter().filter_map(|warning| rule_of(warning)).collect();
-    if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names.join(","))]) }
-}
-
-/// The rule in whose name a warning ends.
-fn rule_of(warning: &str) -> Option<&'static str> {
-    let (_, name) = warning.strip_suffix(')')?.rsplit_once('(')?;
-    rules::ALL.iter().map(|(rule, _)| rule.0).find(|rule| *rule == name)
 }
 
 /// What a person reads after `admission webhook "…" denied the request:`.

@@ -16,7 +16,7 @@ const SECRET: &str = "berth-webhook-tls";
 const FOLDER: &str = "/etc/berth-tls";
 
 /// The objects as they are where cert-manager makes the certificate.
-pub(super) fn keeps_the_certificate(objects: Vec<Value>) -> Result<Vec<Value>, ManifestsError> {
+pub(super) fn kept_by_cert_manager(objects: Vec<Value>) -> Result<Vec<Value>, ManifestsError> {
     let mut changed: Vec<Value> = objects.into_iter().filter_map(changed).collect();
     let namespace = changed.iter().position(|object| object["kind"] == "Namespace");
     let after = namespace.map_or(0, |at| at + 1);
