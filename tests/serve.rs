@@ -38,8 +38,10 @@ use support::{
 const LIMIT: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "berth-system";
 const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
-const WEBHOOK: &str = "system:serviceaccount:berth-system:berth-webhook";
-const BINDER: &str = "system:serviceaccount:berth-system:berth-binder";
+/// The two halves are installed into another namespace.
+const APART: &str = "sharing";
+const WEBHOOK: &str = "system:serviceaccount:sharing:berth-webhook";
+const BINDER: &str = "system:serviceaccount:sharing:berth-binder";
 
 /// A running `berth serve`, killed when dropped.
 struct Replica(Child);
@@ -53,7 +55,9 @@ impl Replica {
     fn start_as(plane: &ControlPlane, account: &str, listen: SocketAddr, flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
         command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]).args(flags);
-        Self(command.env("KUBECONFIG", plane.kubeconfig(account)).spawn().unwrap())
+        Self(
+            command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(account)).spawn().unwrap(),
+        )
     }
 
     /// Tells it to end, and waits until it has.
@@ -134,8 +138,8 @@ async fn runs(client: &Client, name: &str) {
     assert!(seen.is_ok(), "not in time: {:#?}", pods.get(name).await);
 }
 
-async fn holder(client: &Client) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+async fn holder(client: &Client, namespace: &str) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let lease = leases.get_opt("berth").await.unwrap()?;
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
@@ -158,7 +162,7 @@ async fn may(client: &Client, account: &str, what: &str) -> bool {
     let (resource, name) = rest.split_once(':').unwrap_or((rest, ""));
     let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
     let attributes = json!({
-        "verb": verb, "group": group, "resource": resource, "subresource": part, "name": name, "namespace": NAMESPACE,
+        "verb": verb, "group": group, "resource": resource, "subresource": part, "name": name, "namespace": APART,
     });
     let review =
         serde_json::from_value(json!({"spec": {"user": account, "resourceAttributes": attributes}})).unwrap();
@@ -168,17 +172,19 @@ async fn may(client: &Client, account: &str, what: &str) -> bool {
 
 #[tokio::test]
 async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
-    let accounts = ["berth-webhook", "berth-binder"].map(|name| Identity::service_account(NAMESPACE, name));
+    let accounts = ["berth-webhook", "berth-binder"].map(|name| Identity::service_account(APART, name));
     let options = Options { identities: accounts.into(), ..Options::default() };
     let Some(plane) = ControlPlane::start(options).await else { return };
     let client = plane.admin();
     let address = free_address();
-    apply_manifests(&client, address, ManifestsArgs { split: true, ..ManifestsArgs::default() }).await;
+    let args = ManifestsArgs { namespace: APART.to_owned(), split: true, ..ManifestsArgs::default() };
+    apply_manifests(&client, address, args).await;
     let fleet = cluster(&client).await;
-    let webhook = Replica::start_as(&plane, WEBHOOK, address, &["--webhook-only"]);
-    let binder = Replica::start_as(&plane, BINDER, free_address(), &["--scheduler-only"]);
+    let webhook = Replica::start_as(&plane, WEBHOOK, address, &["--webhook-only", "--namespace", APART]);
+    let binder =
+        Replica::start_as(&plane, BINDER, free_address(), &["--scheduler-only", "--namespace", APART]);
     runs(&client, "one").await;
-    assert!(holder(&client).await.is_some(), "the binder holds the lease");
+    assert!(holder(&client, APART).await.is_some(), "the binder holds the lease");
 
     let cases = [
         ("list /nodes", true, true),
@@ -219,10 +225,10 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
 
     let first = Replica::start(&plane, address);
     runs(&client, "one").await;
-    let leader = holder(&client).await.expect("the first replica holds the lease");
+    let leader = holder(&client, NAMESPACE).await.expect("the first replica holds the lease");
     let second = Replica::start(&plane, free_address());
     runs(&client, "two").await;
-    assert_eq!(holder(&client).await.as_ref(), Some(&leader), "the second replica waits its turn");
+    assert_eq!(holder(&client, NAMESPACE).await.as_ref(), Some(&leader), "the second replica waits its turn");
 
     // A pod that names Berth needs no webhook, which is gone with the first replica's address.
     assert!(first.stop().await.success());
@@ -237,9 +243,9 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     pods.create(&PostParams::default(), &third).await.unwrap();
     let bound = |pod: Option<&core::Pod>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_ref()).is_some();
     tokio::time::timeout(LIMIT, await_condition(pods, "three", bound)).await.unwrap().unwrap();
-    assert_ne!(holder(&client).await, Some(leader), "the second replica has taken over");
+    assert_ne!(holder(&client, NAMESPACE).await, Some(leader), "the second replica has taken over");
 
     assert!(second.stop().await.success());
-    assert_eq!(holder(&client).await, None, "the lease is given back");
+    assert_eq!(holder(&client, NAMESPACE).await, None, "the lease is given back");
     assert_eq!(fleet.violations(), []);
 }

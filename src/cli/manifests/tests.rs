@@ -226,6 +226,16 @@ fn cert_manager_makes_publishes_and_mounts_the_certificate() {
     assert_eq!((mounts(0).as_array().unwrap().len(), mounts(1).as_array().unwrap().len()), (2, 1));
 }
 
+/// `berth serve --namespace` reads it: Secret, Lease and serving names are of the namespace that was installed into.
+#[test]
+fn the_server_is_told_its_namespace() {
+    let objects = objects(&args(&["--namespace", "gpu"])).unwrap();
+    let container = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0];
+    let told =
+        json!([{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]);
+    assert_eq!(container["env"], told);
+}
+
 #[test]
 fn the_priority_class_of_the_pods_is_there() {
     let objects = objects(&args(&[])).unwrap();
