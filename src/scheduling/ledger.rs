@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     node::NodeName,
     pod::{Stage, Uid},
+    quota,
     resources::ResourceAmounts,
 };
-use crate::device::{Answer, Assignment, InitPhase, Usage};
+use crate::device::{Answer, Assignment, InitPhase, ProfileName, Usage, usage};
 
 /// How firm a charge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +33,10 @@ pub enum Commitment {
 pub struct Charge {
     /// On which node.
     pub node: NodeName,
+    /// On whose quota.
+    pub namespace: Arc<str>,
+    /// In which dialect its shares are written.
+    pub profile: Option<ProfileName>,
     /// Shares of cards.
     pub assignment: Option<Arc<Assignment>>,
     /// Whether its init containers still count.
@@ -64,15 +69,17 @@ impl Charge {
             (Some(own), Some(other)) => own.holds_as(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        same && (&self.node, self.init, &self.resources) == (&other.node, other.init, &other.resources)
+        let what = |charge: &Self| (charge.node.clone(), charge.profile, charge.init);
+        same && what(self) == what(other) && self.resources == other.resources
     }
 }
 
-/// Every charge, by pod and by node.
+/// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Charge>,
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+    by_namespace: BTreeMap<Arc<str>, BTreeSet<Uid>>,
 }
 
 impl Ledger {
@@ -80,6 +87,7 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
+        self.by_namespace.entry(charge.namespace.clone()).or_default().insert(uid.clone());
         self.charges.insert(uid, charge);
         before
     }
@@ -87,12 +95,8 @@ impl Ledger {
     /// Forgets what a pod holds, and returns it.
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
-        if let Some(pods) = self.by_node.get_mut(&charge.node) {
-            pods.remove(uid);
-            if pods.is_empty() {
-                self.by_node.remove(&charge.node);
-            }
-        }
+        strike(&mut self.by_node, &charge.node, uid);
+        strike(&mut self.by_namespace, &charge.namespace, uid);
         Some(charge)
     }
 
@@ -124,6 +128,19 @@ impl Ledger {
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 
+    /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
+    pub fn held_in(&self, namespace: &str) -> quota::Held {
+        let mut held = quota::Held::default();
+        let uids = self.by_namespace.get(namespace).into_iter().flatten();
+        for charge in uids.filter_map(|uid| self.charges.get(uid)) {
+            if let (Some(profile), Some(assignment)) = (charge.profile, &charge.assignment) {
+                let total = held.entry(profile).or_default();
+                *total = total.and(usage::total(assignment, charge.init));
+            }
+        }
+        held
+    }
+
     /// The assignment, to be written a second after the last on the node, where its agents serve the earliest first: some read
     /// whole seconds.
     pub fn dated(&self, assignment: Arc<Assignment>, node: &NodeName) -> Arc<Assignment> {
@@ -149,6 +166,16 @@ impl Ledger {
     }
 }
 
+/// Takes a pod out of an index; nothing is kept of a key without pods.
+fn strike(index: &mut BTreeMap<Arc<str>, BTreeSet<Uid>>, key: &Arc<str>, uid: &Uid) {
+    if let Some(pods) = index.get_mut(key) {
+        pods.remove(uid);
+        if pods.is_empty() {
+            index.remove(key);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +186,8 @@ mod tests {
         let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
         let charge = |node: &str, second| Charge {
             node: node.into(),
+            namespace: "default".into(),
+            profile: None,
             assignment: Some(written(second)),
             init: InitPhase::Done,
             resources: Arc::default(),

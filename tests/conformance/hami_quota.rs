@@ -37,6 +37,7 @@ fn judge(case: &Case) -> Verdict {
     let quota = Quota {
         memory: left(&input["gpumem"], factor).or(explicit_zero).map(|left| MiB::new(left.into())),
         cores: left(&input["gpucore"], 1).map(Percent::new),
+        ..Quota::default()
     };
     let device = json!({"ID": "gpu", "Count": 10, "Totalmem": 100_000, "Totalcore": 1000, "Health": true});
     // Percentages above 100 stand for several cards together; one card with room for them does here.
