@@ -164,3 +164,6 @@ fn is_unserved(error: &watcher::Error) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

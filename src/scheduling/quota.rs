@@ -187,6 +187,13 @@ struct Row {
     limited: u64,
 }
 
+impl Exceeded {
+    /// Whether the message is of this quota.
+    pub fn is_said_in(&self, message: &str) -> bool {
+        message.starts_with(&format!("exceeded quota: {}, ", self.quota))
+    }
+}
+
 /// The API server's own words (`k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go`).
 impl fmt::Display for Exceeded {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

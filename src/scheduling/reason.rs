@@ -214,6 +214,11 @@ impl FitError {
         self
     }
 
+    /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
+    pub fn repeats(&self, said: &str) -> bool {
+        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
     /// What may make room for the pod.
     pub fn awaits(&self) -> Awaits {
         match &self.cause {

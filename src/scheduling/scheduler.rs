@@ -302,7 +302,7 @@ impl Scheduler {
     fn release(&mut self, uid: &Uid) {
         if let Some(charge) = self.snapshot.release(uid) {
             self.wake(&charge.node);
-            self.wake_namespace(&charge.namespace);
+            self.wake_within_quota(&charge.namespace);
             self.lines.touch(&charge.node);
         }
     }

@@ -58,7 +58,7 @@ impl Scheduler {
         for namespace in namespaces {
             if self.snapshot.check_quota(&namespace) == Check::Wrong {
                 self.drift(format!("what is used of the quota of namespace {namespace} was not the sum of its pods"));
-                self.wake_namespace(&namespace);
+                self.wake_within_quota(&namespace);
             }
         }
     }
@@ -134,19 +134,21 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<(Arc<Ask>, Arc<str>), Option<String>> = HashMap::new();
+        let mut said: HashMap<(Arc<Ask>, Arc<str>), Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
             let namespace = entry.info.key.namespace.clone();
+            let reason = entry.reason.clone().unwrap_or_default();
             match (&entry.work, entry.info.claim.clone()) {
                 (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
                     let alike = (ask.clone(), namespace);
                     if !said.contains_key(&alike) {
-                        let error = self.decide(uid, &ask).err().map(|error| error.to_string());
+                        let error = self.decide(uid, &ask).err();
                         said.insert(alike.clone(), error);
                     }
                     match said[&alike].clone() {
-                        Some(message) => self.tell_unschedulable(uid, message),
+                        Some(error) if error.repeats(&reason) => {}
+                        Some(error) => self.tell_unschedulable(uid, error.to_string()),
                         None => self.end_needless_wait(uid, &ask),
                     }
                 }

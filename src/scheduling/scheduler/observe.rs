@@ -189,7 +189,7 @@ impl Scheduler {
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
-            self.wake_namespace(&held.namespace.clone());
+            self.wake_within_quota(&held.namespace.clone());
             self.lines.touch(&held.node);
         }
         self.lines.touch(&holding.node);

@@ -11,7 +11,7 @@ use crate::{
     scheduling::{
         class::judge,
         node::NodeName,
-        pod::{Ask, PodKey, Uid},
+        pod::{Ask, Claim, PodKey, Uid},
         quota::{QuotaInfo, QuotaKey},
         reason::Awaits,
     },
@@ -61,6 +61,11 @@ impl OverQuota {
         self.alone.values().map(BTreeSet::len).sum()
     }
 
+    /// The pods of a namespace.
+    fn of(&self, namespace: &Arc<str>) -> impl Iterator<Item = &Uid> {
+        [&self.alone, &self.beside].into_iter().filter_map(|waiting| waiting.get(namespace)).flatten()
+    }
+
     fn take(&mut self, namespace: &Arc<str>) -> BTreeSet<Uid> {
         let mut taken = self.alone.remove(namespace).unwrap_or_default();
         taken.extend(self.beside.remove(namespace).unwrap_or_default());
@@ -104,25 +109,48 @@ impl Scheduler {
         }
     }
 
-    /// More may be left of the namespace's quota: pods that wait for that are decided again.
-    pub(super) fn wake_namespace(&mut self, namespace: &Arc<str>) {
+    /// The namespace's quota is another: pods that wait for it are decided again.
+    fn wake_namespace(&mut self, namespace: &Arc<str>) {
         for uid in self.over_quota.take(namespace) {
-            match self.pods.get(&uid).map(|entry| entry.work.clone()) {
-                Some(Work::OverQuota) => {}
-                Some(Work::Waiting(ask)) => self.classes.leave(&ask, &uid),
-                // Something else has happened to it meanwhile.
-                _ => continue,
-            }
-            self.set_work(&uid, Work::Idle);
-            self.enqueue(&uid);
+            self.wake_over_quota(&uid);
         }
     }
 
-    /// As [`Self::wake_namespace`], for the namespace of this pod.
-    pub(super) fn wake_namespace_of(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get(uid) {
-            self.wake_namespace(&entry.info.key.namespace.clone());
+    /// Less of the namespace's quota is used: pods that wait for it and now may be within are decided again. The others are not, since
+    /// each would be told anew how much is used.
+    pub(super) fn wake_within_quota(&mut self, namespace: &Arc<str>) {
+        let quotas = self.snapshot.quotas();
+        let within = |uid: &&Uid| match self.pods.get(*uid).map(|entry| &entry.info.claim) {
+            Some(Claim::Place(ask)) => {
+                quotas.exceeded(namespace, ask.profile.name, ask.request.least()).is_none()
+            }
+            _ => true,
+        };
+        let woken: Vec<Uid> = self.over_quota.of(namespace).filter(within).cloned().collect();
+        for uid in woken {
+            if let Some(entry) = self.pods.get(&uid) {
+                self.over_quota.leave(&entry.info.key);
+            }
+            self.wake_over_quota(&uid);
         }
+    }
+
+    /// As [`Self::wake_within_quota`], for the namespace of this pod.
+    pub(super) fn wake_within_quota_of(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.wake_within_quota(&entry.info.key.namespace.clone());
+        }
+    }
+
+    /// Decides a pod again that has waited for its namespace's quota, unless something else has happened to it meanwhile.
+    fn wake_over_quota(&mut self, uid: &Uid) {
+        match self.pods.get(uid).map(|entry| entry.work.clone()) {
+            Some(Work::OverQuota) => {}
+            Some(Work::Waiting(ask)) => self.classes.leave(&ask, uid),
+            _ => return,
+        }
+        self.set_work(uid, Work::Idle);
+        self.enqueue(uid);
     }
 
     /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.

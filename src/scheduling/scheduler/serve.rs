@@ -120,7 +120,7 @@ impl Scheduler {
         // Cards that it was to have and no longer is are there for others.
         if moved {
             self.wake(node);
-            self.wake_namespace_of(uid);
+            self.wake_within_quota_of(uid);
         }
         fits.then_some(ask)
     }
