@@ -8,6 +8,8 @@
 mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
+#[path = "end_to_end/quotas.rs"]
+mod quotas;
 #[path = "support/lib.rs"]
 mod support;
 #[path = "end_to_end/world.rs"]
@@ -40,4 +42,7 @@ on_both_floors! {
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_restarted_binder_goes_on,
+    quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
+    quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
+    quotas::a_pod_and_its_group_must_not_contradict_each_other,
 }

@@ -130,9 +130,10 @@ impl Reader {
 
     /// What a resource of this name counts, and in which dialect.
     fn counted(&self, resource: &str) -> Option<(ProfileName, Counted<'_>)> {
-        let mut all = self.dialects.iter().flat_map(|dialect| {
-            dialect.counted().into_iter().map(move |counted| (dialect.name(), counted))
-        });
+        let mut all = self
+            .dialects
+            .iter()
+            .flat_map(|dialect| dialect.counted().into_iter().map(move |counted| (dialect.name(), counted)));
         all.find(|(_, counted)| counted.resource == resource)
     }
 

@@ -12,7 +12,8 @@ use jiff::Timestamp;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, volcano::names};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
+        ProfileName, Tie,
     },
     object::{Node, Pod},
 };

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
+        Percent, PodRequest, Profile, ProfileName, Tie,
     },
     object::{Node, Pod},
 };

@@ -17,8 +17,8 @@ pub use mark::Rule;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
+        Percent, PodRequest, Profile, ProfileName, Tie,
     },
     object::{Node, Pod},
 };

@@ -240,7 +240,9 @@ impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (counts, quota) = match &self.cause {
             Cause::Quota(exceeded) => return exceeded.fmt(formatter),
-            Cause::Pod(reason) => return write!(formatter, "0/{} nodes are available: {reason}.", self.nodes),
+            Cause::Pod(reason) => {
+                return write!(formatter, "0/{} nodes are available: {reason}.", self.nodes);
+            }
             Cause::Nodes(counts, quota) => (counts, quota),
         };
         let mut counts: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use berth::{
     cluster::Reader,
     device::{
-        Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent, ProfileName, Quota,
-        Role, Share,
+        Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent, ProfileName,
+        Quota, Role, Share,
     },
     dialect::{Dialect, Dialects},
     object::ResourceQuota,
@@ -25,16 +25,12 @@ use super::{
     upstream::{hami, list, number},
 };
 
-const OWN_NAME: &str =
-    "HAMi's test names a core resource `nvidia.com/gpucore` by its own setting; here it is `nvidia.com/gpucores`";
+const OWN_NAME: &str = "HAMi's test names a core resource `nvidia.com/gpucore` by its own setting; here it is `nvidia.com/gpucores`";
 
 #[test]
 fn hami_quota() {
-    let table = Table {
-        file: "hami_quota.json",
-        differences: &[("TestIsManagedQuota", OWN_NAME)],
-        not_served: &[],
-    };
+    let table =
+        Table { file: "hami_quota.json", differences: &[("TestIsManagedQuota", OWN_NAME)], not_served: &[] };
     table.check(|case| match case.name.as_str() {
         "TestAddUsageAndRmUsage" => Verdict::of(&used(), &case.expect["after_each"]),
         "TestAddQuotaAndDelQuota" => Verdict::of(&made_and_gone(), &case.expect["limits_after_each"]),
@@ -119,7 +115,8 @@ fn used() -> Value {
 fn made_and_gone() -> Value {
     let made = bounds(&json!({"limits.nvidia.com/gpumem": "100", "limits.nvidia.com/gpucores": "10"}));
     let both = |bounds: &[Bound]| json!([limit(bounds, Dimension::Memory), limit(bounds, Dimension::Cores)]);
-    let mut snapshot = cluster(&json!({"limits.nvidia.com/gpumem": "100", "limits.nvidia.com/gpucores": "10"}));
+    let mut snapshot =
+        cluster(&json!({"limits.nvidia.com/gpumem": "100", "limits.nvidia.com/gpucores": "10"}));
     snapshot.remove_quota(&QuotaKey { namespace: "default".into(), name: "q".into() });
     assert_eq!(snapshot.quotas().left("default", profile()), Quota::default());
     json!([both(&made), both(&[])])

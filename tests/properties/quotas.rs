@@ -5,14 +5,12 @@ use std::{collections::BTreeMap, num::NonZeroU32, sync::Arc};
 use berth::{
     device::{
         Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, CoreBudget, Dimension, Health,
-        InitPhase, Inventory, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Profile, ProfileName,
-        Role, Selection, ShareRequest, Slicing, Tie,
+        InitPhase, Inventory, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Profile,
+        ProfileName, Role, Selection, ShareRequest, Slicing, Tie,
     },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
-        QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
-        pod::Binding,
-        quota::Bound,
+        QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid, pod::Binding, quota::Bound,
         scheduler::Settings,
     },
 };
@@ -64,8 +62,7 @@ struct World {
 
 impl World {
     fn new(profile: Profile, cards: Vec<Card>, refuse: u32) -> Self {
-        let settings =
-            Settings { device_resources: [].into(), lock_expiry: SignedDuration::from_mins(5) };
+        let settings = Settings { device_resources: [].into(), lock_expiry: SignedDuration::from_mins(5) };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
         let mut world = Self { scheduler, profile, now, pods, quotas, refuse, bindings: 0, drift, told };
@@ -78,7 +75,10 @@ impl World {
     }
 
     /// Does all that there is to do; `check` is asked after every decision.
-    fn settle(&mut self, check: &mut dyn FnMut(&Self) -> Result<(), TestCaseError>) -> Result<(), TestCaseError> {
+    fn settle(
+        &mut self,
+        check: &mut dyn FnMut(&Self) -> Result<(), TestCaseError>,
+    ) -> Result<(), TestCaseError> {
         loop {
             let effects = self.scheduler.settle(self.now);
             check(self)?;
@@ -217,7 +217,10 @@ fn quota(namespace: usize, number: u8, bounds: [Option<u64>; 3], profile: Profil
     let bound = |(hard, (dimension, unit)): (Option<u64>, (Dimension, u32))| {
         Some(Bound { profile, dimension, key: format!("{dimension:?}").into(), hard: hard?, unit })
     };
-    QuotaInfo { key: key(namespace, number), bounds: bounds.into_iter().zip(kinds).filter_map(bound).collect() }
+    QuotaInfo {
+        key: key(namespace, number),
+        bounds: bounds.into_iter().zip(kinds).filter_map(bound).collect(),
+    }
 }
 
 fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
@@ -384,7 +387,9 @@ fn a_part_of_a_card_counts_by_the_card_that_serves() {
     assert_eq!(world.bound(), 1);
     assert_eq!(
         world.told,
-        ["0/2 nodes are available: 2 GPU quota of the namespace exceeded. Quota quota-0: Memory=20 of 30 used."]
+        [
+            "0/2 nodes are available: 2 GPU quota of the namespace exceeded. Quota quota-0: Memory=20 of 30 used."
+        ]
     );
     world.go([Step::Quota(0, 0, [None, Some(40), None])]);
     assert_eq!(world.bound(), 2);

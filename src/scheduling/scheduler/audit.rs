@@ -57,7 +57,9 @@ impl Scheduler {
         let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
         for namespace in namespaces {
             if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                self.drift(format!("what is used of the quota of namespace {namespace} was not the sum of its pods"));
+                self.drift(format!(
+                    "what is used of the quota of namespace {namespace} was not the sum of its pods"
+                ));
                 self.wake_within_quota(&namespace);
             }
         }
