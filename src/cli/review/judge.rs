@@ -80,9 +80,7 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
     for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
         let quota: ResourceQuota = document.read()?;
         let namespace = document.namespace().unwrap_or("default");
-        for trouble in quotas.entry(namespace.to_owned()).or_default().limit(&quota, &facts.dialects) {
-            eprintln!("warning: {}: {trouble}", document.place);
-        }
+        quotas.entry(namespace.to_owned()).or_default().limit(&quota, &facts.dialects);
     }
     for document in documents.iter().filter(|document| document.kind() == "Pod" && super::is_bound(document))
     {
@@ -94,6 +92,16 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
         }
     }
     Ok(quotas)
+}
+
+/// What can't be read of the ResourceQuotas among the documents, and where.
+pub(super) fn unread_quotas(documents: &[Document], facts: &Facts) -> Result<Vec<String>, DocumentError> {
+    let mut troubles = Vec::new();
+    for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
+        let found = NamespaceQuota::default().limit(&document.read()?, &facts.dialects);
+        troubles.extend(found.into_iter().map(|trouble| format!("{}: {trouble}", document.place)));
+    }
+    Ok(troubles)
 }
 
 /// Judges the pod of a document; `prefix` is the path at which the pod stands, for errors.
