@@ -8,8 +8,14 @@
 mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
+#[path = "end_to_end/leftovers.rs"]
+mod leftovers;
+#[path = "end_to_end/nodes.rs"]
+mod nodes;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
+#[path = "end_to_end/slices.rs"]
+mod slices;
 #[path = "support/lib.rs"]
 mod support;
 #[path = "end_to_end/world.rs"]
@@ -45,4 +51,10 @@ on_both_floors! {
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
     quotas::a_pod_and_its_group_must_not_contradict_each_other,
+    leftovers::a_decision_of_another_scheduler_holds_its_cards,
+    leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
+    nodes::every_release_of_a_plugin_is_served,
+    nodes::linked_cards_go_together,
+    slices::a_card_is_cut_slice_by_slice,
+    slices::a_card_is_cut_by_one_geometry_at_a_time,
 }

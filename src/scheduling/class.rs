@@ -111,9 +111,10 @@ impl Classes {
             let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else {
                 continue;
             };
-            let score = match quota.admits(*total) {
-                true => Ok(*score),
-                false => judge(ask, state, device_resources, quota).map(|(_, score)| score),
+            let score = if quota.admits(*total) {
+                Ok(*score)
+            } else {
+                judge(ask, state, device_resources, quota).map(|(_, score)| score)
             };
             let score = match score {
                 Ok(score) => score,

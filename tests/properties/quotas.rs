@@ -61,7 +61,7 @@ struct World {
 }
 
 impl World {
-    fn new(profile: Profile, cards: Vec<Card>, refuse: u32) -> Self {
+    fn new(profile: Profile, cards: &[Card], refuse: u32) -> Self {
         let settings = Settings { device_resources: [].into(), lock_expiry: SignedDuration::from_mins(5) };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
@@ -268,7 +268,7 @@ proptest! {
         steps in steps(),
         refuse in 2..9_u32,
     ) {
-        let mut world = World::new(profile, cards, refuse);
+        let mut world = World::new(profile, &cards, refuse);
         let mut before = world.held();
         for (at, step) in steps.into_iter().enumerate() {
             world.step(at, step);
@@ -314,7 +314,7 @@ fn roomy() -> World {
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
     };
-    World::new(profile, vec![card(0), card(1)], u32::MAX)
+    World::new(profile, &[card(0), card(1)], u32::MAX)
 }
 
 /// Each container by its role and its memory.
