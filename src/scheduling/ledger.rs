@@ -15,7 +15,7 @@ use super::{
     quota,
     resources::ResourceAmounts,
 };
-use crate::device::{Answer, Assignment, InitPhase, ProfileName, Usage, usage};
+use crate::device::{Answer, Assignment, CardUsage, InitPhase, ProfileName, Usage, usage};
 
 /// How firm a charge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,6 +63,11 @@ impl Charge {
             && self.stage == Stage::Pending
     }
 
+    /// What it holds at its peak over all its cards, and in which dialect.
+    fn peak(&self) -> Peak {
+        Some((self.profile?, usage::total(self.assignment.as_ref()?, self.init)))
+    }
+
     /// Whether both hold the same.
     pub fn holds_as(&self, other: &Self) -> bool {
         let same = match (&self.assignment, &other.assignment) {
@@ -74,12 +79,16 @@ impl Charge {
     }
 }
 
+/// What a pod holds at its peak over all its cards, and in which dialect; `None`: no cards.
+type Peak = Option<(ProfileName, CardUsage)>;
+
 /// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Charge>,
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
-    by_namespace: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// With what each pod holds at its peak over all its cards, as quotas count it.
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Peak>>,
 }
 
 impl Ledger {
@@ -87,7 +96,8 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
-        self.by_namespace.entry(charge.namespace.clone()).or_default().insert(uid.clone());
+        let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+        namespace.insert(uid.clone(), charge.peak());
         self.charges.insert(uid, charge);
         before
     }
@@ -95,8 +105,18 @@ impl Ledger {
     /// Forgets what a pod holds, and returns it.
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
-        strike(&mut self.by_node, &charge.node, uid);
-        strike(&mut self.by_namespace, &charge.namespace, uid);
+        if let Some(pods) = self.by_node.get_mut(&charge.node) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_node.remove(&charge.node);
+            }
+        }
+        if let Some(pods) = self.by_namespace.get_mut(&charge.namespace) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_namespace.remove(&charge.namespace);
+            }
+        }
         Some(charge)
     }
 
@@ -131,12 +151,10 @@ impl Ledger {
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
     pub fn held_in(&self, namespace: &str) -> quota::Held {
         let mut held = quota::Held::default();
-        let uids = self.by_namespace.get(namespace).into_iter().flatten();
-        for charge in uids.filter_map(|uid| self.charges.get(uid)) {
-            if let (Some(profile), Some(assignment)) = (charge.profile, &charge.assignment) {
-                let total = held.entry(profile).or_default();
-                *total = total.and(usage::total(assignment, charge.init));
-            }
+        let peaks = self.by_namespace.get(namespace).into_iter().flatten();
+        for (profile, peak) in peaks.filter_map(|(_, peak)| *peak) {
+            let total = held.entry(profile).or_default();
+            *total = total.and(peak);
         }
         held
     }
@@ -163,16 +181,6 @@ impl Ledger {
     /// How many pods are on a node.
     pub fn pods(&self, node: &NodeName) -> i64 {
         self.by_node.get(node).map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
-    }
-}
-
-/// Takes a pod out of an index; nothing is kept of a key without pods.
-fn strike(index: &mut BTreeMap<Arc<str>, BTreeSet<Uid>>, key: &Arc<str>, uid: &Uid) {
-    if let Some(pods) = index.get_mut(key) {
-        pods.remove(uid);
-        if pods.is_empty() {
-            index.remove(key);
-        }
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Bound {
 impl Bound {
     /// What is left of it, in what the dimension counts.
     fn left(&self, used: CardUsage) -> u64 {
-        self.hard.saturating_mul(self.unit.into()).saturating_sub(self.dimension.of(used))
+        self.hard.saturating_mul(self.unit.max(1).into()).saturating_sub(self.dimension.of(used))
     }
 
     fn units(&self, usage: CardUsage) -> u64 {

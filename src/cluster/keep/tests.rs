@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::object::PodGroup;
+use crate::{
+    dialect::marks::{GROUPS_API, GROUPS_VERSION},
+    object::PodGroup,
+};
 
 /// An API server that serves no PodGroups until it was asked so many times, and then one; it counts the lists.
 fn api(unserved: u32, lists: Arc<AtomicU32>) -> Client {
@@ -23,7 +26,7 @@ fn api(unserved: u32, lists: Arc<AtomicU32>) -> Client {
                 // Nothing ever changes.
                 std::future::pending::<()>().await;
             }
-            assert_eq!(request.uri().path(), "/apis/scheduling.volcano.sh/v1beta1/podgroups");
+            assert_eq!(request.uri().path(), format!("/apis/{GROUPS_API}/{GROUPS_VERSION}/podgroups"));
             let served = lists.fetch_add(1, Ordering::Relaxed) >= unserved;
             let (status, body) = if served { (200, list()) } else { (404, not_found()) };
             let body = Body::from(serde_json::to_vec(&body).unwrap());
@@ -35,7 +38,7 @@ fn api(unserved: u32, lists: Arc<AtomicU32>) -> Client {
 
 fn list() -> Value {
     json!({
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "apiVersion": format!("{GROUPS_API}/{GROUPS_VERSION}"),
         "kind": "PodGroupList",
         "metadata": {"resourceVersion": "7"},
         "items": [{"metadata": {"name": "gang", "namespace": "train", "annotations": {"a": "b"}}}],
