@@ -1,6 +1,8 @@
 //! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
 
-use std::sync::Arc;
+mod quotas;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use kube::Client;
@@ -9,9 +11,13 @@ use tokio::sync::watch;
 use super::{Parts, inventory};
 use crate::{
     admission::{self, Facts, inventory::InventorySummary},
-    cluster::{View, watch::keep},
+    cluster::{
+        Handoff,
+        keep::{ObjectKey, keep, keep_if_served},
+    },
     config::Config,
-    object::Namespace,
+    dialect::marks,
+    object::{Namespace, PodGroup},
     webhook::{Judge, router::Readiness},
 };
 
@@ -41,20 +47,22 @@ impl Shared {
     }
 }
 
-/// Follows namespaces and nodes; reviews are answered once the namespaces are known, and nothing is refused for what nodes lack before they are. A process that admits nothing is ready at once.
+/// Follows what the rules read: namespaces, nodes, quotas, groups of pods. Reviews are answered once the namespaces are known, and
+/// nothing is refused for the rest before it is. A process that admits nothing is ready at once.
 pub(super) async fn follow(
     facts: Shared,
     client: Client,
     ready: watch::Sender<Readiness>,
     parts: Parts,
-    views: watch::Receiver<Option<View>>,
+    handoff: Handoff,
 ) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
     }
     let namespaces = keep(&client, Namespace::clone, |known| {
-        let known = Arc::new(known.clone());
+        let by_name = |((_, name), namespace): (&ObjectKey, &Namespace)| (name.clone(), namespace.clone());
+        let known = Arc::new(known.iter().map(by_name).collect::<BTreeMap<_, _>>());
         facts.set(|facts| facts.namespaces = known.clone());
         ready.send_if_modified(|readiness| {
             let starting = *readiness == Readiness::Starting;
@@ -68,12 +76,19 @@ pub(super) async fn follow(
         let summary = Arc::new(summary);
         facts.set(|facts| facts.inventory = Some(summary.clone()));
     };
-    if parts == Parts::Both {
-        tokio::join!(namespaces, inventory::seen(views, publish));
-    } else {
-        let dialects = || facts.0.load().dialects.clone();
-        tokio::join!(namespaces, inventory::watched(&client, dialects, publish));
-    }
+    let nodes = async {
+        if parts == Parts::Both {
+            inventory::seen(handoff.views(), publish).await;
+        } else {
+            inventory::watched(&client, || facts.0.load().dialects.clone(), publish).await;
+        }
+    };
+    let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
+    let groups = keep_if_served(&client, mark, |known| {
+        let known = Arc::new(known.clone());
+        facts.set(|facts| facts.pod_groups = known.clone());
+    });
+    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, handoff.used()));
 }
 
 /// Follows the settings for as long as anybody can change them.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{
     admission::{InventorySummary, NodeOffer},
-    cluster::{View, watch::keep},
+    cluster::{View, keep::keep},
     dialect::Dialects,
     object::Node,
     scheduling::NodeInfo,

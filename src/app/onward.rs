@@ -49,8 +49,9 @@ fn place(views: watch::Receiver<Option<View>>, patience: Duration) -> Place {
 }
 
 fn told(view: &View, pod: &Pod, in_time: impl FnMut() -> ControlFlow<()>) -> Option<Vec<String>> {
-    let Claim::Place(ask) = view.reader.pod(pod).0.claim else { return None };
-    let told = match view.outlook.place(&ask, in_time)? {
+    let info = view.reader.pod(pod).0;
+    let Claim::Place(ask) = info.claim else { return None };
+    let told = match view.outlook.place(&ask, &info.key.namespace, in_time)? {
         Ok(prospect) => {
             let place = format!("would now be placed on {}", prospect.place());
             std::iter::once(place).chain(prospect.elsewhere()).collect()

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use kube::Client;
 use tokio::{
     task::{JoinError, JoinSet},
@@ -82,13 +82,12 @@ pub async fn term(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
     let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
-    let pods = watch::pods(&client, reader.clone());
-    let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
-    let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
+    let mut watched = pin!(watch::all(&client, &reader, &metrics).ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
+    let mut told = handoff.told();
     let mut drain_until = None;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
@@ -114,6 +113,7 @@ pub async fn term(
         };
         work.go_on(events, clock, &metrics)?;
         publisher.publish(&work.scheduler);
+        told.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }

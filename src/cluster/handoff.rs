@@ -12,7 +12,7 @@ use tokio::{
 use super::{clock::Clock, read::Reader};
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler},
+    scheduling::{Claim, Event, Outlook, Scheduler, quota::Used},
 };
 
 /// A picture is so old at least before the next is published.
@@ -46,6 +46,7 @@ pub enum Hinted {
 #[derive(Clone, Debug)]
 pub struct Handoff {
     views: watch::Sender<Option<View>>,
+    used: watch::Sender<Arc<Used>>,
     hints: mpsc::Sender<Box<Pod>>,
     inbox: Arc<Mutex<mpsc::Receiver<Box<Pod>>>>,
 }
@@ -53,7 +54,12 @@ pub struct Handoff {
 impl Default for Handoff {
     fn default() -> Self {
         let (hints, inbox) = mpsc::channel(ROOM);
-        Self { views: watch::Sender::new(None), hints, inbox: Arc::new(Mutex::new(inbox)) }
+        Self {
+            views: watch::Sender::new(None),
+            used: watch::Sender::default(),
+            hints,
+            inbox: Arc::new(Mutex::new(inbox)),
+        }
     }
 }
 
@@ -63,6 +69,11 @@ impl Handoff {
         self.views.subscribe()
     }
 
+    /// What the pods of each namespace with a quota hold; empty while nobody knows.
+    pub fn used(&self) -> watch::Receiver<Arc<Used>> {
+        self.used.subscribe()
+    }
+
     /// A pod that may come soon. Whoever calls, calls as often as they like.
     pub fn hint(&self, pod: Box<Pod>) -> Hinted {
         self.hints.try_send(pod).map_or(Hinted::Dropped, |()| Hinted::Taken)
@@ -70,6 +81,10 @@ impl Handoff {
 
     pub(super) fn publisher(&self, reader: Arc<Reader>) -> Publisher {
         Publisher { views: self.views.clone(), reader, published: None, due: Instant::now() }
+    }
+
+    pub(super) fn told(&self) -> Told {
+        Told { used: self.used.clone(), version: 0 }
     }
 
     pub(super) fn inbox(&self, reader: Arc<Reader>) -> Inbox {
@@ -102,6 +117,29 @@ impl Publisher {
         self.views.send_replace(Some(view));
         self.published = Some(scheduler.changes());
         self.due = Instant::now() + PERIOD;
+    }
+}
+
+/// Tells what is used of quotas, as one loop knows it; when that ends, nobody knows any more.
+pub(super) struct Told {
+    used: watch::Sender<Arc<Used>>,
+    version: u64,
+}
+
+impl Told {
+    /// Tells what has changed.
+    pub(super) fn tell(&mut self, scheduler: &Scheduler) {
+        let quotas = scheduler.snapshot().quotas();
+        if scheduler.is_synced() && quotas.version() != self.version {
+            self.version = quotas.version();
+            self.used.send_replace(Arc::new(quotas.used().clone()));
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.used.send_replace(Arc::default());
     }
 }
 

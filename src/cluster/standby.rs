@@ -4,7 +4,7 @@
 
 use std::{future::Future, pin::pin, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use tokio::time::timeout;
 
 use super::{
@@ -27,11 +27,9 @@ pub async fn stand_by<T>(binder: &Binder, called: impl Future<Output = T>) -> Re
     let Binder { client, reader, clock, settings, handoff, .. } = binder;
     // Who leads counts the nodes that can't be read.
     let uncounted = Metrics::default();
-    let pods = watch::pods(client, reader.clone());
-    let nodes = watch::nodes(client, reader.clone(), uncounted);
-    let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
+    let mut watched = pin!(watch::all(client, reader, &uncounted).ready_chunks(256));
     let mut scheduler = Scheduler::standing_by(settings.clone());
-    let mut publisher = handoff.publisher(reader.clone());
+    let (mut publisher, mut told) = (handoff.publisher(reader.clone()), handoff.told());
     loop {
         let deadline = scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
@@ -46,5 +44,6 @@ pub async fn stand_by<T>(binder: &Binder, called: impl Future<Output = T>) -> Re
         }
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);
+        told.tell(&scheduler);
     }
 }

@@ -13,28 +13,54 @@ use super::{
     score,
     snapshot::{NodeState, Snapshot},
 };
-use crate::device::Assignment;
+use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
 
 /// What a class makes of a node.
 #[derive(Clone, Debug)]
 pub enum NodeVerdict {
-    /// It fits, with this score.
-    Fits(f64),
+    /// It fits, whatever the quota: with this score, and so much of the quota taken.
+    Fits(f64, CardUsage),
     /// It does not.
     Fails(NodeReasons),
 }
 
-/// Judges one node for one ask: the cards that it would give and its score.
+/// Judges one node for one ask of a namespace that may still take so much: the cards that it would give and its score.
 pub fn judge(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
+    quota: Quota,
 ) -> Result<(Assignment, f64), NodeReasons> {
-    let assignment = filter(ask, node, device_resources)?;
+    let assignment = filter(ask, node, device_resources, quota)?;
     let offer = node.info.offer(ask.profile.name).and_then(|offer| offer.inventory.as_ref());
     let inventory = offer.expect("a node without an inventory does not pass the filter");
     let score = score::node(ask, &node.info, inventory, &node.usage, &assignment);
     Ok((assignment, score))
+}
+
+impl NodeVerdict {
+    /// What becomes of the node for this ask, whatever the quota.
+    pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
+        match judge(ask, node, device_resources, Quota::default()) {
+            Ok((assignment, score)) => Self::Fits(score, usage::total(&assignment, InitPhase::Ahead)),
+            Err(reasons) => Self::Fails(reasons),
+        }
+    }
+}
+
+/// The score of a node that fits whatever the quota, with this score and so much taken, under the quota; or why it would not do. Where
+/// that would take too much, other cards of the node may do.
+pub(super) fn within(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quota: Quota,
+    (score, total): (f64, CardUsage),
+) -> Result<f64, NodeReasons> {
+    if quota.admits(total) {
+        return Ok(score);
+    }
+    judge(ask, node, device_resources, quota).map(|(_, score)| score)
 }
 
 /// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
@@ -79,6 +105,13 @@ struct Class {
     waiting: BTreeSet<Uid>,
 }
 
+/// Whether nodes failed for the quota alone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ByQuota {
+    Some,
+    None,
+}
+
 /// Every class.
 #[derive(Debug, Default)]
 pub struct Classes {
@@ -96,21 +129,56 @@ const REMEMBERED: usize = 1024;
 const HINTED: usize = 64;
 
 impl Classes {
-    /// The [`best`] node for an ask, or why there is none.
-    pub fn best(
+    /// The best node for an ask of this namespace, and the cards that it would give: a smaller `rank` comes before a higher score, 0
+    /// is the best; equals go by name.
+    pub fn decide(
+        &mut self,
+        ask: &Arc<Ask>,
+        namespace: &str,
+        snapshot: &Snapshot,
+        device_resources: &BTreeSet<String>,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Result<(NodeName, Assignment), FitError> {
+        let (quotas, profile) = (snapshot.quotas(), ask.profile.name);
+        if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
+            return Err(FitError::of_quota(exceeded));
+        }
+        let quota = quotas.left(namespace, profile);
+        let node = self.best(ask, snapshot, device_resources, quota, rank).map_err(|(error, cause)| {
+            let standing = || quotas.standing(namespace, profile);
+            if cause == ByQuota::Some { error.beside_quota(standing()) } else { error }
+        })?;
+        let state = snapshot.node(&node).expect("the best node is one of the snapshot");
+        let judged = judge(ask, state, device_resources, quota);
+        let (assignment, _) = judged.expect("a class's verdict is of the node as it is");
+        Ok((node, assignment))
+    }
+
+    /// The best node, or why there is none.
+    ///
+    /// Verdicts are kept as they are without a quota. What an ask comes to is mostly the same on every node, and [`decide`] has
+    /// compared that with the quota; where it depends on the cards, a node that would take too much is judged anew.
+    ///
+    /// [`decide`]: Self::decide
+    fn best(
         &mut self,
         ask: &Arc<Ask>,
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
+        quota: Quota,
         rank: impl Fn(&NodeName) -> usize,
-    ) -> Result<NodeName, FitError> {
+    ) -> Result<NodeName, (FitError, ByQuota)> {
         let class = self.judged(ask, snapshot, device_resources, Known::Decided);
-        let fitting = snapshot.slots().iter().zip(&class.verdicts);
-        let fitting = fitting.filter_map(|(state, (_, verdict))| match (state, verdict) {
-            (Some(state), NodeVerdict::Fits(score)) => Some((&state.info.name, *score)),
-            _ => None,
-        });
-        best(fitting, rank).cloned().ok_or_else(|| class.fit_error(snapshot))
+        let mut fitting = Vec::new();
+        let mut refused: Vec<NodeReasons> = Vec::new();
+        for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
+            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { continue };
+            match within(ask, state, device_resources, quota, (*score, *total)) {
+                Ok(score) => fitting.push((&state.info.name, score)),
+                Err(reasons) => refused.push(reasons),
+            }
+        }
+        best(fitting, rank).cloned().ok_or_else(|| class.fit_error(snapshot, &refused))
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
@@ -150,10 +218,10 @@ impl Classes {
         self.by_ask.get(ask).is_some_and(|class| class.waiting.contains(uid))
     }
 
-    /// The waiting pods that this node, as it now is, would have.
+    /// The waiting pods that this node, as it now is, would have, were it not for their quotas.
     pub fn wake(&mut self, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
         let mut woken = Vec::new();
-        let fits = |ask: &Arc<Ask>| filter(ask, node, device_resources).is_ok();
+        let fits = |ask: &Arc<Ask>| filter(ask, node, device_resources, Quota::default()).is_ok();
         let (awake, asleep): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(fits);
         self.waiting = asleep;
         for ask in awake {
@@ -181,9 +249,7 @@ impl Classes {
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
             if verdict.0 != state.generation {
-                let judged = judge(ask, state, device_resources);
-                let judged = judged.map_or_else(NodeVerdict::Fails, |(_, score)| NodeVerdict::Fits(score));
-                *verdict = (state.generation, judged);
+                *verdict = (state.generation, NodeVerdict::of(ask, state, device_resources));
             }
         }
         class
@@ -216,12 +282,15 @@ impl Classes {
 }
 
 impl Class {
-    fn fit_error(&self, snapshot: &Snapshot) -> FitError {
+    /// Why each node failed; those that are refused for the quota would do without it.
+    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> (FitError, ByQuota) {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
-        FitError::of_nodes(judged.filter_map(|(_, (_, verdict))| match verdict {
+        let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
-            NodeVerdict::Fits(_) => None,
-        }))
+            NodeVerdict::Fits(..) => None,
+        });
+        let cause = if refused.is_empty() { ByQuota::None } else { ByQuota::Some };
+        (FitError::of_nodes(failed.chain(refused)), cause)
     }
 }
 

@@ -9,9 +9,10 @@ use std::{
 };
 
 use super::{
-    class::{best, judge},
+    class::{NodeVerdict, best, judge, within},
     node::{NodeInfo, NodeName},
     pod::Ask,
+    quota::Quotas,
     reason::FitError,
     snapshot::NodeState,
 };
@@ -26,6 +27,7 @@ struct Picture {
     nodes: Vec<Arc<NodeState>>,
     /// Nodes whose lines are full, and how long those are.
     full: BTreeMap<NodeName, usize>,
+    quotas: Quotas,
     device_resources: BTreeSet<String>,
 }
 
@@ -52,9 +54,10 @@ impl Outlook {
     pub(super) fn new(
         nodes: Vec<Arc<NodeState>>,
         full: BTreeMap<NodeName, usize>,
+        quotas: Quotas,
         device_resources: BTreeSet<String>,
     ) -> Self {
-        Self(Arc::new(Picture { nodes, full, device_resources }))
+        Self(Arc::new(Picture { nodes, full, quotas, device_resources }))
     }
 
     /// Every node, by name.
@@ -67,36 +70,50 @@ impl Outlook {
         self.0.nodes.iter()
     }
 
-    /// Judges every node as the scheduler would and ranks them as it would. `go_on` is asked before each node; when it says no, there is no
+    /// Judges every node as the scheduler would for a pod of this namespace, and ranks them as it would. `go_on` is asked before each node; when it says no, there is no
     /// answer.
     pub fn place(
         &self,
         ask: &Ask,
+        namespace: &str,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { nodes, full, device_resources } = &*self.0;
+        let Picture { nodes, full, quotas, device_resources } = &*self.0;
         if let Some(unserved) = ask.unserved(nodes.len()) {
             return Some(Err(unserved));
         }
-        let mut fitting = Vec::new();
-        let mut refusals = Vec::new();
+        let profile = ask.profile.name;
+        if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
+            return Some(Err(FitError::of_quota(exceeded)));
+        }
+        let quota = quotas.left(namespace, profile);
+        let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
         for state in nodes {
             if go_on().is_break() {
                 return None;
             }
-            match judge(ask, state, device_resources) {
-                Ok((_, score)) => fitting.push((&state.info.name, score)),
-                Err(reasons) => refusals.push(reasons),
+            match NodeVerdict::of(ask, state, device_resources) {
+                NodeVerdict::Fits(score, total) => {
+                    match within(ask, state, device_resources, quota, (score, total)) {
+                        Ok(score) => fitting.push((&state.info.name, score)),
+                        Err(reasons) => {
+                            over_quota += 1;
+                            refusals.push(reasons);
+                        }
+                    }
+                }
+                NodeVerdict::Fails(reasons) => refusals.push(reasons),
             }
         }
         let refused = FitError::of_nodes(&refusals);
         let (others, rank) = (fitting.len().saturating_sub(1), |node: &NodeName| full.get(node).copied());
         let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
-            return Some(Err(refused));
+            let standing = || quotas.standing(namespace, profile);
+            return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
         };
         let at = nodes.binary_search_by(|state| state.info.name.cmp(name));
         let node = &nodes[at.expect("the best node is one of those in order of name")];
-        let (assignment, score) = judge(ask, node, device_resources).expect("what fitted still fits");
+        let (assignment, score) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
         Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{
+    audit,
     words::{message, one_line, presentable},
     workload::{self, Workload},
 };
@@ -330,8 +331,9 @@ impl ReviewAnswer {
     /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
-        let response =
-            Response { uid, allowed: true, warnings: presentable(verdict.warnings()), ..Response::default() };
+        let warnings = verdict.warnings();
+        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings));
+        let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
@@ -350,13 +352,13 @@ impl ReviewAnswer {
         }
     }
 
-    fn denied(response: Response, violations: &[Violation]) -> Self {
+    fn denied(mut response: Response, violations: &[Violation]) -> Self {
         let rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
         let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
+        response.audit_annotations.insert("violations", names.join(","));
         let refused = Response {
             allowed: false,
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
-            audit_annotations: BTreeMap::from([("violations", names.join(","))]),
             ..response
         };
         Self { rules, ..Self::with(Outcome::Denied, refused) }

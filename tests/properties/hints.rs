@@ -3,10 +3,13 @@
 use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{Answer, Assignment, Card, InitPhase, Inventory, PodRequest, Profile},
+    device::{Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile},
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
-        ResourceAmounts, Scheduler, Stage, pod::Binding, scheduler::Settings,
+        ResourceAmounts, Scheduler, Stage,
+        pod::Binding,
+        quota::{Bound, QuotaInfo, QuotaKey},
+        scheduler::Settings,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -25,6 +28,9 @@ enum Step {
     Go(usize),
     Node(usize, Vec<Card>),
     NodeGone(usize),
+    /// The namespace may hold so much memory from now on.
+    Quota(u64),
+    QuotaGone,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -35,6 +41,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         3 => any::<usize>().prop_map(Step::Go),
         2 => (0..NODES, cards()).prop_map(|(node, cards)| Step::Node(node, cards)),
         1 => (0..NODES).prop_map(Step::NodeGone),
+        1 => (0..100_000_u64).prop_map(Step::Quota),
+        1 => Just(Step::QuotaGone),
     ];
     prop::collection::vec(step, 1..25)
 }
@@ -59,6 +67,10 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
 fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
     let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
     Arc::new(Ask { profile, request, resources, constraints })
+}
+
+fn quota() -> QuotaKey {
+    QuotaKey { namespace: "default".into(), name: "quota".into() }
 }
 
 fn key(at: usize) -> PodKey {
@@ -108,7 +120,7 @@ impl Trio {
     }
 
     /// Lets both decide and has the API server and the agents answer at once, until nothing is left to do.
-    fn settle(&mut self) -> Result<(), TestCaseError> {
+    fn settle(&mut self, profile: &Profile) -> Result<(), TestCaseError> {
         loop {
             let effects = self.plain.settle(Timestamp::UNIX_EPOCH);
             prop_assert_eq!(&effects, &self.hinted.settle(Timestamp::UNIX_EPOCH));
@@ -125,6 +137,7 @@ impl Trio {
                 self.hinted.observe(answer, Timestamp::UNIX_EPOCH);
                 let holding = Holding {
                     node,
+                    profile: Some(profile.name),
                     assignment: Some(assignment),
                     init: InitPhase::Ahead,
                     answer: Answer::Succeeded,
@@ -155,6 +168,7 @@ proptest! {
         let nodes = first.into_iter().enumerate().map(|(at, cards)| node(at, cards, &profile, 1)).collect();
         trio.observe(&Event::Nodes(nodes));
         trio.observe(&Event::Pods(Vec::new()));
+        trio.observe(&Event::Quotas(Vec::new()));
         for (at, step) in steps.into_iter().enumerate() {
             let version = trio.version();
             match step {
@@ -164,9 +178,9 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile);
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let told = trio.onlooker.outlook().place(&ask, || ControlFlow::Continue(())).unwrap();
+                    let told = trio.onlooker.outlook().place(&ask, "default", || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
-                    trio.settle()?;
+                    trio.settle(&profile)?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
                     let held = held.map(|charge| (charge.node.clone(), charge.assignment.clone().unwrap()));
                     let told = told.ok().map(|told| (told.node.info.name.clone(), Arc::new(told.assignment)));
@@ -176,9 +190,20 @@ proptest! {
                 Step::Node(at, cards) => {
                     trio.observe(&Event::NodeSeen(Box::new(node(at, cards, &profile, version))));
                 }
+                Step::Quota(memory) => {
+                    let bound = Bound {
+                        profile: profile.name,
+                        dimension: Dimension::Memory,
+                        key: "memory".into(),
+                        hard: memory,
+                        unit: 1,
+                    };
+                    trio.observe(&Event::QuotaSeen(QuotaInfo { key: quota(), bounds: vec![bound] }));
+                }
+                Step::QuotaGone => trio.observe(&Event::QuotaGone(quota())),
                 Step::NodeGone(at) => trio.observe(&Event::NodeGone(format!("node-{at}").as_str().into())),
             }
-            trio.settle()?;
+            trio.settle(&profile)?;
         }
     }
 }

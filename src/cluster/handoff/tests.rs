@@ -43,7 +43,7 @@ fn nodes(views: &watch::Receiver<Option<View>>) -> Option<usize> {
 async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_than_a_period_later() {
     let (handoff, mut scheduler) = (Handoff::default(), scheduler());
     let (views, mut publisher) = (handoff.views(), handoff.publisher(reader()));
-    observe(&mut scheduler, [Event::Nodes(Vec::new()), node("a")]);
+    observe(&mut scheduler, [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), node("a")]);
     assert_eq!(publisher.due(&scheduler), None, "pods have not been listed");
     observe(&mut scheduler, [Event::Pods(Vec::new())]);
     publisher.publish(&scheduler);
@@ -68,7 +68,8 @@ async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_tha
 async fn nothing_is_published_while_nobody_looks() {
     let (handoff, mut scheduler) = (Handoff::default(), scheduler());
     let mut publisher = handoff.publisher(reader());
-    observe(&mut scheduler, [Event::Nodes(Vec::new()), Event::Pods(Vec::new())]);
+    let listed = [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), Event::Pods(Vec::new())];
+    observe(&mut scheduler, listed);
     assert_eq!(publisher.due(&scheduler), None);
     let views = handoff.views();
     publisher.publish(&scheduler);

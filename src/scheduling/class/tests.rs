@@ -14,7 +14,7 @@ fn cluster() -> Snapshot {
 }
 
 fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
-    classes.best(ask, snapshot, &BTreeSet::new(), |_| 0)
+    classes.decide(ask, "default", snapshot, &BTreeSet::new(), |_| 0).map(|(node, _)| node)
 }
 
 fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<Known> {

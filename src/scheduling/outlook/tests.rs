@@ -89,11 +89,12 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
 
 fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
     let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
-    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, BTreeSet::new())
+    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Quotas::default(), BTreeSet::new())
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {
-    let placed = outlook.place(ask, || ControlFlow::Continue(())).expect("it was never told to stop");
+    let placed =
+        outlook.place(ask, "default", || ControlFlow::Continue(())).expect("it was never told to stop");
     placed.map_err(|error| error.to_string())
 }
 
@@ -171,7 +172,7 @@ fn judging_ends_when_it_is_told_to_and_then_says_nothing() {
     let asked = Cell::new(0);
     let stop_at = |limit: u32| {
         asked.set(0);
-        outlook.place(&ask(1, 1000, 0), || {
+        outlook.place(&ask(1, 1000, 0), "default", || {
             asked.set(asked.get() + 1);
             if asked.get() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
