@@ -133,6 +133,7 @@ impl App {
         bindings.register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
+        let used = watch::Sender::default();
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
         let webhook = Webhook {
             judge: facts.judge(),
@@ -160,11 +161,11 @@ impl App {
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
-            facts::follow(facts, options.client.clone(), ready.clone(), options.parts),
+            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, used.subscribe()),
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            tasks.work(binder::run(options, bindings, settings, stopped));
+            tasks.work(binder::run(options, bindings, used, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

@@ -95,6 +95,7 @@ impl World {
             metrics: Metrics::default(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
+            used: tokio::sync::watch::Sender::default(),
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }
