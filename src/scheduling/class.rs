@@ -103,6 +103,8 @@ struct Class {
     verdicts: Vec<(u64, NodeVerdict)>,
     /// Pods that no node would have.
     waiting: BTreeSet<Uid>,
+    /// What was last found to be too little of a quota, and of which generation the nodes were.
+    too_little: Option<(Quota, u64, FitError)>,
 }
 
 /// Whether nodes failed for the quota alone.
@@ -169,6 +171,12 @@ impl Classes {
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<NodeName, (FitError, ByQuota)> {
         let class = self.judged(ask, snapshot, device_resources, Known::Decided);
+        // Many pods may wait for one quota: what is too little for the first is so for all.
+        if let Some((too_little, generation, error)) = &class.too_little
+            && (*too_little, *generation) == (quota, snapshot.generation())
+        {
+            return Err((error.clone(), ByQuota::Some));
+        }
         let mut fitting = Vec::new();
         let mut refused: Vec<NodeReasons> = Vec::new();
         for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
@@ -178,7 +186,15 @@ impl Classes {
                 Err(reasons) => refused.push(reasons),
             }
         }
-        best(fitting, rank).cloned().ok_or_else(|| class.fit_error(snapshot, &refused))
+        if let Some(name) = best(fitting, rank) {
+            return Ok(name.clone());
+        }
+        let error = class.fit_error(snapshot, &refused);
+        if refused.is_empty() {
+            return Err((error, ByQuota::None));
+        }
+        class.too_little = Some((quota, snapshot.generation(), error.clone()));
+        Err((error, ByQuota::Some))
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
@@ -242,7 +258,7 @@ impl Classes {
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
         by: Known,
-    ) -> &Class {
+    ) -> &mut Class {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
@@ -276,21 +292,20 @@ impl Classes {
                 !class.waiting.is_empty() || class.known == Known::Hinted || known == ask
             });
         }
-        let new = || Class { known: by, verdicts: Vec::new(), waiting: BTreeSet::new() };
+        let new = || Class { known: by, verdicts: Vec::new(), waiting: BTreeSet::new(), too_little: None };
         self.by_ask.entry(ask.clone()).or_insert_with(new);
     }
 }
 
 impl Class {
     /// Why each node failed; those that are refused for the quota would do without it.
-    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> (FitError, ByQuota) {
+    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> FitError {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
         let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
             NodeVerdict::Fits(..) => None,
         });
-        let cause = if refused.is_empty() { ByQuota::None } else { ByQuota::Some };
-        (FitError::of_nodes(failed.chain(refused)), cause)
+        FitError::of_nodes(failed.chain(refused))
     }
 }
 
