@@ -21,7 +21,7 @@ const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// Adds the default count to each container that asks for a share without one: without it no node agent would be asked.
 pub fn add_counts(draft: &mut Draft, facts: &Facts) {
-    for dialect in facts.dialects.iter() {
+    for dialect in facts.dialects.asked(draft.pod()) {
         let Some((count, amount)) = dialect.default_count() else { continue };
         for (list, at) in chosen(draft, |container| lacks_count(container, dialect.as_ref(), count)) {
             draft.add_limit(list, at, count, amount);

@@ -59,7 +59,7 @@ impl NamespaceQuota {
 /// Units of each resource that a pod needs at its peak; a part of a card counts by the smallest card that could serve.
 pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
-    for dialect in facts.dialects.iter() {
+    for dialect in facts.dialects.asked(pod) {
         let (Some(names), Ok(Some(request))) =
             (facts.settings.resources.get(&dialect.mode()), dialect.request(pod))
         else {

@@ -1,0 +1,113 @@
+//! The dialects of the other vendors that HAMi shares cards of: one implementation, and a row of data for each family of cards.
+//!
+//! Only vendors whose cards are chosen by the common walk are here; one that chooses in its own way is left to others. Source:
+//! Project-HAMi/HAMi v2.10.0 `pkg/device/*/device.go`, as each row names it.
+
+pub mod amd;
+pub mod ascend;
+pub mod biren;
+pub mod cambricon;
+mod cards;
+pub mod hygon;
+pub mod iluvatar;
+mod interned;
+mod record;
+mod request;
+pub mod row;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Carried, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable};
+use crate::{
+    device::{Answer, Assignment, Blend, CardPolicy, Inventory, NodePolicy, PodRequest, Profile, Tie},
+    object::{Node, Pod},
+};
+pub use interned::interned;
+pub use row::Row;
+
+/// What HAMi's scheduler does for every vendor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Settings {
+    /// Which node first, where the pod does not say.
+    pub node_policy: NodePolicy,
+    /// Which card first, where the pod does not say.
+    pub card_policy: CardPolicy,
+    /// After this time a foreign holder of the lock that gives no sign may be taken over.
+    pub lock_expiry: SignedDuration,
+}
+
+/// One family of cards.
+#[derive(Clone, Debug)]
+pub struct Vendor {
+    row: Row,
+    settings: Settings,
+    profile: Profile,
+    lock: LockSpec,
+}
+
+impl Vendor {
+    /// The family of this row.
+    pub fn new(row: Row, settings: Settings) -> Self {
+        let profile =
+            Profile { name: row.name, blend: Blend::Even, tie: Tie::Highest, core_budget: row.cores.budget };
+        let expiry =
+            if row.lock.form == LockForm::Bare { row::BARE_LOCK_EXPIRY } else { settings.lock_expiry };
+        let lock = LockSpec { key: row.lock.key.to_owned(), form: row.lock.form, expiry };
+        Self { row, settings, profile, lock }
+    }
+
+    /// What the family is.
+    pub fn row(&self) -> &Row {
+        &self.row
+    }
+}
+
+impl Dialect for Vendor {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn mode(&self) -> SharingMode {
+        SharingMode::Vendor(self.row.name)
+    }
+
+    fn resources(&self) -> Vec<&str> {
+        self.row.resources.all().collect()
+    }
+
+    fn share_resources(&self) -> Vec<&str> {
+        self.row.resources.shares().collect()
+    }
+
+    fn hint_keys(&self) -> &HintKeys {
+        &self.row.hints
+    }
+
+    fn default_count(&self) -> Option<(&str, u32)> {
+        None
+    }
+
+    fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
+        cards::read(&self.row, node)
+    }
+
+    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        request::read(&self.row, self.settings, pod)
+    }
+
+    fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+        record::read(&self.row, pod)
+    }
+
+    fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
+        record::write(&self.row, assignment, node, now)
+    }
+
+    fn answer(&self, pod: &Pod) -> Answer {
+        record::answer(&self.row, pod)
+    }
+
+    fn lock(&self) -> Option<&LockSpec> {
+        Some(&self.lock)
+    }
+}
