@@ -12,6 +12,9 @@ use crate::{
     dialect::vendor::interned,
 };
 
+/// The word of the chip that is given in pairs.
+pub const IN_PAIRS: &str = "Ascend910C";
+
 /// On a pod: [`SOFTWARE`] asks for a share in software, of any size.
 pub const MODE: &str = "huawei.com/vnpu-mode";
 /// The value of [`MODE`].
