@@ -101,7 +101,7 @@ fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, ways: &Ways, facts
     }
     quantities::judge(findings, pod, facts);
     hint_lists::judge(findings, &pod.metadata, ways, facts);
-    hint_keys::judge(findings, &pod.metadata);
+    hint_keys::judge(findings, &pod.metadata, ways, facts);
     hint_values::judge(findings, &pod.metadata, ways);
     bypasses::judge(findings, pod, facts);
     scheduler_name::judge(findings, pod, &facts.settings);

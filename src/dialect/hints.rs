@@ -34,7 +34,7 @@ impl HintKeys {
     }
 
     /// Every key.
-    pub fn all(&self) -> impl Iterator<Item = &'static str> {
+    pub fn all(self) -> impl Iterator<Item = &'static str> {
         self.use_model.into_iter().chain(self.no_use_model).chain([self.use_id, self.no_use_id])
     }
 

@@ -25,6 +25,21 @@ use crate::{
 pub use interned::interned;
 pub use row::Row;
 
+/// Resources of vendors that choose cards in a way of their own, as far as nobody but HAMi's scheduler can place them: a plugin that
+/// advertises them waits for its annotations. Those of plugins that work without HAMi are ordinary extended resources.
+pub const LEFT_TO_HAMI: [&str; 10] = [
+    "metax-tech.com/sgpu",
+    "metax-tech.com/vcore",
+    "metax-tech.com/vmemory",
+    "enflame.com/drs-gcu",
+    "enflame.com/gcu-memory",
+    "enflame.com/gcu-core",
+    "kunlunxin.com/vxpu",
+    "kunlunxin.com/vxpu-memory",
+    "vastaitech.com/va",
+    "mthreads.com/vgpu",
+];
+
 /// What HAMi's scheduler does for every vendor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
