@@ -37,6 +37,7 @@ pub(super) fn read(row: &Row, settings: Settings, pod: &Pod) -> Result<Option<Po
         return Ok(None);
     }
     troubles.extend(one_share_only(row, pod));
+    troubles.extend(one_size_only(row, pod, &containers));
     let choice = choice::read(settings.card_policy, pod).map_err(|trouble| troubles.push(trouble));
     let (Ok(mut choice), true) = (choice, troubles.is_empty()) else { return Err(troubles) };
     if matches!(row.memory.sizes, Sizes::Templates(_)) {
@@ -185,6 +186,20 @@ impl Ask<'_> {
     fn refuse(&self, problem: Problem, name: Option<&String>, message: String) -> Unreadable {
         Unreadable::new(problem, self.read.field(name.map_or("", String::as_str)), message)
     }
+}
+
+/// A share of another size in a pod whose plugin tells shares apart by their card alone
+/// (Project-HAMi/ascend-device-plugin `buildRuntimeInfoLookup`).
+fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
+    if !matches!(row.memory.sizes, Sizes::Templates(_)) {
+        return None;
+    }
+    let shares = pod.containers().zip(containers);
+    let mut shares = shares.filter_map(|((path, _), container)| Some((path, container.share?)));
+    let (_, first) = shares.next()?;
+    let (path, _) = shares.find(|(_, share)| (share.memory, share.cores) != (first.memory, first.cores))?;
+    let message = "the node's plugin tells a pod's shares apart by their card alone; ask for the same in each container";
+    Some(Unreadable::new(Problem::Unserved, format!("{path}.resources"), message))
 }
 
 /// A second share of a pod whose plugin is told of one.
