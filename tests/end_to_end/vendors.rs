@@ -1,5 +1,6 @@
 //! A cluster of several vendors: each pod finds the nodes of its own, and their plugins find what they read.
 
+use berth::config::Config;
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,7 +13,7 @@ const SETTINGS: &str = "dialects: {hami: {enable-ascend: true}}";
 async fn world(floor: Floor) -> Option<World> {
     let nodes = vec![hami_node("nvidia-1", 2), hygon_node("hygon-1", 2), ascend_node("ascend-1", 2)];
     let mut world = World::without_berth(floor, nodes).await?;
-    world.start_berth_with(SETTINGS);
+    world.start_berth_with(&Config::parse(SETTINGS, "berth.yaml").unwrap().0);
     Some(world)
 }
 

@@ -97,12 +97,10 @@ impl World {
     }
 
     pub(crate) fn start_berth(&mut self) {
-        self.start_berth_with("");
+        self.start_berth_with(&Config::default());
     }
 
-    /// Berth with these settings.
-    pub(crate) fn start_berth_with(&mut self, settings: &str) {
-        let (config, _) = Config::parse(settings, "berth.yaml").unwrap();
+    pub(crate) fn start_berth_with(&mut self, config: &Config) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
             client: self.cluster.client.clone(),

@@ -12,6 +12,7 @@ use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::ascend;
 use super::audit::{Grant, Violation};
+use super::mig;
 use super::node::Plugin;
 use super::share::{Names, Share, decode, encode_segment};
 use super::view::Pod;
@@ -65,6 +66,7 @@ pub(super) const ASCEND: Wire = Wire {
     word: "Ascend910B3",
 };
 
+pub(super) const LINKS: &str = "hami.io/node-nvidia-score";
 const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
 const BIND_TIME: &str = "hami.io/bind-time";
 const BIND_PHASE: &str = "hami.io/bind-phase";
@@ -143,6 +145,7 @@ async fn serve(ask: &Ask<'_>, release: Release, wire: &Wire, pod: &Pod) -> Resul
     if ask.is_faulty() {
         return Err(Refusal::Told);
     }
+    mig::place(ask, pod, origin, &shares).await?;
     if release < Release::V2_9 {
         segments.retain(|segment| !segment.is_empty());
     }
