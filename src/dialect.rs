@@ -63,6 +63,15 @@ pub struct Carried {
     pub node: Option<String>,
 }
 
+/// What an upstream webhook sets in pods that ask for shares of its vendor.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Additions<'a> {
+    /// The runtime class of pods that name none.
+    pub runtime_class: Option<&'a str>,
+    /// The environment variable that holds a container's name, and the resource by which such a container asks.
+    pub name_variable: Option<(&'static str, &'a str)>,
+}
+
 /// What a Binding carries beside the node's name.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Record {
@@ -96,6 +105,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// The count that a container needs for the node's agent to be asked, where it states another of the resources but no count.
     fn default_count(&self) -> Option<(&str, u32)>;
+
+    /// What is set in pods that ask for its shares.
+    fn additions(&self) -> Additions<'_> {
+        Additions::default()
+    }
 
     /// The cards that the node's plugin has registered; `None`: this plugin does not run there.
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable>;

@@ -210,7 +210,9 @@ impl VnpusConfig {
                 capacity: MiB::new(chip.memory_capacity.into()),
                 unsaid,
             };
-            ascend::row(&chip.common_word, resources, chip.memory_factor, templates)
+            let class = Some(chip.runtime_class_name.clone()).filter(|class| !class.is_empty());
+            let row = ascend::row(&chip.common_word, resources, chip.memory_factor, templates);
+            Row { runtime_class: class, ..row }
         })
     }
 }

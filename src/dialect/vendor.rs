@@ -17,7 +17,7 @@ pub mod row;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Carried, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable};
+use super::{Additions, Carried, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable};
 use crate::{
     device::{Answer, Assignment, Blend, CardPolicy, Inventory, NodePolicy, PodRequest, Profile, Tie},
     object::{Node, Pod},
@@ -100,6 +100,14 @@ impl Dialect for Vendor {
 
     fn default_count(&self) -> Option<(&str, u32)> {
         None
+    }
+
+    fn additions(&self) -> Additions<'_> {
+        let count = self.row.resources.count.as_str();
+        Additions {
+            runtime_class: self.row.runtime_class.as_deref(),
+            name_variable: self.row.name_variable.map(|variable| (variable, count)),
+        }
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {

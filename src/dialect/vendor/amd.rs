@@ -42,5 +42,7 @@ pub fn row(resources: Resources) -> Row {
         cards: Cards::Registered { key: "hami.io/node-amd-register", cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
     }
 }

@@ -81,5 +81,7 @@ pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) 
         cards: Cards::Registered { key: interned(&format!("hami.io/node-register-{word}")), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Ascend { key: interned(&format!("huawei.com/{word}")) },
+        runtime_class: None,
+        name_variable: None,
     }
 }

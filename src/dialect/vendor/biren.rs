@@ -28,5 +28,7 @@ pub fn row(resources: Resources) -> Row {
         cards: Cards::Registered { key: "hami.io/node-biren-register", cores: Some(Percent::WHOLE) },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
     }
 }

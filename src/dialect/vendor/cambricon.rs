@@ -45,5 +45,7 @@ pub fn row(resources: Resources) -> Row {
         cards: Cards::Capacity { cores_of_a_card: 100, infix: "-cambricon-mlu-" },
         lock: Lock { key: LOCK, form: LockForm::Bare },
         beside: Beside::Cambricon,
+        runtime_class: None,
+        name_variable: None,
     }
 }

@@ -40,5 +40,7 @@ pub fn row(resources: Resources, factor: u32) -> Row {
         cards: Cards::Registered { key: "hami.io/node-dcu-register", cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
     }
 }

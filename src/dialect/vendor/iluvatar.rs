@@ -11,6 +11,9 @@ use crate::{
 /// The words of the chips that HAMi's chart lists.
 pub const WORDS: [&str; 4] = ["MR-V100", "MR-V50", "BI-V150", "BI-V100"];
 
+/// In a container's environment: its name, as Iluvatar's runtime spells the variable.
+pub const NAME_VARIABLE: &str = "SOL_CONTINER_NAME";
+
 /// The names by default of the chip of this word.
 pub fn resources(word: &str) -> Resources {
     Resources {
@@ -38,5 +41,7 @@ pub fn row(word: &str, resources: Resources) -> Row {
         cards: Cards::Registered { key: interned(&format!("hami.io/node-{word}-register")), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: Some(NAME_VARIABLE),
     }
 }

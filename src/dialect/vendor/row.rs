@@ -40,6 +40,10 @@ pub struct Row {
     pub lock: Lock,
     /// What is written beside the assignment.
     pub beside: Beside,
+    /// The runtime class of share pods that name none.
+    pub runtime_class: Option<String>,
+    /// The environment variable that tells a container its name.
+    pub name_variable: Option<&'static str>,
 }
 
 /// The names of a family's resources.
