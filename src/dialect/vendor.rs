@@ -14,6 +14,8 @@ mod interned;
 mod record;
 mod request;
 pub mod row;
+#[cfg(test)]
+mod tests;
 
 use jiff::{SignedDuration, Timestamp};
 
