@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn hamis_device_config_can_be_pasted() {
-        let indented: String = PASTED.lines().map(|line| format!("    {line}\n")).collect();
+        let indented = format!("    {}\n", PASTED.trim_end().replace('\n', "\n    "));
         let (config, notices) = Config::parse(&format!("dialects:\n  hami:\n{indented}"), "f").unwrap();
         let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().to_string()).collect();
         assert_eq!(modes, ["hami", "hami-dcu", "hami-mlu", "hami-amd", "hami-biren", "vgpu"]);

@@ -347,8 +347,8 @@ impl Family {
     }
 
     fn fit(&self, input: &Value) -> Outcome {
-        let hinted = input["annos"].as_object().into_iter().flatten();
-        let word = hinted.filter_map(|(key, _)| key.strip_prefix("hami.io/")?.strip_suffix("-uuid")).next();
+        let mut hinted = input["annos"].as_object().into_iter().flatten();
+        let word = hinted.find_map(|(key, _)| key.strip_prefix("hami.io/")?.strip_suffix("-uuid"));
         let word = word.map(|key| key.trim_start_matches("no-use-").trim_start_matches("use-"));
         // Upstream runs its table once for each chip, and tells them apart by the keys of hints alone.
         let row = match (&self.row.memory.sizes, word) {

@@ -229,7 +229,7 @@ impl Node {
         let (key, value) = match self.plugin {
             None => return BTreeMap::new(),
             Some(Plugin::Hami(release)) => (hami::NVIDIA.register, self.hami_register(release)),
-            Some(Plugin::Hygon) => (hami::HYGON.register, self.hami_fields(&fields_of_nine)),
+            Some(Plugin::Hygon) => (hami::HYGON.register, self.hami_fields(fields_of_nine)),
             Some(Plugin::Ascend) => (hami::ASCEND.register, self.hami_json()),
             Some(Plugin::Volcano) => (volcano::REGISTER, self.volcano_register()),
         };
@@ -247,7 +247,7 @@ impl Node {
     fn hami_register(&self, release: hami::Release) -> String {
         match release {
             hami::Release::V2_4 => self.hami_fields(|_| String::new()),
-            hami::Release::V2_7 => self.hami_fields(&fields_of_nine),
+            hami::Release::V2_7 => self.hami_fields(fields_of_nine),
             _ => self.hami_json(),
         }
     }
