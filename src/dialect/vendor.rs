@@ -19,9 +19,13 @@ mod tests;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Additions, Carried, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable};
+use super::{
+    Additions, Carried, Counted, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable,
+};
 use crate::{
-    device::{Answer, Assignment, Blend, CardPolicy, Inventory, NodePolicy, PodRequest, Profile, Tie},
+    device::{
+        Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, NodePolicy, PodRequest, Profile, Tie,
+    },
     object::{Node, Pod},
 };
 pub use interned::interned;
@@ -94,6 +98,17 @@ impl Dialect for Vendor {
 
     fn share_resources(&self) -> Vec<&str> {
         self.row.resources.shares().collect()
+    }
+
+    fn counted(&self) -> Vec<Counted<'_>> {
+        let row::Resources { count, memory, cores } = &self.row.resources;
+        let count = Counted { resource: count, dimension: Dimension::Cards, unit: 1 };
+        let unit = self.row.memory.unit;
+        let memory = memory.as_deref();
+        let memory = memory.map(|resource| Counted { resource, dimension: Dimension::Memory, unit });
+        let cores = cores.as_deref();
+        let cores = cores.map(|resource| Counted { resource, dimension: Dimension::Cores, unit: 1 });
+        std::iter::once(count).chain(memory).chain(cores).collect()
     }
 
     fn hint_keys(&self) -> &HintKeys {
