@@ -44,6 +44,8 @@ struct Class {
     verdicts: Vec<(u64, NodeVerdict)>,
     /// Pods that no node would have.
     waiting: BTreeSet<Uid>,
+    /// What was last found to be too little of a quota, and of which generation the nodes were.
+    too_little: Option<(Quota, u64, FitError)>,
 }
 
 /// Whether nodes failed for the quota alone.
@@ -105,6 +107,12 @@ impl Classes {
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<NodeName, (FitError, ByQuota)> {
         let class = self.judged(ask, snapshot, device_resources);
+        // Many pods may wait for one quota: what is too little for the first is so for all.
+        if let Some((too_little, generation, error)) = &class.too_little
+            && (*too_little, *generation) == (quota, snapshot.generation())
+        {
+            return Err((error.clone(), ByQuota::Some));
+        }
         let mut best: Option<(usize, f64, &NodeName)> = None;
         let mut refused: Vec<NodeReasons> = Vec::new();
         for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
@@ -138,7 +146,15 @@ impl Classes {
                 best = Some((own, score, name));
             }
         }
-        best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot, &refused))
+        if let Some((_, _, name)) = best {
+            return Ok(name.clone());
+        }
+        let error = class.fit_error(snapshot, &refused);
+        if refused.is_empty() {
+            return Err((error, ByQuota::None));
+        }
+        class.too_little = Some((quota, snapshot.generation(), error.clone()));
+        Err((error, ByQuota::Some))
     }
 
     /// How many pods of all classes wait for a node to change.
@@ -191,11 +207,16 @@ impl Classes {
         woken
     }
 
-    fn judged(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) -> &Class {
+    fn judged(
+        &mut self,
+        ask: &Arc<Ask>,
+        snapshot: &Snapshot,
+        device_resources: &BTreeSet<String>,
+    ) -> &mut Class {
         if self.by_ask.len() > REMEMBERED && !self.by_ask.contains_key(ask) {
             self.by_ask.retain(|_, class| !class.waiting.is_empty());
         }
-        let new = || Class { verdicts: Vec::new(), waiting: BTreeSet::new() };
+        let new = || Class { verdicts: Vec::new(), waiting: BTreeSet::new(), too_little: None };
         let class = self.by_ask.entry(ask.clone()).or_insert_with(new);
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
@@ -214,13 +235,12 @@ impl Classes {
 
 impl Class {
     /// Why each node failed; those that are refused for the quota would do without it.
-    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> (FitError, ByQuota) {
+    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> FitError {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
         let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
             NodeVerdict::Fits(..) => None,
         });
-        let cause = if refused.is_empty() { ByQuota::None } else { ByQuota::Some };
-        (FitError::of_nodes(failed.chain(refused)), cause)
+        FitError::of_nodes(failed.chain(refused))
     }
 }

@@ -83,6 +83,7 @@ impl Snapshot {
     pub fn remove_node(&mut self, name: &str) {
         if let Some(slot) = self.by_name.remove(name) {
             self.slots[slot] = None;
+            self.generation += 1;
         }
     }
 
@@ -126,6 +127,11 @@ impl Snapshot {
     /// Every node by its slot, which it keeps while it exists.
     pub(super) fn slots(&self) -> &[Option<Arc<NodeState>>] {
         &self.slots
+    }
+
+    /// Greater after every change of a node.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Who holds what.
