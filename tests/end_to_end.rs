@@ -8,8 +8,18 @@
 mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
+#[path = "end_to_end/leftovers.rs"]
+mod leftovers;
+#[path = "end_to_end/nodes.rs"]
+mod nodes;
+#[path = "end_to_end/quotas.rs"]
+mod quotas;
+#[path = "end_to_end/slices.rs"]
+mod slices;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "end_to_end/vendors.rs"]
+mod vendors;
 #[path = "end_to_end/world.rs"]
 mod world;
 
@@ -28,10 +38,15 @@ macro_rules! on_both_floors {
 on_both_floors! {
     admission::a_share_of_an_opted_in_namespace_is_patched_and_placed,
     admission::contradictions_are_refused_before_a_pod_exists,
-    admission::a_dry_run_is_answered_and_leaves_nothing,
+    admission::a_dry_run_is_told_the_place_and_leaves_nothing,
+    admission::a_dry_run_that_fits_nowhere_is_told_why,
+    admission::a_pod_that_is_let_in_is_handed_to_the_binder,
+    admission::a_replica_that_does_not_lead_answers_dry_runs_too,
     admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
+    vendors::each_vendors_pods_go_to_its_nodes,
+    vendors::a_share_is_cut_by_its_template,
     binding::pods_of_one_node_follow_each_other,
     binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
     binding::taints_cordons_and_affinity_are_honoured,
@@ -40,4 +55,13 @@ on_both_floors! {
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_restarted_binder_goes_on,
+    quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
+    quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
+    quotas::a_pod_and_its_group_must_not_contradict_each_other,
+    leftovers::a_decision_of_another_scheduler_holds_its_cards,
+    leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
+    nodes::every_release_of_a_plugin_is_served,
+    nodes::linked_cards_go_together,
+    slices::a_card_is_cut_slice_by_slice,
+    slices::a_card_is_cut_by_one_geometry_at_a_time,
 }

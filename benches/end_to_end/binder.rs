@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use berth::{
-    cluster::{self, Clock, Leadership, Metrics, Reader, event_loop::Binder},
+    cluster::{self, Clock, Handoff, Leadership, Metrics, Reader, event_loop::Binder},
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
         Dialects, LockForm, LockSpec,
@@ -86,8 +86,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     metrics.register(&mut registry);
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
-    let leadership = Leadership::Alone;
-    let questions = berth::cluster::ledger::Questions::default();
+    let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {
         client,
         reader,
@@ -96,7 +95,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         settings,
         writes_at_once,
         leadership,
-        questions,
+        handoff,
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(cluster::run(binder, end_of_input()));

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{AppError, Options};
 use crate::{
-    cluster::{self, Metrics, event_loop::Binder, ledger::Questions},
+    cluster::{self, Handoff, Metrics, event_loop::Binder},
     config::Config,
 };
 
@@ -17,7 +17,7 @@ const WRITES_AT_ONCE: usize = 64;
 pub(super) async fn run(
     options: Options,
     metrics: Metrics,
-    questions: Questions,
+    handoff: Handoff,
     mut settings: watch::Receiver<Arc<Config>>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), AppError> {
@@ -32,12 +32,12 @@ pub(super) async fn run(
                 else => std::future::pending().await,
             }
         };
-        cluster::run(binder(&options, &config, metrics.clone(), questions.clone()), until).await?;
+        cluster::run(binder(&options, &config, metrics.clone(), handoff.clone()), until).await?;
     }
     Ok(())
 }
 
-fn binder(options: &Options, config: &Config, metrics: Metrics, questions: Questions) -> Binder {
+fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff) -> Binder {
     Binder {
         client: options.client.clone(),
         reader: Arc::new(config.reader()),
@@ -46,6 +46,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics, questions: Quest
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
-        questions,
+        handoff,
     }
 }

@@ -1,20 +1,23 @@
 //! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
 
-use std::sync::Arc;
+mod quotas;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::Parts;
+use super::{Parts, inventory};
 use crate::{
-    admission::{
-        self, Facts,
-        inventory::{InventorySummary, NodeOffer},
+    admission::{self, Facts, inventory::InventorySummary},
+    cluster::{
+        Handoff,
+        keep::{ObjectKey, keep, keep_if_served},
     },
-    cluster::watch::keep,
     config::Config,
-    object::{Namespace, Node},
+    dialect::marks,
+    object::{Namespace, PodGroup},
     webhook::{Judge, router::Readiness},
 };
 
@@ -44,14 +47,22 @@ impl Shared {
     }
 }
 
-/// Follows namespaces and nodes; reviews are answered once the namespaces are known, and nothing is refused for what nodes lack before they are. A process that admits nothing is ready at once.
-pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<Readiness>, parts: Parts) {
+/// Follows what the rules read: namespaces, nodes, quotas, groups of pods. Reviews are answered once the namespaces are known, and
+/// nothing is refused for the rest before it is. A process that admits nothing is ready at once.
+pub(super) async fn follow(
+    facts: Shared,
+    client: Client,
+    ready: watch::Sender<Readiness>,
+    parts: Parts,
+    handoff: Handoff,
+) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
     }
     let namespaces = keep(&client, Namespace::clone, |known| {
-        let known = Arc::new(known.clone());
+        let by_name = |((_, name), namespace): (&ObjectKey, &Namespace)| (name.clone(), namespace.clone());
+        let known = Arc::new(known.iter().map(by_name).collect::<BTreeMap<_, _>>());
         facts.set(|facts| facts.namespaces = known.clone());
         ready.send_if_modified(|readiness| {
             let starting = *readiness == Readiness::Starting;
@@ -61,12 +72,23 @@ pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<R
             starting
         });
     });
-    let read = |node: &Node| NodeOffer::read(node, &facts.0.load().dialects);
-    let nodes = keep(&client, read, |known| {
-        let summary = Arc::new(InventorySummary::new(known.values().cloned()));
+    let publish = |summary: InventorySummary| {
+        let summary = Arc::new(summary);
         facts.set(|facts| facts.inventory = Some(summary.clone()));
+    };
+    let nodes = async {
+        if parts == Parts::Both {
+            inventory::seen(handoff.views(), publish).await;
+        } else {
+            inventory::watched(&client, || facts.0.load().dialects.clone(), publish).await;
+        }
+    };
+    let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
+    let groups = keep_if_served(&client, mark, |known| {
+        let known = Arc::new(known.clone());
+        facts.set(|facts| facts.pod_groups = known.clone());
     });
-    tokio::join!(namespaces, nodes);
+    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, handoff.used()));
 }
 
 /// Follows the settings for as long as anybody can change them.

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use kube::Client;
 use tokio::{
     task::{JoinError, JoinSet},
@@ -12,15 +12,8 @@ use tokio::{
 };
 
 use super::{
-    act::Hands,
-    candidate::SettingsError,
-    clock::Clock,
-    fence::Fence,
-    leading::Leadership,
-    ledger::{self, Questions},
-    metrics::Metrics,
-    read::Reader,
-    watch,
+    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
+    ledger, metrics::Metrics, read::Reader, watch,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
@@ -75,8 +68,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Who may bind.
     pub leadership: Leadership,
-    /// Where the ledger is asked for.
-    pub questions: Questions,
+    /// What it shows to its process, and what it is handed.
+    pub handoff: Handoff,
 }
 
 /// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
@@ -88,15 +81,15 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, questions, .. } = binder;
-    let mut questions = questions.open();
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
+    let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
-    let pods = watch::pods(&client, reader.clone());
-    let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
-    let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
+    let mut watched = pin!(watch::all(&client, &reader, &metrics).ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
+    let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
+    let mut told = handoff.told();
     let mut drain_until = None;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
@@ -116,15 +109,25 @@ pub async fn term(
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
+            () = until(publisher.due(&work.scheduler)) => {
+                publisher.publish(&work.scheduler);
+                continue;
+            }
+            hint = inbox.next(), if work.scheduler.is_synced() => {
+                inbox.take(&hint, &mut work.scheduler, clock);
+                continue;
+            }
         };
         work.go_on(events, clock, &metrics)?;
+        publisher.publish(&work.scheduler);
+        told.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
     }
 }
 
-async fn until(deadline: Option<Instant>) {
+pub(super) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

@@ -178,7 +178,9 @@ impl Metrics {
         for kind in [Written::lock, Written::unlock, Written::binding, Written::condition, Written::event] {
             drop(self.writes.get_or_create(&WriteLabels { kind }));
         }
-        self.standing(&Standing::default());
+        for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
+            drop(self.pending_pods.get_or_create(&QueueLabels { queue }));
+        }
     }
 
     fn register_work(&self, scheduler: &mut Registry) {
@@ -288,6 +290,12 @@ impl Metrics {
         self.overcommitted_cards.set(count(standing.overcommitted_cards));
         self.longest_lock_wait.set(standing.longest_lock_wait.as_secs_f64());
         self.synced.set(i64::from(standing.synced));
+    }
+
+    /// Another leads: what only the leader can say is not said here any more.
+    pub fn stands_by(&self) {
+        self.standing(&Standing::default());
+        self.unreadable_registrations.clear();
     }
 
     /// What was remembered was not what it should have been.

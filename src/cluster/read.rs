@@ -7,14 +7,19 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, InitPhase},
+    device::{Answer, Counted, InitPhase, ProfileName},
     dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
-    object::{Node, Pod},
+    object::{
+        Node, Pod, ResourceQuota,
+        quota::{key_of, units},
+    },
     scheduling::{
-        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts, Stage,
+        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
+        ResourceAmounts, Stage,
         affinity::NodeAffinity,
         node::NodeLock,
         pod::{Binding, Placer},
+        quota::Bound,
     },
 };
 
@@ -109,6 +114,39 @@ impl Reader {
         if ours { Placer::Berth } else { Placer::Another }
     }
 
+    /// A quota, as far as it bounds shares of these dialects.
+    pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
+        let mut troubles = Vec::new();
+        let mut bounds = Vec::new();
+        for (resource, hard) in quota.limits() {
+            let key = key_of(resource);
+            let field = format!("spec.hard[{key}]");
+            let Some((profile, counted)) = self.counted(resource) else { continue };
+            if quota.is_scoped() {
+                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
+                troubles.push(Unreadable::new(Problem::Quantity, field, message));
+                continue;
+            }
+            match units(hard) {
+                Ok(hard) => {
+                    let Counted { dimension, unit, .. } = counted;
+                    bounds.push(Bound { profile, dimension, key: key.into(), hard, unit });
+                }
+                Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
+            }
+        }
+        (QuotaInfo { key: quota_key(quota), bounds }, troubles)
+    }
+
+    /// What a resource of this name counts, and in which dialect.
+    fn counted(&self, resource: &str) -> Option<(ProfileName, Counted<'_>)> {
+        let mut all = self
+            .dialects
+            .iter()
+            .flat_map(|dialect| dialect.counted().into_iter().map(move |counted| (dialect.name(), counted)));
+        all.find(|(_, counted)| counted.resource == resource)
+    }
+
     /// What is to be done for a pod that holds nothing.
     fn claim(&self, pod: &Pod, resources: &ResourceAmounts) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
@@ -154,20 +192,26 @@ impl Reader {
             node: node.into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
+            profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
         })
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
+        let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
-            match dialect.assignment(pod) {
-                Ok(Some(carried)) => return Some((dialect, carried)),
-                Ok(None) => {}
-                Err(trouble) => troubles.push(trouble),
+            match (dialect.assignment(pod), &mut known) {
+                (Ok(Some(carried)), None) => known = Some((dialect, carried)),
+                // HAMi's scheduler gives a pod cards of several vendors.
+                (Ok(Some(more)), Some((_, carried))) => {
+                    carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
+                }
+                (Ok(None), _) => {}
+                (Err(trouble), _) => troubles.push(trouble),
             }
         }
-        None
+        known
     }
 }
 
@@ -177,6 +221,14 @@ pub fn key(pod: &Pod) -> PodKey {
         uid: pod.metadata.uid.as_str().into(),
         namespace: pod.metadata.namespace.as_str().into(),
         name: pod.metadata.name.as_str().into(),
+    }
+}
+
+/// How a quota is named.
+pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
+    QuotaKey {
+        namespace: quota.metadata.namespace.as_str().into(),
+        name: quota.metadata.name.as_str().into(),
     }
 }
 

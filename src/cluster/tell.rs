@@ -161,7 +161,9 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
         News::FailedAllocation { node } => {
             let note = match of {
                 Concern::Pod(pod) => failure(pod, node),
-                Concern::Node(_) => format!("The device plugin of node {node} failed"),
+                Concern::Node(_) | Concern::Namespace(_) => {
+                    format!("The device plugin of node {node} failed")
+                }
             };
             ("Warning", "FailedAllocation", "Allocating", note)
         }
@@ -200,6 +202,7 @@ fn named(of: &Concern) -> String {
     match of {
         Concern::Pod(pod) => pod.to_string(),
         Concern::Node(node) => format!("node {node}"),
+        Concern::Namespace(namespace) => format!("namespace {namespace}"),
     }
 }
 
@@ -208,6 +211,7 @@ fn regarding(of: &Concern) -> ObjectReference {
     let (kind, namespace, name, uid) = match of {
         Concern::Pod(pod) => ("Pod", Some(pod.namespace.to_string()), &pod.name, &pod.uid),
         Concern::Node(node) => ("Node", None, node, node),
+        Concern::Namespace(namespace) => ("Namespace", Some(namespace.to_string()), namespace, namespace),
     };
     ObjectReference {
         api_version: Some("v1".to_owned()),

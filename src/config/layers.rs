@@ -7,7 +7,10 @@ use std::{
 
 use jiff::SignedDuration;
 
-use super::{Config, GpuCorePolicy, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
+use super::{
+    ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
+    hami::Policy, volcano::LockValue,
+};
 use crate::{
     admission::{
         self, DefaultScheduler,
@@ -16,7 +19,12 @@ use crate::{
     cluster::Reader,
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
-        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami, volcano, volcano::ModelGeometries,
+        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
+        vendor::{
+            self, Row, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
+            row::{Resources, Splitting, Template, Templates},
+        },
+        volcano::{self, ModelGeometries},
     },
     scheduling,
 };
@@ -25,27 +33,41 @@ use crate::{
 const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 impl Config {
-    /// Whether what the webhook configurations are built from differs: scope, scheduler name, resource names.
-    pub fn needs_restart(&self, before: &Self) -> bool {
-        let resources = |config: &Self| -> Vec<String> {
-            config.dialects().iter().flat_map(|dialect| dialect.resources()).map(str::to_owned).collect()
-        };
-        self.scope != before.scope
-            || self.scheduler_name != before.scheduler_name
-            || resources(self) != resources(before)
+    /// The keys that differ from `before` and also stand in what was installed: the webhook configurations and the policies.
+    pub fn installed_otherwise(&self, before: &Self) -> Vec<&'static str> {
+        let keys = [
+            ("schedulerName", self.scheduler_name != before.scheduler_name),
+            ("scope", self.scope != before.scope),
+            ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
+            ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
+            ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
+            ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
+        ];
+        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+
+    /// These settings under the scheduler's name, the scope and the resource names of `before`: by those the API server chooses what
+    /// it asks about, until it is told otherwise.
+    #[must_use]
+    pub fn named_as(mut self, before: &Self) -> Self {
+        self.scheduler_name.clone_from(&before.scheduler_name);
+        self.scope = before.scope;
+        self.dialects.hami.take_names(&before.dialects.hami);
+        self
     }
 
     /// The dialects that are spoken.
     pub fn dialects(&self) -> Dialects {
         let hami = &self.dialects.hami;
         let volcano = &self.dialects.volcano;
+        let vendors = hami.vendors().into_iter().map(|vendor| Arc::new(vendor) as Arc<dyn Dialect>);
         let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
         let vgpu = (volcano.enabled && volcano.arguments.modes.vgpu)
             .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
         let gpushare = volcano.gpushare().filter(|_| volcano.enabled);
         let gpushare =
             gpushare.map(|settings| Arc::new(gpushare::GpuShare::new(settings)) as Arc<dyn Dialect>);
-        Dialects::new(hami.into_iter().chain(vgpu).chain(gpushare).collect())
+        Dialects::new(hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).collect())
     }
 
     /// What the rules of admission are told.
@@ -117,6 +139,39 @@ impl HamiConfig {
         }
     }
 
+    /// The other vendors that are served.
+    fn vendors(&self) -> Vec<Vendor> {
+        if !self.enabled {
+            return Vec::new();
+        }
+        let settings = vendor::Settings {
+            node_policy: node_policy(self.node_scheduler_policy),
+            card_policy: card_policy(self.gpu_scheduler_policy),
+            lock_expiry: self.node_lock_expire,
+        };
+        self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings)).collect()
+    }
+
+    /// What the resources are called.
+    fn names(&self) -> [&str; 5] {
+        [
+            &self.resource_count_name,
+            &self.resource_memory_name,
+            &self.resource_memory_percentage_name,
+            &self.resource_core_name,
+            &self.resource_priority_name,
+        ]
+    }
+
+    fn take_names(&mut self, other: &Self) {
+        self.resource_count_name.clone_from(&other.resource_count_name);
+        self.resource_memory_name.clone_from(&other.resource_memory_name);
+        self.resource_memory_percentage_name.clone_from(&other.resource_memory_percentage_name);
+        self.resource_core_name.clone_from(&other.resource_core_name);
+        self.resource_priority_name.clone_from(&other.resource_priority_name);
+        self.vendors.clone_from(&other.vendors);
+    }
+
     fn settings(&self) -> hami::Settings {
         hami::Settings {
             count: self.resource_count_name.clone(),
@@ -139,6 +194,62 @@ impl HamiConfig {
     }
 }
 
+impl VendorsConfig {
+    /// The rows of the families that are served.
+    fn rows(&self) -> Vec<Row> {
+        let served = |family: &Option<FamilyConfig>, row: fn(Resources) -> Row| {
+            family.as_ref().filter(|family| family.enabled).map(|family| row(family.resources()))
+        };
+        let hygon = Some(&self.hygon).filter(|hygon| hygon.enabled);
+        let hygon = hygon.map(|hygon| hygon::row(hygon.resources(), hygon.memory_factor.unwrap_or(1)));
+        let others = [
+            served(&self.cambricon, cambricon::row),
+            served(&self.amd, amd::row),
+            served(&self.biren, biren::row),
+        ];
+        let iluvatar = self.iluvatars.iter().map(ChipConfig::row);
+        let ascend = self.vnpus.iter().flat_map(VnpusConfig::rows);
+        hygon.into_iter().chain(others.into_iter().flatten()).chain(iluvatar).chain(ascend).collect()
+    }
+}
+
+impl ChipConfig {
+    fn row(&self) -> Row {
+        let resources = Resources {
+            count: self.resource_count_name.clone(),
+            memory: Some(self.resource_memory_name.clone()),
+            cores: Some(self.resource_core_name.clone()),
+        };
+        iluvatar::row(&self.common_word, resources)
+    }
+}
+
+impl VnpusConfig {
+    fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let unsaid = if self.hami_vnpu_core { Splitting::Software } else { Splitting::Templates };
+        self.configs.iter().map(move |chip| {
+            let resources = Resources {
+                count: chip.resource_name.clone(),
+                memory: Some(chip.resource_memory_name.clone()),
+                cores: Some(chip.resource_core_name.clone()),
+            };
+            let sizes = chip.templates.iter().map(|template| Template {
+                name: template.name.clone(),
+                memory: MiB::new(template.memory.into()),
+            });
+            let templates = Templates {
+                sizes: sizes.collect(),
+                allocatable: MiB::new(chip.memory_allocatable.into()),
+                capacity: MiB::new(chip.memory_capacity.into()),
+                unsaid,
+            };
+            let class = Some(chip.runtime_class_name.clone()).filter(|class| !class.is_empty());
+            let row = ascend::row(&chip.common_word, resources, chip.memory_factor, templates);
+            Row { runtime_class: class, ..row }
+        })
+    }
+}
+
 impl VolcanoConfig {
     fn settings(&self) -> volcano::Settings {
         let arguments = &self.arguments;
@@ -149,14 +260,19 @@ impl VolcanoConfig {
                 0 => NodePolicy::Indifferent,
                 _ => node_policy(arguments.schedule_policy),
             },
-            geometries: self
-                .known_mig_geometries
-                .iter()
-                .map(|entry| ModelGeometries::read(entry).expect("geometries are checked when they are read"))
-                .collect(),
+            geometries: self.geometries(),
             exclusive_rules: arguments.exclusive_rules.clone(),
             lock: arguments.node_lock.then(|| self.lock(volcano::names::LOCK)),
         }
+    }
+
+    /// Those that are configured, all of them; the plugin's own where none is.
+    fn geometries(&self) -> Vec<ModelGeometries> {
+        if self.known_mig_geometries.is_empty() {
+            return ModelGeometries::built_in();
+        }
+        let read = |entry| ModelGeometries::read(entry).expect("geometries are checked when they are read");
+        self.known_mig_geometries.iter().map(read).collect()
     }
 
     fn lock(&self, key: &str) -> LockSpec {

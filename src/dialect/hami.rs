@@ -2,21 +2,21 @@
 //!
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
-mod choice;
+pub(super) mod choice;
 mod links;
 mod mig;
 pub mod names;
-mod record;
-mod register;
-mod request;
+pub(super) mod record;
+pub(super) mod register;
+pub(super) mod request;
 
 use jiff::Timestamp;
 
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, MiB, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
+        Percent, PodRequest, Profile, ProfileName, Tie,
     },
     object::{Node, Pod},
 };
@@ -69,8 +69,8 @@ impl Hami {
     };
 
     const HINTS: HintKeys = HintKeys {
-        use_model: names::USE_MODEL,
-        no_use_model: names::NO_USE_MODEL,
+        use_model: Some(names::USE_MODEL),
+        no_use_model: Some(names::NO_USE_MODEL),
         use_id: names::USE_ID,
         no_use_id: names::NO_USE_ID,
     };
@@ -100,6 +100,15 @@ impl Dialect for Hami {
         vec![memory, memory_percentage, cores]
     }
 
+    fn counted(&self) -> Vec<Counted<'_>> {
+        let Settings { count, memory, cores, memory_factor, .. } = &self.settings;
+        vec![
+            Counted { resource: count, dimension: Dimension::Cards, unit: 1 },
+            Counted { resource: memory, dimension: Dimension::Memory, unit: *memory_factor },
+            Counted { resource: cores, dimension: Dimension::Cores, unit: 1 },
+        ]
+    }
+
     fn hint_keys(&self) -> &HintKeys {
         &Self::HINTS
     }
@@ -110,7 +119,7 @@ impl Dialect for Hami {
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
-        register::read(node)
+        register::read_linked(node)
     }
 
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {

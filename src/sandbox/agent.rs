@@ -4,10 +4,12 @@
 
 mod allocate;
 mod api;
+mod ascend;
 pub mod audit;
 mod fit;
 pub mod hami;
 mod kubelet;
+pub mod mig;
 pub mod node;
 mod record;
 mod share;

@@ -118,4 +118,6 @@ pub enum Concern {
     Pod(PodKey),
     /// A node.
     Node(NodeName),
+    /// A namespace.
+    Namespace(Arc<str>),
 }

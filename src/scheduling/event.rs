@@ -2,10 +2,12 @@
 
 use super::{
     node::{NodeInfo, NodeName},
-    pod::{PodInfo, PodKey, Uid},
+    pod::{Ask, PodInfo, PodKey, Uid},
+    quota::{QuotaInfo, QuotaKey},
 };
 use crate::device::{LockOwner, ProfileName};
 use jiff::{SignedDuration, Timestamp};
+use std::sync::Arc;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -24,6 +26,12 @@ pub enum Event {
     NodeSeen(Box<NodeInfo>),
     /// A node is gone.
     NodeGone(NodeName),
+    /// Every quota that there is: what is not among them is gone.
+    Quotas(Vec<QuotaInfo>),
+    /// A quota, new or changed.
+    QuotaSeen(QuotaInfo),
+    /// A quota is gone.
+    QuotaGone(QuotaKey),
     /// What came of taking a lock.
     LockAnswered {
         /// For which pod.
@@ -83,6 +91,8 @@ pub enum Event {
         /// What came of it.
         outcome: TellOutcome,
     },
+    /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
+    Hinted(Arc<Ask>),
     /// A deadline has passed.
     Tick,
 }

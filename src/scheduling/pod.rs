@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{affinity::NodeAffinity, node::NodeName, resources::ResourceAmounts};
+use super::{affinity::NodeAffinity, node::NodeName, reason::FitError, resources::ResourceAmounts};
 use crate::{
-    device::{Answer, Assignment, InitPhase, PodRequest, Profile},
+    device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
 };
 
@@ -63,6 +63,15 @@ pub struct Ask {
     pub constraints: Constraints,
 }
 
+impl Ask {
+    /// Why a pod that asks for what is not served is placed on none of so many nodes.
+    pub fn unserved(&self, nodes: usize) -> Option<FitError> {
+        let field = self.constraints.unserved.first()?;
+        let reason = format!("Pod has a constraint that is not served yet: {field}");
+        Some(FitError::of_pod(nodes, reason))
+    }
+}
+
 /// What there is to do for a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Claim {
@@ -90,6 +99,8 @@ pub enum Stage {
 pub struct Holding {
     /// The node.
     pub node: NodeName,
+    /// In which dialect its shares are written.
+    pub profile: Option<ProfileName>,
     /// Its shares of cards; none: it uses none.
     pub assignment: Option<Arc<Assignment>>,
     /// Whether its init containers still count.

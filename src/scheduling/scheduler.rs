@@ -10,7 +10,9 @@ mod capacity;
 mod lock;
 mod observe;
 mod outcome;
+mod quota;
 mod serve;
+mod show;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -23,14 +25,14 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    class::{Classes, judge},
+    class::Classes,
     effect::Effect,
     event::Event,
     ledger::{Charge, Commitment},
-    line::{self, Lines},
-    measure::{Attempt, Measure, Standing},
+    line::Lines,
+    measure::{Attempt, Measure},
     node::NodeName,
-    pod::{Ask, Claim, PodInfo, PodKey, Stage, Uid},
+    pod::{Ask, Claim, PodInfo, Stage, Uid},
     queue::{Queue, backoff},
     reason::FitError,
     snapshot::Snapshot,
@@ -38,6 +40,7 @@ use super::{
 use crate::device::{Answer, Assignment, InitPhase, LockOwner};
 use agent::Silence;
 use lock::{Held, Releasing, Stranger};
+use quota::OverQuota;
 use tell::Telling;
 
 /// What the scheduler is told once.
@@ -56,8 +59,10 @@ enum Work {
     Idle,
     /// In the queue.
     Queued,
-    /// No node would have it; it waits for one to change.
+    /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
     Waiting(Arc<Ask>),
+    /// It would exceed the quota of its namespace.
+    OverQuota,
     /// It waits out a failure.
     BackingOff,
     /// Decided: it stands in this node's line or is being served there.
@@ -87,6 +92,7 @@ struct Entry {
 struct Synced {
     pods: bool,
     nodes: bool,
+    quotas: bool,
 }
 
 /// What is still to be done.
@@ -97,6 +103,8 @@ enum Course {
     Onward,
     /// Only what is half done.
     Draining,
+    /// Nothing: another decides, this one looks on.
+    Standby,
 }
 
 /// The scheduler.
@@ -108,6 +116,8 @@ pub struct Scheduler {
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     queue: Queue,
     classes: Classes,
+    /// Pods that wait for the quota of their namespace.
+    over_quota: OverQuota,
     lines: Lines,
     synced: Synced,
     course: Course,
@@ -141,6 +151,7 @@ impl Scheduler {
             by_name: HashMap::new(),
             queue: Queue::default(),
             classes: Classes::default(),
+            over_quota: OverQuota::default(),
             lines: Lines::default(),
             synced: Synced::default(),
             course: Course::default(),
@@ -159,6 +170,11 @@ impl Scheduler {
         }
     }
 
+    /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
+    pub fn standing_by(settings: Settings) -> Self {
+        Self { course: Course::Standby, ..Self::new(settings) }
+    }
+
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         match event {
@@ -169,6 +185,9 @@ impl Scheduler {
             Event::Nodes(nodes) => self.resync_nodes(nodes, now),
             Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
+            Event::Quotas(quotas) => self.resync_quotas(quotas),
+            Event::QuotaSeen(quota) => self.see_quota(quota),
+            Event::QuotaGone(key) => self.lose_quota(&key),
             Event::LockAnswered { pod, node, profile, outcome } => {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
@@ -178,6 +197,7 @@ impl Scheduler {
             Event::NodeRead { node, found } => self.node_read(&node, found, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found.as_deref()),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
+            Event::Hinted(ask) => self.prepare(&ask),
             Event::Tick => {}
         }
     }
@@ -200,16 +220,19 @@ impl Scheduler {
             self.meet_deadlines(now);
             self.schedule(now);
             self.serve_lines(now);
-            self.audit_when_due(now);
-            self.schedule(now);
-            self.serve_lines(now);
+            if self.course != Course::Standby {
+                self.audit_when_due(now);
+                self.schedule(now);
+                self.serve_lines(now);
+            }
         }
-        std::mem::take(&mut self.effects)
+        let effects = std::mem::take(&mut self.effects);
+        if self.course == Course::Standby { Vec::new() } else { effects }
     }
 
-    /// Whether pods and nodes have been listed: the ledger is complete.
+    /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub fn is_synced(&self) -> bool {
-        self.synced.pods && self.synced.nodes
+        self.synced.pods && self.synced.nodes && self.synced.quotas
     }
 
     /// The cluster as it stands.
@@ -217,33 +240,8 @@ impl Scheduler {
         &self.snapshot
     }
 
-    /// How the pods that were seen are named, in no order.
-    pub fn keys(&self) -> impl Iterator<Item = &PodKey> {
-        self.pods.values().map(|entry| &entry.info.key)
-    }
-
-    /// How things stand.
-    pub fn standing(&self, now: Timestamp) -> Standing {
-        let blocked = self.lines.blocked_since();
-        Standing {
-            synced: self.is_synced(),
-            active: self.queue.len(),
-            backing_off: self.queue.backing_off(),
-            unschedulable: self.classes.waiting(),
-            in_line: self.lines.total(),
-            silent_agents: self.snapshot.silent_agents(),
-            overcommitted_cards: self.overcommitted.len(),
-            longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
-        }
-    }
-
-    /// What was measured since this was last asked.
-    pub fn take_measures(&mut self) -> Vec<Measure> {
-        std::mem::take(&mut self.measures)
-    }
-
     fn schedule(&mut self, now: Timestamp) {
-        if self.course == Course::Draining {
+        if self.course != Course::Onward {
             return;
         }
         while let Some(uid) = self.queue.pop() {
@@ -268,7 +266,7 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
-        match self.decide(ask) {
+        match self.decide(uid, ask) {
             Ok((node, assignment)) => {
                 self.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, now);
@@ -279,33 +277,38 @@ impl Scheduler {
             }
             Err(error) => {
                 self.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.classes.wait(ask, uid.clone());
-                self.set_work(uid, Work::Waiting(ask.clone()));
+                self.wait(uid, ask, error.awaits());
                 self.tell_unschedulable(uid, error.to_string());
             }
         }
     }
 
     /// The best node and its cards, or why there is none.
-    fn decide(&mut self, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
-        let lines = &self.lines;
-        let shortest_first = |node: &NodeName| {
-            let length = lines.length(node);
-            if length < line::FULL { 0 } else { length }
-        };
-        let resources = &self.settings.device_resources;
-        let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;
-        let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
-        let (assignment, _) =
-            judge(ask, state, resources).expect("a class's verdict is of the node as it is");
-        Ok((node, assignment))
+    fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
+        let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
+        let (lines, resources) = (&self.lines, &self.settings.device_resources);
+        self.classes.decide(ask, &namespace, &self.snapshot, resources, |node| lines.rank(node))
+    }
+
+    /// Judges for a pod that may come, once there is something to judge by.
+    fn prepare(&mut self, ask: &Arc<Ask>) {
+        let serves = ask.constraints.unserved.is_empty();
+        if self.course == Course::Onward && self.is_synced() && serves {
+            self.classes.warm(ask, &self.snapshot, &self.settings.device_resources);
+        }
     }
 
     /// Charges a decision to the ledger until it is confirmed or forgotten.
     fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
         let Some(entry) = self.pods.get(uid) else { return };
+        let profile = match &entry.info.claim {
+            Claim::Place(ask) => Some(ask.profile.name),
+            Claim::None | Claim::Unreadable(_) => None,
+        };
         let charge = Charge {
             node,
+            namespace: entry.info.key.namespace.clone(),
+            profile,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Ahead,
             resources: entry.info.resources.clone(),
@@ -338,6 +341,7 @@ impl Scheduler {
     fn release(&mut self, uid: &Uid) {
         if let Some(charge) = self.snapshot.release(uid) {
             self.wake(&charge.node);
+            self.wake_within_quota(&charge.namespace);
             self.lines.touch(&charge.node);
         }
     }

@@ -15,7 +15,10 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::review::{Outcome, ReviewAnswer};
+use super::{
+    onward::Handed,
+    review::{Outcome, ReviewAnswer},
+};
 use crate::admission::Stage;
 
 /// The webhook's metrics. Clones count into the same numbers.
@@ -24,6 +27,7 @@ pub struct Metrics {
     reviews: Family<ReviewLabels, Counter>,
     violations: Family<ViolationLabels, Counter>,
     duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    hints: Family<HintLabels, Counter>,
     certificate_expiry: Gauge,
 }
 
@@ -43,6 +47,11 @@ struct DurationLabels {
     path: Path,
 }
 
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct HintLabels {
+    outcome: Handed,
+}
+
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Path {
     Mutate,
@@ -56,6 +65,8 @@ pub(super) enum Counted {
     Answered(Outcome),
     /// It was refused before it was read as a review.
     Refused,
+    /// There was no room for it.
+    TurnedAway,
     /// The review panicked.
     Panicked,
 }
@@ -78,6 +89,7 @@ impl Metrics {
             reviews: Family::default(),
             violations: Family::default(),
             duration: Family::new_with_constructor(buckets),
+            hints: Family::default(),
             certificate_expiry: Gauge::default(),
         };
         registry.register(
@@ -86,6 +98,8 @@ impl Metrics {
             metrics.reviews.clone(),
         );
         registry.register("berth_admission_violations", "Broken admission rules", metrics.violations.clone());
+        let help = "Pods that were let in and handed to the binder in advance, by what became of that";
+        registry.register("berth_admission_hints", help, metrics.hints.clone());
         registry.register_with_unit(
             "berth_admission_review_duration",
             "Time from the first byte of a review's body to its answer",
@@ -147,6 +161,13 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Counts a pod that was handed on.
+    pub(super) fn count_hint(&self, outcome: Handed) {
+        self.hints.get_or_create(&HintLabels { outcome }).inc();
+    }
+}
+
 /// From 100 µs, where a review should be, to 3 s, where the API server stops waiting.
 fn buckets() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0])
@@ -170,6 +191,15 @@ impl EncodeLabelValue for Path {
     }
 }
 
+impl EncodeLabelValue for Handed {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Taken => "taken",
+            Self::Dropped => "dropped",
+        })
+    }
+}
+
 impl EncodeLabelValue for Counted {
     fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
         encoder.write_str(match self {
@@ -178,6 +208,7 @@ impl EncodeLabelValue for Counted {
             Self::Answered(Outcome::Denied) => "denied",
             Self::Answered(Outcome::Unreadable) => "unreadable",
             Self::Refused => "refused",
+            Self::TurnedAway => "turned_away",
             Self::Panicked => "panicked",
         })
     }

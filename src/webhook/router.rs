@@ -29,7 +29,9 @@ use tracing::{debug, error, info};
 
 use super::{
     metrics::{Counted, Metrics},
-    review::{Judge, Outcome, ReviewAnswer, answer},
+    onward::Onward,
+    review::{BadReview, Judge, Outcome, ReviewAnswer, answer},
+    room::{Room, bounded},
     serve::Peer,
 };
 use crate::admission::Stage;
@@ -66,6 +68,8 @@ pub enum Readiness {
 pub struct Webhook {
     /// Decides about pods.
     pub judge: Judge,
+    /// Whom pods that are let in are handed on to, where there is somebody.
+    pub onward: Option<Onward>,
     /// What is counted.
     pub metrics: Metrics,
     /// What `/metrics` shows; holds `metrics` and what other parts of the process entered.
@@ -76,9 +80,16 @@ pub struct Webhook {
 
 /// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 pub fn router(webhook: Webhook) -> Router {
+    router_within(webhook, Room::default())
+}
+
+/// As [`router`], with this much room for reviews.
+pub fn router_within(webhook: Webhook, room: Room) -> Router {
+    let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
     Router::new()
         .route("/mutate", post(mutate))
         .route("/validate", post(validate))
+        .route_layer(bounded)
         .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
@@ -139,7 +150,14 @@ async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
 
 /// A panic ends this review alone: the API server sees 500 and its `failurePolicy` decides.
 fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
-    match catch_unwind(AssertUnwindSafe(|| answer(body, stage, &webhook.judge))) {
+    let answered = || -> Result<ReviewAnswer, BadReview> {
+        let mut answer = answer(body, stage, &webhook.judge)?;
+        if let Some(onward) = &webhook.onward {
+            onward.go_on(&mut answer, body.len(), &webhook.metrics);
+        }
+        Ok(answer)
+    };
+    match catch_unwind(AssertUnwindSafe(answered)) {
         Ok(Ok(answer)) => {
             webhook.metrics.count_violations(&answer);
             log(stage, &answer);
@@ -219,14 +237,14 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
 
 /// An error body: one line of JSON that names the reason and, where it is one, the field.
 #[derive(Debug)]
-struct Refusal {
+pub(super) struct Refusal {
     status: StatusCode,
     field: Option<String>,
     reason: String,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, field: None, reason: reason.into() }
     }
 }

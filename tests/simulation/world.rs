@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{
-        self, Clock, ClusterError, Leadership, Metrics, candidate, event_loop::Binder, ledger::Questions,
-    },
+    cluster::{self, Clock, ClusterError, Handoff, Leadership, Metrics, candidate, event_loop::Binder},
     config::Config,
     sandbox::{
         Options, Sandbox,
@@ -127,7 +125,7 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 8,
             leadership: Leadership::Elected(candidate::Settings::new("default", "berth", &who)),
-            questions: Questions::default(),
+            handoff: Handoff::default(),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         replica.berth.spawn(cluster::run(binder, async {

@@ -60,7 +60,7 @@ impl Server {
     pub(crate) async fn verifying(clients: &str) -> Self {
         let Bundle { authority, serving } = bundle();
         let certificates = Certificates::from_pair(&serving).unwrap();
-        let tls = certificates.server_config_for(clients).unwrap();
+        let tls = certificates.server_config_for(clients, "the clients").unwrap();
         Self::bound(
             ignoring(),
             Limits::default(),
@@ -92,7 +92,8 @@ impl Server {
         let metrics = Metrics::register(&mut registry);
         metrics.certificate_ends(*certificates.not_after().borrow());
         let (readiness, ready) = watch::channel(Readiness::Starting);
-        let router = router(Webhook { judge, metrics, registry: Arc::new(registry), readiness: ready });
+        let router =
+            router(Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness: ready });
         let bound = Listener::new(limits).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = bound.local_addr();
         let (stop, stopped) = oneshot::channel();

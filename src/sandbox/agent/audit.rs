@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use super::ascend;
+use super::mig::Cut;
 use super::node::{Card, Health, Node, Plugin};
 use super::share::{Share, decode};
 use super::view::{Container, Pod};
@@ -20,6 +22,8 @@ pub enum Violation {
     WrongCount { pod: String, container: String, asked: usize, given: usize },
     #[error("pod {pod}: container {container} asks for {asked} {what} and gets {given} of card {card}")]
     WrongAmount { pod: String, container: String, card: String, what: Dimension, asked: u64, given: i32 },
+    #[error("pod {pod}: card {card} is described as `{described}`, which is not its share")]
+    WrongTemplate { pod: String, card: String, described: String },
     #[error("pod {pod}: container {container} gets card {card} twice")]
     SameCardTwice { pod: String, container: String, card: String },
     #[error("pod {pod}: what is left to allocate differs from the record in segment {segment}")]
@@ -30,6 +34,8 @@ pub enum Violation {
     UnknownCard { pod: String, node: String, card: String },
     #[error("pod {pod}: card {card} of node {node} is not healthy")]
     UnhealthyCard { pod: String, node: String, card: String },
+    #[error("pod {pod}: slice {slice} is given to it while {holder} holds it or another cut of its card")]
+    SliceTaken { pod: String, slice: String, holder: String },
     #[error("node {node}: card {card} has {limit} {what} and {used} are given away, last to {pod}")]
     Overcommitted { node: String, card: String, what: Dimension, limit: u64, used: i64, pod: String },
 }
@@ -156,14 +162,14 @@ fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<
         segments.pop();
     }
     let containers: Vec<&Container> = match plugin {
-        Plugin::Hami(_) => pod.in_kubelet_order().collect(),
+        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.in_kubelet_order().collect(),
         Plugin::Volcano => volcano_order(pod, segments.len()),
     };
     if segments.len() > containers.len() {
         return Err(format!("{} segments for {} containers", segments.len(), containers.len()));
     }
     let inits = match plugin {
-        Plugin::Hami(_) => pod.spec.init_containers.len(),
+        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.spec.init_containers.len(),
         Plugin::Volcano => 0,
     };
     let mut all: Shares<'a> = containers.into_iter().zip(segments).collect();
@@ -200,7 +206,7 @@ fn peak((inits, apps): &(Shares<'_>, Shares<'_>)) -> BTreeMap<String, Held> {
 fn add(to: &mut BTreeMap<String, Held>, shares: &[Share]) {
     for share in shares {
         let more = Held { slots: 1, memory: share.memory.into(), cores: share.cores.into() };
-        let held = to.entry(share.uuid.clone()).or_default();
+        let held = to.entry(share.card().to_owned()).or_default();
         *held = held.plus(more);
     }
 }
@@ -227,12 +233,19 @@ impl Grant<'_> {
     pub(super) fn judge(&self, node: &Node, plugin: Plugin) -> Vec<Violation> {
         let mut violations = self.against_record(plugin);
         for (position, share) in self.shares.iter().enumerate() {
-            if self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
+            let card = find(node, share.card());
+            let sliced = card.is_some_and(|card| matches!(card.cut, Cut::Placed(_)));
+            if !sliced && self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
                 let (pod, container) = self.at();
                 violations.push(Violation::SameCardTwice { pod, container, card: share.uuid.clone() });
             }
-            violations.extend(find(node, &share.uuid).and_then(|card| self.memory(plugin, card, share)));
-            violations.extend(self.cores(plugin, share));
+            if let Some(card) = card {
+                violations.extend(self.memory(plugin, card, share));
+            }
+            // A slice brings the cores of its profile.
+            if !sliced {
+                violations.extend(self.cores(plugin, share));
+            }
         }
         violations
     }
@@ -254,13 +267,19 @@ impl Grant<'_> {
     fn memory(&self, plugin: Plugin, card: &Card, share: &Share) -> Option<Violation> {
         let names = plugin.names();
         let exact = self.container.amount(names.memory);
-        let percent =
-            self.container.amount(names.percentage).map(|percent| card.memory * percent.min(100) / 100);
+        let percent = names.percentage.and_then(|name| self.container.amount(name));
+        let percent = percent.map(|percent| card.memory * percent.min(100) / 100);
         let asked = match plugin {
-            Plugin::Hami(_) => exact.or(percent),
+            Plugin::Hami(_) | Plugin::Hygon => exact.or(percent),
+            Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
             Plugin::Volcano => percent.or(exact),
         };
-        self.amount(share, Dimension::Memory, asked.unwrap_or(card.memory), share.memory)
+        let asked = asked.unwrap_or(card.memory);
+        let larger = u64::try_from(share.memory).is_ok_and(|given| given > asked);
+        if card.cut != Cut::Whole && larger {
+            return None;
+        }
+        self.amount(share, Dimension::Memory, asked, share.memory)
     }
 
     fn cores(&self, plugin: Plugin, share: &Share) -> Option<Violation> {

@@ -27,16 +27,31 @@ pub(super) struct Names {
     pub(super) count: &'static str,
     /// MiB of each.
     pub(super) memory: &'static str,
-    /// Percent of each card's memory.
-    pub(super) percentage: &'static str,
+    /// Percent of each card's memory, where it can be asked for so.
+    pub(super) percentage: Option<&'static str>,
     /// Percent of each card's multiprocessors.
     pub(super) cores: &'static str,
+}
+
+impl Share {
+    /// The uuid of the card, without the slice.
+    pub(super) fn card(&self) -> &str {
+        self.uuid.split_once('[').map_or(&self.uuid, |(card, _)| card)
+    }
+
+    /// Group and number of a slice `<uuid>[<group>-<number>]`.
+    pub(super) fn slice(&self) -> Option<(&str, u32)> {
+        let (group, number) = self.uuid.split_once('[')?.1.strip_suffix(']')?.split_once('-')?;
+        Some((group, number.parse().ok()?))
+    }
 }
 
 impl Plugin {
     pub(super) fn names(self) -> &'static Names {
         match self {
-            Plugin::Hami(_) => &hami::NAMES,
+            Plugin::Hami(_) => &hami::NVIDIA.names,
+            Plugin::Hygon => &hami::HYGON.names,
+            Plugin::Ascend => &hami::ASCEND.names,
             Plugin::Volcano => &volcano::NAMES,
         }
     }
@@ -44,7 +59,9 @@ impl Plugin {
     /// The annotation that keeps the whole assignment for good.
     pub(super) fn record(self) -> &'static str {
         match self {
-            Plugin::Hami(_) => hami::ALLOCATED,
+            Plugin::Hami(_) => hami::NVIDIA.allocated,
+            Plugin::Hygon => hami::HYGON.allocated,
+            Plugin::Ascend => hami::ASCEND.allocated,
             Plugin::Volcano => volcano::ALLOCATED,
         }
     }

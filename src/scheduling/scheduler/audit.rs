@@ -49,7 +49,20 @@ impl Scheduler {
             }
         }
         self.audit_capacity();
+        self.audit_quotas();
         self.audit_reasons(&uids);
+    }
+
+    /// What is used of a quota is the sum of what its namespace's pods hold.
+    fn audit_quotas(&mut self) {
+        let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
+        for namespace in namespaces {
+            if self.snapshot.check_quota(&namespace) == Check::Wrong {
+                let what = "what is used of its quota was not the sum of its pods";
+                self.drift(Concern::Namespace(namespace.clone()), what);
+                self.wake_within_quota(&namespace);
+            }
+        }
     }
 
     fn drift(&mut self, of: Concern, what: &str) {
@@ -106,6 +119,7 @@ impl Scheduler {
             Work::Idle => !wants || bound,
             Work::Queued | Work::BackingOff => self.queue.contains(uid),
             Work::Waiting(ask) => self.classes.holds(ask, uid),
+            Work::OverQuota => self.over_quota.holds(&entry.info.key),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
                 held.is_some()
@@ -124,17 +138,21 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<Arc<Ask>, Option<String>> = HashMap::new();
+        let mut said: HashMap<(Arc<Ask>, Arc<str>), Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
+            let namespace = entry.info.key.namespace.clone();
+            let reason = entry.reason.clone().unwrap_or_default();
             match (&entry.work, entry.info.claim.clone()) {
-                (Work::Waiting(_), Claim::Place(ask)) => {
-                    if !said.contains_key(&ask) {
-                        let error = self.decide(&ask).err().map(|error| error.to_string());
-                        said.insert(ask.clone(), error);
+                (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
+                    let alike = (ask.clone(), namespace);
+                    if !said.contains_key(&alike) {
+                        let error = self.decide(uid, &ask).err();
+                        said.insert(alike.clone(), error);
                     }
-                    match said[&ask].clone() {
-                        Some(message) => self.tell_unschedulable(uid, message),
+                    match said[&alike].clone() {
+                        Some(error) if error.repeats(&reason) => {}
+                        Some(error) => self.tell_unschedulable(uid, error.to_string()),
                         None => self.end_needless_wait(uid, &ask),
                     }
                 }
@@ -153,14 +171,16 @@ impl Scheduler {
             self.drift(Concern::Pod(key), "it waited although a node would have had it");
         }
         self.classes.leave(ask, uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.over_quota.leave(&entry.info.key);
+        }
+        self.set_work(uid, Work::Idle);
         self.enqueue(uid);
     }
 
     /// Why a pod that asks for what is not served is placed nowhere.
     pub(super) fn unserved(&self, ask: &Ask) -> Option<FitError> {
-        let unserved = ask.constraints.unserved.first()?;
-        let reason = format!("Pod has a constraint that is not served yet: {unserved}");
-        Some(FitError::of_pod(self.snapshot.nodes().count(), reason))
+        ask.unserved(self.snapshot.nodes().count())
     }
 }
 

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work, blocked::locked_because, lock::Gate};
 use crate::scheduling::{
-    class::judge,
     effect::Effect,
     line::{Serving, Step},
     measure::Measure,
@@ -47,6 +46,9 @@ impl Scheduler {
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_agent(node, now);
+        if self.course == Course::Standby {
+            return;
+        }
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
@@ -123,8 +125,7 @@ impl Scheduler {
             return None;
         };
         let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
-        let state = self.snapshot.node(node);
-        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let judged = self.judge(uid, &ask, node);
         let fits = judged.is_some();
         let moved = judged.as_ref().map(|(assignment, _)| assignment) != before.as_deref();
         if let Some((assignment, _)) = judged {
@@ -133,6 +134,7 @@ impl Scheduler {
         // Cards that it was to have and no longer is are there for others.
         if moved {
             self.wake(node);
+            self.wake_within_quota_of(uid);
         }
         fits.then_some(ask)
     }
@@ -190,8 +192,7 @@ impl Scheduler {
             return false;
         };
         let Some(charge) = self.snapshot.release(&uid) else { return false };
-        let state = self.snapshot.node(node);
-        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let judged = self.judge(&uid, &ask, node);
         let same = judged.is_some_and(|(assignment, _)| Some(&assignment) == charge.assignment.as_deref());
         self.snapshot.charge(uid, charge);
         same
@@ -204,7 +205,7 @@ impl Scheduler {
             Some(Step::Rebinding { at } | Step::Relocking { at } | Step::Fencing { at }) => Some(*at),
             _ => None,
         };
-        let idle = step.is_none() && self.course == Course::Onward;
+        let idle = step.is_none() && self.course != Course::Draining;
         let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node));
         let waits = waits.chain(self.blocked_deadline(node)).filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()

@@ -3,7 +3,10 @@
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    super::words::{WARNING_CHARS, WARNINGS_CHARS},
+    *,
+};
 
 fn judge(verdict: Verdict) -> Judge {
     Arc::new(move |_| verdict.clone())
@@ -99,6 +102,20 @@ fn a_denial_says_field_message_and_rule() {
     });
     assert_eq!(wire(&answer)["response"], golden);
     assert_eq!(answer.rules, [Rule("count-invalid"), Rule("mode-conflict")]);
+}
+
+#[test]
+fn the_audit_log_keeps_the_rules_that_only_warned() {
+    let warnings =
+        ["spec.nodeName: is set (preset-node)", "would go to node-1 (one of 3)", "metadata: near (hint-key)"];
+    let warnings: Vec<String> = warnings.map(str::to_owned).into();
+    let admitted = Verdict::Admitted { patch: Vec::new(), warnings: warnings.clone() };
+    let answered = answer(&review(|_| {}), Stage::Validate, &judge(admitted)).unwrap();
+    assert_eq!(wire(&answered)["response"]["auditAnnotations"], json!({"warnings": "preset-node,hint-key"}));
+    let denied = Verdict::Denied { violations: vec![violation("quantity", "", "x")], warnings };
+    let answered = answer(&review(|_| {}), Stage::Validate, &judge(denied)).unwrap();
+    let both = json!({"violations": "quantity", "warnings": "preset-node,hint-key"});
+    assert_eq!(wire(&answered)["response"]["auditAnnotations"], both);
 }
 
 #[test]

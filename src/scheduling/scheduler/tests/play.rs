@@ -73,6 +73,7 @@ impl Play {
         let node = play.node();
         play.happens(Event::Pods(Vec::new()));
         play.happens(Event::Nodes(vec![node]));
+        play.happens(Event::Quotas(Vec::new()));
         play
     }
 
@@ -218,6 +219,7 @@ impl Play {
         let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
         let holding = Holding {
             node: NODE.into(),
+            profile: Some(HAMI),
             assignment: held,
             init: InitPhase::Done,
             answer,
@@ -249,6 +251,7 @@ impl Play {
         let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
         let holding = Holding {
             node: NODE.into(),
+            profile: Some(HAMI),
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Done,
             answer: Answer::Succeeded,
