@@ -17,6 +17,7 @@ pub mod retry;
 pub mod tell;
 pub mod watch;
 pub mod wire;
+pub mod withdraw;
 
 pub use clock::Clock;
 pub use event_loop::ClusterError;

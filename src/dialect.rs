@@ -3,6 +3,7 @@
 //! The only place where wire names stand. No allocation, no client, no clock: the time comes in as a parameter.
 
 pub mod amounts;
+pub mod answer;
 pub mod gpushare;
 pub mod hami;
 pub mod hints;
@@ -22,7 +23,7 @@ pub use lock::{LockForm, LockSpec};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
-    device::{Answer, Assignment, Inventory, PodRequest, Profile, ProfileName},
+    device::{Answer, Assignment, Inventory, PodRequest, Profile, ProfileName, Remains},
     object::{Node, Pod},
 };
 
@@ -107,6 +108,16 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// What the agent has made of the pod.
     fn answer(&self, pod: &Pod) -> Answer;
+
+    /// What the pod's assignment is to the node's agent once the pod is dead.
+    fn remains(&self, _pod: &Pod) -> Remains {
+        Remains::Harmless
+    }
+
+    /// The annotations that withdraw the assignment of a dead pod; none where its remains are always harmless.
+    fn withdrawal(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
 
     /// The lock that the node's agent needs; `None`: it does without.
     fn lock(&self) -> Option<&LockSpec>;

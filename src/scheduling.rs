@@ -22,7 +22,7 @@ pub mod snapshot;
 pub mod taint;
 
 pub use effect::Effect;
-pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, TellOutcome};
+pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, TellOutcome, WithdrawOutcome};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use pod::{Ask, Claim, Constraints, Holding, PodInfo, PodKey, Stage, Uid};
 pub use reason::{CardReason, FitError, NodeReasons, Reason};

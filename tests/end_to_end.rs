@@ -10,6 +10,8 @@ mod admission;
 mod binding;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "end_to_end/withdrawal.rs"]
+mod withdrawal;
 #[path = "end_to_end/world.rs"]
 mod world;
 
@@ -40,4 +42,6 @@ on_both_floors! {
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_restarted_binder_goes_on,
+    withdrawal::a_pod_deleted_before_its_allocation_is_withdrawn,
+    withdrawal::a_failed_pod_that_another_scheduler_left_is_withdrawn,
 }

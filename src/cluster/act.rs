@@ -14,6 +14,7 @@ use super::{
     read::Reader,
     tell::{self, News},
     wire::Watched,
+    withdraw,
 };
 use crate::{
     device::{Assignment, LockOwner, ProfileName},
@@ -21,6 +22,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, TellOutcome,
+        WithdrawOutcome,
     },
 };
 
@@ -70,6 +72,10 @@ impl Hands {
             Effect::Bind { pod, node, profile, assignment } => {
                 let outcome = self.bind(&pod, &node, profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
+            }
+            Effect::Withdraw { pod, node, profile } => {
+                let outcome = self.withdraw(&pod, &node, profile).await;
+                Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
@@ -126,6 +132,22 @@ impl Hands {
         };
         let cut = || BindOutcome::Doubtful(CUT.to_owned());
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
+        let annotations = self.dialect(profile).withdrawal();
+        let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
+        match self.fence.within(bind::REACH, written).await {
+            Some(Ok(())) => {
+                tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
+                WithdrawOutcome::Done
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
+                WithdrawOutcome::Failed
+            }
+            None => WithdrawOutcome::Failed,
+        }
     }
 
     async fn tell(&self, pod: &PodKey, news: News<'_>) {

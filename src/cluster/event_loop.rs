@@ -179,6 +179,7 @@ impl Writes {
                     | Effect::ReadPod { .. }
                     | Effect::ReadNode { .. }
                     | Effect::ReleaseLock { .. }
+                    | Effect::Withdraw { .. }
             )
         };
         let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, InitPhase},
+    device::{Answer, InitPhase, ProfileName, Remains},
     dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
     object::{Node, Pod},
     scheduling::{
@@ -65,6 +65,7 @@ impl Reader {
             priority: pod.spec.priority.unwrap_or(0),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
             stage: stage(pod),
+            leaving: pod.metadata.deletion_timestamp,
             claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
             holding,
             resources: Arc::new(resources),
@@ -147,8 +148,15 @@ impl Reader {
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
+            takeable: self.takeable(pod),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
         })
+    }
+
+    /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
+    fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
+        let mut dialects = self.dialects.iter();
+        dialects.find(|dialect| dialect.remains(pod) == Remains::Takeable).map(|dialect| dialect.name())
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {

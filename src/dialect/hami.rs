@@ -12,7 +12,7 @@ mod request;
 
 use jiff::Timestamp;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
+use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer, segments};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, MiB, NodePolicy, Percent, PodRequest,
@@ -126,11 +126,7 @@ impl Dialect for Hami {
     }
 
     fn answer(&self, pod: &Pod) -> Answer {
-        match pod.metadata.annotation(names::BIND_PHASE) {
-            Some("success") => Answer::Succeeded,
-            Some("failed") => Answer::Failed,
-            _ => Answer::Awaited,
-        }
+        answer::by_phase(pod, names::BIND_PHASE)
     }
 
     fn lock(&self) -> Option<&LockSpec> {

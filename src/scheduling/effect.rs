@@ -41,6 +41,15 @@ pub enum Effect {
         /// With which shares.
         assignment: Arc<Assignment>,
     },
+    /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
+    Withdraw {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// In which dialect.
+        profile: ProfileName,
+    },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {
         /// Which pod.

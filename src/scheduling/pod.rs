@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{affinity::NodeAffinity, node::NodeName, resources::ResourceAmounts};
 use crate::{
-    device::{Answer, Assignment, InitPhase, PodRequest, Profile},
+    device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
 };
 
@@ -96,6 +96,8 @@ pub struct Holding {
     pub init: InitPhase,
     /// What the node's agent has made of it.
     pub answer: Answer,
+    /// The dialect whose agent may serve another pod with the assignment once this one is dead.
+    pub takeable: Option<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
 }
@@ -122,6 +124,8 @@ pub struct PodInfo {
     pub created: Timestamp,
     /// How far it is.
     pub stage: Stage,
+    /// When it is to be gone, where it is being deleted.
+    pub leaving: Option<Timestamp>,
     /// What there is to do for it.
     pub claim: Claim,
     /// What it holds.

@@ -10,6 +10,7 @@ mod observe;
 mod outcome;
 mod serve;
 mod tell;
+mod withdraw;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -33,6 +34,7 @@ use super::{
 use crate::device::{Answer, Assignment, InitPhase, LockOwner};
 use lock::{Releasing, Stranger};
 use tell::Telling;
+use withdraw::Remnant;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -107,6 +109,8 @@ pub struct Scheduler {
     holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
     releasing: BTreeMap<NodeName, Releasing>,
+    /// Dead pods whose assignments their nodes' agents may still take.
+    remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -130,6 +134,7 @@ impl Scheduler {
             holders: BTreeMap::new(),
             strangers: BTreeMap::new(),
             releasing: BTreeMap::new(),
+            remnants: BTreeMap::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }
@@ -148,6 +153,7 @@ impl Scheduler {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found } => self.node_read(&node, found, now),

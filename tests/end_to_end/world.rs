@@ -156,6 +156,12 @@ impl World {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Ends the pod as a kubelet does that can't admit it.
+    pub(crate) async fn fail(&self, name: &str, reason: &str) {
+        let failed = Patch::Merge(json!({"status": {"phase": "Failed", "reason": reason}}));
+        self.pods().patch_status(name, &PatchParams::default(), &failed).await.unwrap();
+    }
+
     pub(crate) async fn patch_node(&self, name: &str, patch: Value) -> core::Node {
         self.nodes().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     }

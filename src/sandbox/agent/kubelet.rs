@@ -293,6 +293,10 @@ impl Shared {
     }
 
     async fn finalise(&self, node: String, pod: &Pod) -> Done {
+        // Since Kubernetes 1.27 the last phase is written before the removal, which shows where the object stays.
+        if pod.is_kept() {
+            self.report(pod, json!({"phase": "Failed"})).await;
+        }
         self.insist(pod, Write::Removal).await;
         Done::Finalised { node }
     }

@@ -46,7 +46,8 @@ pub(super) async fn allocate(ask: &Ask<'_>) -> Result<(), Refusal> {
             }
             let outcome = serve(ask, &pod).await;
             if outcome.is_err() {
-                ask.settle(ask.calls.annotate_pod(&pod, json!({BIND_PHASE: "failed"})).await.map(drop));
+                let closed = json!({BIND_PHASE: "failed", ASSIGNED_TIME: DONE});
+                ask.settle(ask.calls.annotate_pod(&pod, closed).await.map(drop));
             }
             outcome
         }
@@ -57,18 +58,19 @@ pub(super) async fn allocate(ask: &Ask<'_>) -> Result<(), Refusal> {
     outcome
 }
 
-/// Of all pods of the cluster that name this node and have as many devices left as were asked for, the oldest.
+/// Of all pods of the cluster that name this node and have as many devices left as were asked for, the oldest: pods that are being
+/// deleted, failed or were served too (`pkg/util/util.go` `getOldestPod`). One without a readable time is the youngest.
 async fn pending_pod(ask: &Ask<'_>) -> Result<Pod, Refusal> {
     let pods = ask.calls.pods(&ListParams::default()).await?;
     let left = |pod: &Pod| {
         let text = pod.annotation(TO_ALLOCATE)?;
         Some(decode(text).ok()?.iter().map(Vec::len).sum::<usize>())
     };
-    let since = |pod: &Pod| pod.annotation(ASSIGNED_TIME)?.parse::<u64>().ok();
+    let since =
+        |pod: &Pod| pod.annotation(ASSIGNED_TIME).and_then(|time| time.parse().ok()).unwrap_or(u64::MAX);
     let of_node = pods.into_iter().filter(|pod| pod.annotation(ASSIGNED_NODE) == Some(&ask.node.name));
     let fitting = of_node.filter(|pod| left(pod) == Some(ask.wanted));
-    let aged = fitting.filter_map(|pod| Some((since(&pod)?, pod)));
-    aged.min_by_key(|(since, _)| *since).map(|(_, pod)| pod).ok_or(Refusal::NoPod)
+    fitting.min_by_key(since).ok_or(Refusal::NoPod)
 }
 
 async fn serve(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {

@@ -51,6 +51,7 @@ impl Scheduler {
         let uid = pod.key.uid.clone();
         self.see_name(&pod.key);
         self.note_holder(&pod.key);
+        self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         let changed = self.remember(pod);
         let Some(entry) = self.pods.get(&uid) else { return };
@@ -80,6 +81,7 @@ impl Scheduler {
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
+        let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
         if let Work::Waiting(ask) = &entry.work {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
@@ -88,6 +90,10 @@ impl Scheduler {
         self.forget(uid);
         self.release(uid);
         self.pods.remove(uid);
+        if let Some(node) = node {
+            self.drop_remains(&node, uid);
+            self.lines.touch(&node);
+        }
         let name = (key.namespace.clone(), key.name.clone());
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);

@@ -45,6 +45,7 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.withdraw(node, now);
         self.watch_agent(node, now);
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
@@ -75,7 +76,7 @@ impl Scheduler {
 
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
         while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
-            if self.agent_is_busy(node) {
+            if self.agent_is_busy(node, now) {
                 return;
             }
             let Some(ask) = self.decide_again(&uid, node, now) else {
