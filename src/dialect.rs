@@ -58,6 +58,8 @@ pub struct Carried {
     pub assignment: Assignment,
     /// The node that the annotations name; it holds also before the pod is bound.
     pub node: Option<String>,
+    /// What of it can't be read; cards that are named are held all the same.
+    pub unread: Vec<Unreadable>,
 }
 
 /// What a Binding carries beside the node's name.
@@ -100,7 +102,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// What the pod asks; `None`: nothing of this dialect.
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>>;
 
-    /// The assignment that the pod carries, whoever wrote it.
+    /// The assignment that the pod carries, whoever wrote it; an error where nothing of it can be read.
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable>;
 
     /// How the assignment is written for the node's agent.

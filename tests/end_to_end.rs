@@ -50,6 +50,7 @@ on_both_floors! {
     binding::a_restarted_binder_goes_on,
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
+    leftovers::more_than_a_card_has_is_told_and_nothing_more_is_given_of_it,
     nodes::every_release_of_a_plugin_is_served,
     nodes::linked_cards_go_together,
     slices::a_card_is_cut_slice_by_slice,

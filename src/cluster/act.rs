@@ -93,6 +93,17 @@ impl Hands {
                 self.tell(&pod, News::SilentAgent { node: &node }).await;
                 None
             }
+            Effect::TellExcess { pod, message } => {
+                self.tell(&pod, News::Excess { message: &message }).await;
+                None
+            }
+            Effect::ReportExcess { node, cards } => {
+                for card in &cards {
+                    tracing::warn!(%node, "{card}");
+                }
+                self.metrics.overcommitted(&node, cards.len());
+                None
+            }
             Effect::ReportDrift { what } => {
                 tracing::error!(what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();

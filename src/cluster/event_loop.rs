@@ -211,7 +211,7 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
-                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } => {}
+                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } | Effect::TellExcess { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

@@ -162,7 +162,10 @@ impl Reader {
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
         for dialect in self.dialects.iter() {
             match dialect.assignment(pod) {
-                Ok(Some(carried)) => return Some((dialect, carried)),
+                Ok(Some(mut carried)) => {
+                    troubles.append(&mut carried.unread);
+                    return Some((dialect, carried));
+                }
                 Ok(None) => {}
                 Err(trouble) => troubles.push(trouble),
             }

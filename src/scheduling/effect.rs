@@ -90,6 +90,20 @@ pub enum Effect {
         /// Whose agent.
         node: NodeName,
     },
+    /// Say that more is held of a card than there is.
+    TellExcess {
+        /// A pod that holds a share of it.
+        pod: PodKey,
+        /// What is held, and what there is.
+        message: String,
+    },
+    /// Keep the account of the cards of which more is held than there is.
+    ReportExcess {
+        /// On which node.
+        node: NodeName,
+        /// Each of them, in words; none: all is well again.
+        cards: Vec<String>,
+    },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {
         /// What was wrong.

@@ -5,6 +5,7 @@
 
 mod agent;
 mod audit;
+mod excess;
 mod lock;
 mod observe;
 mod outcome;
@@ -31,7 +32,7 @@ use super::{
     reason::FitError,
     snapshot::Snapshot,
 };
-use crate::device::{Answer, Assignment, InitPhase, LockOwner};
+use crate::device::{Answer, Assignment, CardId, InitPhase, LockOwner};
 use lock::{Releasing, Stranger};
 use tell::Telling;
 use withdraw::Remnant;
@@ -111,6 +112,8 @@ pub struct Scheduler {
     releasing: BTreeMap<NodeName, Releasing>,
     /// Dead pods whose assignments their nodes' agents may still take.
     remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
+    /// Cards of which more is held than there is, in words.
+    excess: BTreeMap<NodeName, BTreeMap<CardId, String>>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -135,6 +138,7 @@ impl Scheduler {
             strangers: BTreeMap::new(),
             releasing: BTreeMap::new(),
             remnants: BTreeMap::new(),
+            excess: BTreeMap::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }

@@ -1,6 +1,6 @@
 //! One cluster with nodes, agents and Berth at work on it.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use berth::{
     app::{App, CertificateSource, Options, Parts},
@@ -14,11 +14,12 @@ use berth::{
     },
     webhook::{mint::ServingNames, registration::Registration},
 };
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
+    runtime::{WatchStreamExt as _, wait::await_condition, watcher},
 };
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -195,6 +196,23 @@ impl World {
         let events = events.list(&ListParams::default()).await.unwrap().items.into_iter();
         let about = |event: &core::Event| event.involved_object.name.as_deref() == Some(pod);
         events.filter(about).filter(|event| event.reason.as_deref() == Some(reason)).collect()
+    }
+
+    /// The first Event of that reason about the pod, once it is there.
+    pub(crate) async fn event_when(&self, pod: &str, reason: &str) -> core::Event {
+        let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
+        let wanted = |event: &core::Event| {
+            event.involved_object.name.as_deref() == Some(pod) && event.reason.as_deref() == Some(reason)
+        };
+        let mut seen = pin!(watcher(events, watcher::Config::default()).applied_objects());
+        let found = async {
+            loop {
+                if let Some(event) = seen.next().await.unwrap().ok().filter(wanted) {
+                    return event;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, found).await.unwrap_or_else(|_| panic!("no Event {reason} about {pod}"))
     }
 
     /// The agents saw nothing that a scheduler must not do.

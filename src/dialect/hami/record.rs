@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{mig, names};
 use crate::{
     device::{Assignment, ContainerShares},
-    dialect::{Carried, Problem, Record, Unreadable, segments},
+    dialect::{Carried, Record, Unreadable, segments},
     object::Pod,
 };
 
@@ -23,13 +23,13 @@ pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadab
     let Some(text) = pod.metadata.annotation(names::ALLOCATED) else {
         return Ok(None);
     };
-    let mut assignment = segments::decode(text, pod, asks)
-        .map_err(|message| Unreadable::annotation(Problem::Assignment, names::ALLOCATED, message))?;
-    if let Some(slices) = pod.metadata.annotation(names::MIG) {
-        mig::apply(slices, &mut assignment)?;
-    }
     let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
-    Ok(Some(Carried { assignment, node }))
+    let mut carried = segments::carried((names::ALLOCATED, text), pod, asks, node)?;
+    if let Some(slices) = pod.metadata.annotation(names::MIG) {
+        let applied = mig::apply(slices, &mut carried.assignment);
+        carried.unread.extend(applied.err());
+    }
+    Ok(Some(carried))
 }
 
 /// The annotations and the label of an assignment.

@@ -45,6 +45,7 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.watch_cards(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         let step =
