@@ -57,16 +57,7 @@ impl Hands {
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profile } => {
-                let spec = self.lock_spec(profile);
-                let released = lock::release(self.client.clone(), spec, &node, &resource_version);
-                let outcome = match self.fence.within(bind::REACH, released).await {
-                    Some(Ok(())) => ReleaseOutcome::Done,
-                    Some(Err(error)) => {
-                        tracing::warn!(%node, %error, "giving back the node lock failed");
-                        ReleaseOutcome::Failed
-                    }
-                    None => ReleaseOutcome::Failed,
-                };
+                let outcome = self.release_lock(&node, &resource_version, profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, profile, assignment } => {
@@ -125,6 +116,18 @@ impl Hands {
         };
         let cut = || LockOutcome::Failed(CUT.to_owned());
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
+    }
+
+    async fn release_lock(&self, node: &str, resource_version: &str, profile: ProfileName) -> ReleaseOutcome {
+        let released = lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version);
+        match self.fence.within(bind::REACH, released).await {
+            Some(Ok(())) => ReleaseOutcome::Done,
+            Some(Err(error)) => {
+                tracing::warn!(%node, %error, "giving back the node lock failed");
+                ReleaseOutcome::Failed
+            }
+            None => ReleaseOutcome::Failed,
+        }
     }
 
     async fn bind(

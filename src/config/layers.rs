@@ -117,7 +117,8 @@ impl HamiConfig {
         }
     }
 
-    fn settings(&self) -> hami::Settings {
+    /// What the dialect is told.
+    pub fn settings(&self) -> hami::Settings {
         hami::Settings {
             count: self.resource_count_name.clone(),
             memory: self.resource_memory_name.clone(),
@@ -129,7 +130,7 @@ impl HamiConfig {
             default_count: self.default_gpu_num,
             memory_factor: self.memory_factor,
             node_policy: node_policy(self.node_scheduler_policy),
-            card_policy: card_policy(self.gpu_scheduler_policy),
+            card_policies: self.gpu_scheduler_policy.iter().copied().map(card_policy).collect(),
             lock: LockSpec {
                 key: hami::names::LOCK.to_owned(),
                 form: LockForm::Comma,
@@ -140,7 +141,8 @@ impl HamiConfig {
 }
 
 impl VolcanoConfig {
-    fn settings(&self) -> volcano::Settings {
+    /// What the dialect of vGPUs is told.
+    pub fn settings(&self) -> volcano::Settings {
         let arguments = &self.arguments;
         volcano::Settings {
             memory_factor: self.gpu_memory_factor,

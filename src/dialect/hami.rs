@@ -44,8 +44,8 @@ pub struct Settings {
     pub memory_factor: u32,
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
-    /// Which card first, where the pod does not say.
-    pub card_policy: CardPolicy,
+    /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
+    pub card_policies: Vec<CardPolicy>,
     /// The node lock.
     pub lock: LockSpec,
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Scheduler;
 use crate::{
-    device::{Card, CardId, CardUsage, Percent},
+    device::{Card, CardId, CardUsage, Inventory, Percent},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -60,7 +60,7 @@ impl Scheduler {
 /// What is held of a card beyond what there is, by the plugin that has most of it to give; `None`: nothing, or no plugin names it.
 fn words(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<String> {
     let inventories = info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
-    let cards = inventories.flat_map(|inventory| inventory.cards()).filter(|card| card.id == *id);
+    let cards = inventories.flat_map(Inventory::cards).filter(|card| card.id == *id);
     let least = cards.map(|card| beyond(card, used)).min_by_key(Vec::len);
     let beyond = least.filter(|beyond| !beyond.is_empty())?;
     Some(format!("more is held of card {id} of node {} than there is: {}", info.name, beyond.join(", ")))
