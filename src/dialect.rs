@@ -99,6 +99,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The cards that the node's plugin has registered; `None`: this plugin does not run there.
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable>;
 
+    /// Until when the node's cards may be used without a new sign of its plugin; `None`: for good.
+    fn expiry(&self, _node: &Node) -> Option<Timestamp> {
+        None
+    }
+
     /// What the pod asks; `None`: nothing of this dialect.
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>>;
 

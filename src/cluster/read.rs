@@ -83,7 +83,11 @@ impl Reader {
             ResourceAmounts::default()
         });
         let offers = self.dialects.iter().filter_map(|dialect| offer(dialect.as_ref(), node, &mut troubles));
-        let offers = offers.collect();
+        let offers: Vec<_> = offers.collect();
+        let offering =
+            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
+        let expiries = self.dialects.iter().filter(offering);
+        let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
             let state = dialect.lock()?.read(node);
             Some(NodeLock { profile: dialect.name(), state })
@@ -97,6 +101,7 @@ impl Reader {
             cordoned: node.spec.unschedulable,
             allocatable,
             offers,
+            expiries,
             locks: locks.collect(),
         };
         (info, troubles)

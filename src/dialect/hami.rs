@@ -3,6 +3,7 @@
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
 mod choice;
+mod handshake;
 mod links;
 mod mig;
 pub mod names;
@@ -111,6 +112,10 @@ impl Dialect for Hami {
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
         register::read(node)
+    }
+
+    fn expiry(&self, node: &Node) -> Option<Timestamp> {
+        handshake::expiry(node)
     }
 
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {

@@ -11,9 +11,6 @@ use crate::{
     object::Pod,
 };
 
-/// What is held of a card where the amount can't be read: all of it, since it is the most that a share can say.
-pub const UNREAD: u32 = i32::MAX.unsigned_abs();
-
 /// The vendor word that stands for the type of every NVIDIA share.
 pub const NVIDIA: &str = "NVIDIA";
 
@@ -139,8 +136,8 @@ fn share(text: &str, unread: &mut Vec<String>) -> Option<Share> {
     };
     Some(Share {
         card: card.into(),
-        memory: MiB::new(memory.unwrap_or(UNREAD).into()),
-        cores: Percent::new(cores.unwrap_or(UNREAD)),
+        memory: memory.map_or(MiB::UNREAD, |memory| MiB::new(memory.into())),
+        cores: cores.map_or(Percent::UNREAD, Percent::new),
         slice,
     })
 }
@@ -156,10 +153,11 @@ mod tests {
             let held = |share: &Share| (share.card.to_string(), share.memory.get(), share.cores.get());
             (assignment.shares().map(held).collect::<Vec<_>>(), unread)
         };
-        let all = u64::from(UNREAD);
+        let all = MiB::UNREAD.get();
         let (held, unread) =
             read("GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,lots,30:GPU-c,NVIDIA,1:,NVIDIA,1,1:GPU-d[x,NVIDIA,5,5:");
-        let wanted = [("GPU-a", 3000, 30), ("GPU-b", all, 30), ("GPU-c", 1, UNREAD), ("GPU-d", all, 5)];
+        let wanted =
+            [("GPU-a", 3000, 30), ("GPU-b", all, 30), ("GPU-c", 1, Percent::UNREAD.get()), ("GPU-d", all, 5)];
         assert_eq!(held, wanted.map(|(card, memory, cores)| (card.to_owned(), memory, cores)));
         let wanted = [
             "share `GPU-b,NVIDIA,lots,30` memory `lots` is not a number",

@@ -1,6 +1,11 @@
 //! A node, as scheduling sees it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
 
 use super::resources::ResourceAmounts;
 use crate::{
@@ -48,6 +53,8 @@ pub struct NodeInfo {
     pub allocatable: ResourceAmounts,
     /// Its cards, by plugin.
     pub offers: Vec<Offer>,
+    /// Until when cards may be used without a new sign of their plugin, where there is an end to it.
+    pub expiries: Vec<(ProfileName, Timestamp)>,
     /// Its locks, for the dialects that need one.
     pub locks: Vec<NodeLock>,
 }
@@ -56,6 +63,11 @@ impl NodeInfo {
     /// What the plugin of this dialect offers.
     pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.profile == profile)
+    }
+
+    /// The plugins that have given no sign for too long.
+    pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
+        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| *profile).collect()
     }
 
     /// The lock of this dialect; `None`: it needs none.
@@ -74,6 +86,7 @@ impl NodeInfo {
             cordoned,
             allocatable,
             offers,
+            expiries: _,
             locks: _,
         } = self;
         (uid, labels, taints, cordoned, allocatable, offers)

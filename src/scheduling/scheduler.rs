@@ -150,8 +150,8 @@ impl Scheduler {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
             Event::PodGone(uid) => self.lose_pod(&uid),
-            Event::Nodes(nodes) => self.resync_nodes(nodes),
-            Event::NodeSeen(node) => self.see_node(*node),
+            Event::Nodes(nodes) => self.resync_nodes(nodes, now),
+            Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
             Event::LockAnswered { pod, node, profile, outcome } => {
                 self.lock_answered(&pod, &node, profile, outcome, now);

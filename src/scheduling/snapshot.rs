@@ -13,7 +13,7 @@ use super::{
     pod::Uid,
     resources::ResourceAmounts,
 };
-use crate::device::Usage;
+use crate::device::{ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,6 +37,8 @@ pub struct NodeState {
     pub pods: i64,
     /// Whether its device plugin answers.
     pub agent: Agent,
+    /// The plugins that have given no sign for too long.
+    pub expired: BTreeSet<ProfileName>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
 }
@@ -57,6 +59,8 @@ pub struct Snapshot {
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
     silent: BTreeSet<NodeName>,
+    /// By node, the plugins that have given no sign for too long.
+    expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
     generation: u64,
 }
 
@@ -82,6 +86,7 @@ impl Snapshot {
         if let Some(slot) = self.by_name.remove(name) {
             self.slots[slot] = None;
         }
+        self.expired.remove(name);
     }
 
     /// Takes in whether a node's device plugin answers; returns what was thought of it before.
@@ -95,6 +100,24 @@ impl Snapshot {
         }
         self.refold(name);
         if agent == Agent::Silent { Agent::Answering } else { Agent::Silent }
+    }
+
+    /// Takes in which of a node's plugins have given no sign for too long; returns what was thought of it before.
+    pub(super) fn set_expired(
+        &mut self,
+        name: &NodeName,
+        expired: BTreeSet<ProfileName>,
+    ) -> BTreeSet<ProfileName> {
+        let known = self.expired.get(name).cloned().unwrap_or_default();
+        if known != expired {
+            if expired.is_empty() {
+                self.expired.remove(name);
+            } else {
+                self.expired.insert(name.clone(), expired);
+            }
+            self.refold(name);
+        }
+        known
     }
 
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
@@ -173,6 +196,7 @@ impl Snapshot {
             requested: self.ledger.requested(name),
             pods: self.ledger.pods(name),
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
+            expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
         }));
     }

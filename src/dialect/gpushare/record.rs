@@ -29,8 +29,7 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
             Ok(ask) => ask.map(|ask| shares(&indices, ask.memory.of(MiB::default()), ask.cores)),
             Err(trouble) => {
                 unread.push(trouble);
-                let (memory, cores) = (MiB::new(segments::UNREAD.into()), Percent::new(segments::UNREAD));
-                Some(shares(&indices, memory, cores))
+                Some(shares(&indices, MiB::UNREAD, Percent::UNREAD))
             }
         };
         containers.push(ContainerShares { role, shares: shares.unwrap_or_default() });

@@ -46,7 +46,7 @@ pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
         return Ok(None);
     };
     let refuse = |message| Unreadable::annotation(Problem::Registration, names::REGISTER, message);
-    let entries = if text.trim_start().starts_with(['[', 'n']) {
+    let entries = if is_json(text) {
         serde_json::from_str::<Option<Vec<Entry>>>(text)
             .map_err(|error| refuse(error.to_string()))?
             .unwrap_or_default()
@@ -62,6 +62,11 @@ pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
         return Err(refuse(format!("card {twice} is listed twice")));
     }
     Ok(Some(inventory.with_links(links::read(node)?)))
+}
+
+/// Whether a plugin from v2.8 on wrote this.
+pub(super) fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['[', 'n'])
 }
 
 impl Entry {

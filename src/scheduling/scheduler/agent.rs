@@ -1,9 +1,14 @@
 //! What a node's device plugin owes, and what becomes of a node whose plugin is silent.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
-use crate::scheduling::{effect::Effect, node::NodeName, pod::Uid, snapshot::Agent};
+use crate::{
+    device::ProfileName,
+    scheduling::{effect::Effect, node::NodeName, pod::Uid, snapshot::Agent},
+};
 
 impl Scheduler {
     /// Whether the node's plugin owes an answer for a bound pod, or could take a dead one's assignment: no other is bound there
@@ -26,9 +31,45 @@ impl Scheduler {
         for (uid, since) in owed {
             self.tell_silence(&uid, node, since, now);
         }
-        if self.snapshot.set_agent(node, agent) != agent && agent == Agent::Answering {
+        if self.snapshot.set_agent(node, agent) != agent {
+            match agent {
+                Agent::Answering => self.wake(node),
+                Agent::Silent => self.dismiss(node),
+            }
+        }
+    }
+
+    /// Sends those who wait in the node's line back to the queue: they may have a better place by now.
+    pub(super) fn dismiss(&mut self, node: &NodeName) {
+        let waiting = self.lines.get(node).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
+        for uid in waiting.unwrap_or_default() {
+            self.forget(&uid);
+            self.enqueue_if_wanted(&uid);
+        }
+    }
+
+    /// Finds out which of the node's plugins have given no sign for too long: no pod is sent to their cards until they do.
+    pub(super) fn watch_expiries(&mut self, node: &NodeName, now: Timestamp) {
+        if let Some(expired) = self.snapshot.node(node).map(|state| state.info.expired(now)) {
+            self.expire(node, expired);
+        }
+    }
+
+    /// Takes in which of the node's plugins have given no sign for too long; who waits for one that is back is decided again.
+    pub(super) fn expire(&mut self, node: &NodeName, expired: BTreeSet<ProfileName>) {
+        let before = self.snapshot.set_expired(node, expired.clone());
+        if !before.is_subset(&expired) {
             self.wake(node);
         }
+        if !expired.is_subset(&before) {
+            self.dismiss(node);
+        }
+    }
+
+    /// When a plugin of the node has given no sign for too long.
+    pub(super) fn expiries(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
+        let expiries = self.snapshot.node(node).map(|state| state.info.expiries.clone()).unwrap_or_default();
+        expiries.into_iter().map(|(_, at)| at)
     }
 
     fn tell_silence(&mut self, uid: &Uid, node: &NodeName, since: Timestamp, now: Timestamp) {

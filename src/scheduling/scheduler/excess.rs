@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Scheduler;
 use crate::{
-    device::{Card, CardId, CardUsage, Inventory, Percent},
+    device::{Card, CardId, CardUsage, Inventory, MiB, Percent},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -68,10 +68,13 @@ fn words(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<String> {
 
 fn beyond(card: &Card, used: CardUsage) -> Vec<String> {
     let cores = card.cores.max(Percent::WHOLE);
+    let read = |unread: bool, amount: String| if unread { "an unreadable amount".to_owned() } else { amount };
+    let memory = read(used.memory >= MiB::UNREAD, used.memory.to_string());
+    let compute = read(used.cores >= Percent::UNREAD, used.cores.get().to_string());
     let beyond = [
         (used.slots > card.slots).then(|| format!("{} of {} slots", used.slots, card.slots)),
-        (used.memory > card.memory).then(|| format!("{} of {}", used.memory, card.memory)),
-        (used.cores > cores).then(|| format!("{} of {} percent of compute", used.cores.get(), cores.get())),
+        (used.memory > card.memory).then(|| format!("{memory} of {}", card.memory)),
+        (used.cores > cores).then(|| format!("{compute} of {} percent of compute", cores.get())),
     ];
     beyond.into_iter().flatten().collect()
 }

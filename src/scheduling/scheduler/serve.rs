@@ -45,6 +45,7 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.watch_expiries(node, now);
         self.watch_cards(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
@@ -188,7 +189,8 @@ impl Scheduler {
             _ => None,
         };
         let idle = step.is_none() && self.course == Course::Onward;
-        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).filter(|at| *at > now);
+        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).chain(self.expiries(node));
+        let waits = waits.filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()
     }
 
