@@ -15,6 +15,7 @@ pub mod node;
 pub mod pod;
 pub mod queue;
 pub mod reason;
+pub mod remedy;
 pub mod resources;
 pub mod scheduler;
 pub mod score;

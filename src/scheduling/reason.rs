@@ -118,6 +118,14 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it is about the node's cards: what a pod asks of them may be changed.
+    pub fn is_of_cards(&self) -> bool {
+        matches!(
+            self,
+            Self::NodeInsufficientDevice | Self::Card { .. } | Self::AllocatedCardsInsufficientRequest { .. }
+        )
+    }
+
     /// The name, as `berth simulate --explain` prints it.
     pub fn name(&self) -> String {
         match self {

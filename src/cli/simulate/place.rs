@@ -16,15 +16,18 @@ use super::{
 use crate::{
     cluster::Reader,
     config::Config,
-    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName},
+    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, FitError, PodInfo, Snapshot, Stage, Uid,
+        Ask, Claim, FitError, PodInfo, Reason, Snapshot, Stage, Uid,
+        allocate::explain,
         class::{Classes, judge},
         ledger::{Charge, Commitment},
         node::NodeName,
         pod::Binding,
         queue::Queue,
+        remedy::remedy,
+        snapshot::NodeState,
     },
 };
 
@@ -193,7 +196,7 @@ impl Run<'_> {
     fn verdicts(&self, ask: &Ask) -> Vec<NodeVerdict> {
         let dialect = self.dialect(ask.profile.name);
         let unserved = ask.constraints.unserved.first();
-        let verdict = |state: &Arc<crate::scheduling::snapshot::NodeState>| {
+        let verdict = |state: &Arc<NodeState>| {
             let name = &state.info.name;
             if unserved.is_some() {
                 return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
@@ -202,10 +205,28 @@ impl Run<'_> {
                 Ok((assignment, score)) => {
                     NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
                 }
-                Err(reasons) => NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect()),
+                Err(reasons) => {
+                    let verdict = NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect());
+                    if reasons.iter().any(Reason::is_of_cards) {
+                        self.explained(verdict, ask, state)
+                    } else {
+                        verdict
+                    }
+                }
             }
         };
         self.snapshot.nodes().map(verdict).collect()
+    }
+
+    /// With each card's failure and what would help.
+    fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState) -> NodeVerdict {
+        let offer = state.info.offer(ask.profile.name);
+        let inventory = offer.and_then(|offer| offer.inventory.as_ref());
+        let failures = inventory.map(|inventory| {
+            explain::failures(&ask.request, inventory, &state.usage, &ask.profile, Quota::default())
+        });
+        let remedy = remedy(ask, state, &self.device_resources);
+        verdict.explained(failures.unwrap_or_default(), remedy)
     }
 }
 

@@ -10,7 +10,12 @@ use crate::{
     device::{Assignment, CardId, Health, InitPhase, Inventory, Role},
     dialect::{Dialects, Record},
     scheduling::{
-        Reason, Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState,
+        Reason, Snapshot, Uid,
+        allocate::{core_budget, explain::CardFailure},
+        ledger::Charge,
+        node::NodeName,
+        remedy::Remedy,
+        snapshot::NodeState,
     },
 };
 
@@ -99,6 +104,27 @@ pub struct NodeVerdict {
     /// Why it would not do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<ReasonRow>,
+    /// Which of its cards fail which test, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardFailureRow>,
+    /// The smallest change of one wish with which it would do.
+    #[serde(rename = "wouldFit", skip_serializing_if = "Option::is_none")]
+    pub would_fit: Option<String>,
+}
+
+/// Why a card would not do.
+#[derive(Clone, Debug, Serialize)]
+pub struct CardFailureRow {
+    /// The card.
+    pub uuid: String,
+    /// The test that it fails.
+    pub reason: String,
+    /// What a container needs: MiB, percent of compute, or slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u64>,
+    /// What is free of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<u64>,
 }
 
 /// Why a node would not do.
@@ -220,18 +246,40 @@ impl NodeVerdict {
             score: Some(score),
             annotations: Some(record.annotations),
             reasons: Vec::new(),
+            cards: Vec::new(),
+            would_fit: None,
         }
     }
 
     pub(super) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
-        Self { name: name.to_owned(), fits: false, score: None, annotations: None, reasons }
+        Self {
+            name: name.to_owned(),
+            fits: false,
+            score: None,
+            annotations: None,
+            reasons,
+            cards: Vec::new(),
+            would_fit: None,
+        }
+    }
+
+    pub(super) fn explained(self, failures: Vec<CardFailure>, remedy: Option<Remedy>) -> Self {
+        let row = |failure: CardFailure| CardFailureRow {
+            uuid: failure.card.to_string(),
+            reason: failure.reason.name().to_owned(),
+            needed: failure.amounts.map(|amounts| amounts.needed),
+            free: failure.amounts.map(|amounts| amounts.free),
+        };
+        let would_fit = remedy.map(|remedy| remedy.to_string());
+        Self { cards: failures.into_iter().map(row).collect(), would_fit, ..self }
     }
 
     fn line(&self) -> String {
         let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
+        let would_fit = self.would_fit.iter().map(|change| format!("; would fit {change}"));
         match self.score {
             Some(score) => format!("{}: fits, score {score:.1}", self.name),
-            None => format!("{}: {}", self.name, reasons.join(", ")),
+            None => format!("{}: {}{}", self.name, reasons.join(", "), would_fit.collect::<String>()),
         }
     }
 }
