@@ -10,6 +10,7 @@ pub mod hints;
 pub mod koordinator;
 pub mod lock;
 pub mod marks;
+pub mod registered;
 pub mod segments;
 pub mod unreadable;
 pub mod volcano;
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 
 pub use hints::HintKeys;
 pub use lock::{LockForm, LockSpec};
+pub use registered::{Registered, Registration};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
@@ -69,6 +71,15 @@ pub struct Record {
     pub annotations: BTreeMap<String, String>,
     /// Labels, likewise.
     pub labels: BTreeMap<String, String>,
+}
+
+/// What a dialect calls a card by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CardNaming {
+    /// Its uuid.
+    Uuid,
+    /// Its number on the node.
+    Number,
 }
 
 /// One protocol between a scheduler and a node's device plugin.
@@ -124,6 +135,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The annotations that withdraw the assignment of a dead pod; none where its remains are always harmless.
     fn withdrawal(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
+    }
+
+    /// What its cards are called by.
+    fn naming(&self) -> CardNaming {
+        CardNaming::Uuid
     }
 
     /// The lock that the node's agent needs; `None`: it does without.

@@ -9,5 +9,7 @@ mod handshake;
 mod holdings;
 #[path = "scheduler/machine.rs"]
 mod machine;
+#[path = "scheduler/numbers.rs"]
+mod numbers;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{
     device::{Answer, InitPhase, ProfileName, Remains},
-    dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
+    dialect::{Carried, Dialect, Dialects, Problem, Registered, Registration, Unreadable},
     object::{Node, Pod},
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts, Stage,
@@ -82,8 +82,8 @@ impl Reader {
             troubles.push(Unreadable::new(Problem::Quantity, field, error.to_string()));
             ResourceAmounts::default()
         });
-        let offers = self.dialects.iter().filter_map(|dialect| offer(dialect.as_ref(), node, &mut troubles));
-        let offers: Vec<_> = offers.collect();
+        let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
+        let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
         let offering =
             |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
         let expiries = self.dialects.iter().filter(offering);
@@ -101,6 +101,7 @@ impl Reader {
             cordoned: node.spec.unschedulable,
             allocatable,
             offers,
+            aliases,
             expiries,
             locks: locks.collect(),
         };
@@ -188,14 +189,9 @@ pub fn key(pod: &Pod) -> PodKey {
     }
 }
 
-fn offer(dialect: &dyn Dialect, node: &Node, troubles: &mut Vec<Unreadable>) -> Option<Offer> {
-    match dialect.inventory(node) {
-        Ok(inventory) => inventory.map(|cards| Offer { profile: dialect.name(), inventory: Some(cards) }),
-        Err(trouble) => {
-            troubles.push(trouble);
-            Some(Offer { profile: dialect.name(), inventory: None })
-        }
-    }
+fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+    let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+    Offer { profile: plugin.profile, inventory }
 }
 
 fn stage(pod: &Pod) -> Stage {

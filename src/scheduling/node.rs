@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{Inventory, Lock, ProfileName},
+    device::{CardId, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -53,6 +53,8 @@ pub struct NodeInfo {
     pub allocatable: ResourceAmounts,
     /// Its cards, by plugin.
     pub offers: Vec<Offer>,
+    /// Cards with two names, such as a number and a uuid: what is held of one is held of the other.
+    pub aliases: Vec<(CardId, CardId)>,
     /// Until when cards may be used without a new sign of their plugin, where there is an end to it.
     pub expiries: Vec<(ProfileName, Timestamp)>,
     /// Its locks, for the dialects that need one.
@@ -86,10 +88,12 @@ impl NodeInfo {
             cordoned,
             allocatable,
             offers,
+            aliases,
             expiries: _,
             locks: _,
         } = self;
-        (uid, labels, taints, cordoned, allocatable, offers)
-            == (&other.uid, &other.labels, &other.taints, &other.cordoned, &other.allocatable, &other.offers)
+        let own = (uid, labels, taints, cordoned, allocatable, offers, aliases);
+        let Self { uid, labels, taints, cordoned, allocatable, offers, aliases, .. } = other;
+        own == (uid, labels, taints, cordoned, allocatable, offers, aliases)
     }
 }

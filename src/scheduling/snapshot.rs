@@ -124,7 +124,7 @@ impl Snapshot {
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
         let ledger = &self.ledger;
-        let right = state.usage == ledger.usage(name)
+        let right = state.usage == ledger.usage(name).with_aliases(&state.info.aliases)
             && state.requested == ledger.requested(name)
             && state.pods == ledger.pods(name);
         if right {
@@ -191,8 +191,8 @@ impl Snapshot {
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
         self.slots[slot] = Some(Arc::new(NodeState {
+            usage: self.ledger.usage(name).with_aliases(&info.aliases),
             info,
-            usage: self.ledger.usage(name),
             requested: self.ledger.requested(name),
             pods: self.ledger.pods(name),
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },

@@ -43,14 +43,18 @@ impl Scheduler {
     /// For each card with too many users, in words what is held of it.
     fn excess_of(&self, node: &NodeName) -> BTreeMap<CardId, String> {
         let Some(state) = self.snapshot.node(node) else { return BTreeMap::new() };
-        let used = state.usage.cards();
+        // What is held of a card of two names stands under both.
+        let second = |id: &CardId| state.info.aliases.iter().any(|(number, _)| number == id);
+        let used = state.usage.cards().filter(|(id, _)| !second(id));
         used.filter_map(|(id, used)| Some((id.clone(), words(&state.info, id, used)?))).collect()
     }
 
     fn holders_of(&self, node: &NodeName, card: &CardId) -> Vec<PodKey> {
+        let aliases = self.snapshot.node(node).map(|state| state.info.aliases.clone()).unwrap_or_default();
+        let is_it = |id: &CardId| id == card || aliases.iter().any(|(one, other)| one == id && other == card);
         let holds = |charge: &Charge| {
             let mut shares = charge.assignment.iter().flat_map(|assignment| assignment.shares());
-            charge.commitment == Commitment::Bound && shares.any(|share| share.card == *card)
+            charge.commitment == Commitment::Bound && shares.any(|share| is_it(&share.card))
         };
         let holding = self.snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge));
         holding.filter_map(|(uid, _)| Some(self.pods.get(uid)?.info.key.clone())).collect()
