@@ -6,6 +6,7 @@ mod allocate;
 mod api;
 pub mod audit;
 mod fit;
+pub mod gpushare;
 pub mod hami;
 mod kubelet;
 pub mod mig;

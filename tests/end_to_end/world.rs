@@ -9,6 +9,7 @@ use berth::{
     config::Config,
     sandbox::agent::{
         Fleet,
+        gpushare::Strategy,
         hami::Release,
         node::{Card, Node},
     },
@@ -45,6 +46,11 @@ pub(crate) fn hami_node(name: &str, cards: u32) -> Node {
 /// A node with Volcano's vGPU plugin and cards of 16 GiB.
 pub(crate) fn volcano_node(name: &str, cards: u32) -> Node {
     sized(Node::new(name), name, cards).volcano()
+}
+
+/// A node with Volcano's older plugin and cards of 16 GiB.
+pub(crate) fn gpushare_node(name: &str, cards: u32, strategy: Strategy) -> Node {
+    sized(Node::new(name), name, cards).gpushare(strategy)
 }
 
 fn sized(node: Node, name: &str, cards: u32) -> Node {

@@ -21,7 +21,7 @@ use super::fit::{Lack, Used};
 use super::node::Plugin;
 use super::record::held;
 use super::view::Pod;
-use super::{Answer, Shared, hami, volcano};
+use super::{Answer, Shared, gpushare, hami, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -287,6 +287,7 @@ impl Shared {
             match plugin {
                 Plugin::Hami(release) => hami::allocate(&ask, release).await?,
                 Plugin::Volcano => volcano::allocate(&ask).await?,
+                Plugin::GpuShare(strategy) => gpushare::allocate(&ask, strategy).await?,
             }
         }
         Ok(())

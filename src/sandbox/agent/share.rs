@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::gpushare;
 use super::hami;
 use super::node::Plugin;
 use super::volcano;
@@ -51,6 +52,7 @@ impl Plugin {
         match self {
             Plugin::Hami(_) => &hami::NAMES,
             Plugin::Volcano => &volcano::NAMES,
+            Plugin::GpuShare(strategy) => strategy.names(),
         }
     }
 
@@ -59,6 +61,7 @@ impl Plugin {
         match self {
             Plugin::Hami(_) => hami::ALLOCATED,
             Plugin::Volcano => volcano::ALLOCATED,
+            Plugin::GpuShare(_) => gpushare::INDEX,
         }
     }
 }

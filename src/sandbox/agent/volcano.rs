@@ -54,7 +54,7 @@ pub(super) async fn allocate(ask: &Ask<'_>) -> Result<(), Refusal> {
         }
     };
     if outcome.is_err() {
-        free_node(ask).await;
+        free_lock(ask, LOCK).await;
     }
     outcome
 }
@@ -114,15 +114,15 @@ async fn finish(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
         return Ok(());
     }
     ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success", ASSIGNED_TIME: DONE})).await?;
-    free_node(ask).await;
+    free_lock(ask, LOCK).await;
     Ok(())
 }
 
 /// The lock does not say whose it is, and the plugin does not ask.
-async fn free_node(ask: &Ask<'_>) {
+pub(super) async fn free_lock(ask: &Ask<'_>, lock: &str) {
     let mut last = Ok(());
     for _ in 0..RELEASE_TRIES {
-        last = try_free(ask).await;
+        last = try_free(ask, lock).await;
         if last.is_ok() {
             return;
         }
@@ -131,15 +131,15 @@ async fn free_node(ask: &Ask<'_>) {
     ask.settle(last);
 }
 
-async fn try_free(ask: &Ask<'_>) -> kube::Result<()> {
+async fn try_free(ask: &Ask<'_>, lock: &str) -> kube::Result<()> {
     let node = match ask.calls.node(&ask.node.name).await {
         Err(error) if code(&error) == Some(404) => return Ok(()),
         node => node?,
     };
-    if !node.metadata.annotations.is_some_and(|annotations| annotations.contains_key(LOCK)) {
+    if !node.metadata.annotations.is_some_and(|annotations| annotations.contains_key(lock)) {
         return Ok(());
     }
     let version = node.metadata.resource_version;
-    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {LOCK: null}}});
+    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {lock: null}}});
     ask.calls.patch_node(&ask.node.name, patch).await.map(drop)
 }
