@@ -25,7 +25,7 @@ pub use registered::{Registered, Registration};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
-    device::{Answer, Assignment, Inventory, PodRequest, Profile, ProfileName, Remains},
+    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName, Remains},
     object::{Node, Pod},
 };
 
@@ -100,6 +100,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// Those that ask for a share of a card: memory and compute.
     fn share_resources(&self) -> Vec<&str>;
+
+    /// The resources by which a namespace's quota bounds its shares; none: no quota does.
+    fn counted(&self) -> Vec<Counted<'_>> {
+        Vec::new()
+    }
 
     /// The annotations by which users choose cards.
     fn hint_keys(&self) -> &HintKeys;

@@ -14,6 +14,8 @@ mod leftovers;
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
 mod numbers;
+#[path = "end_to_end/quotas.rs"]
+mod quotas;
 #[path = "end_to_end/slices.rs"]
 mod slices;
 #[path = "support/lib.rs"]
@@ -50,6 +52,9 @@ on_both_floors! {
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_restarted_binder_goes_on,
+    quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
+    quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
+    quotas::a_pod_and_its_group_must_not_contradict_each_other,
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
     leftovers::more_than_a_card_has_is_told_and_nothing_more_is_given_of_it,

@@ -186,6 +186,26 @@ impl Held {
     }
 }
 
+/// The most that a pod holds at any moment, over all its cards: what quotas count.
+///
+/// HAMi (v2.10 `pkg/device/quota.go`) sums the peaks of each card instead, which counts a card twice that an init container gave back
+/// before the apps took another.
+pub fn total(assignment: &Assignment, init: InitPhase) -> CardUsage {
+    let counted = |container: &&ContainerShares| container.role != Role::Init || init == InitPhase::Ahead;
+    let held = assignment.containers.iter().filter(counted).fold(Held::default(), |held, container| {
+        let shares = container.shares.iter().map(readable);
+        held.with(container.role, shares.fold(CardUsage::default(), |sum, share| sum.with(&share)))
+    });
+    held.most()
+}
+
+/// The share as far as its amounts can be read: one that holds a whole card for want of an amount counts for no more than one share.
+fn readable(share: &Share) -> Share {
+    let memory = Some(share.memory).filter(|memory| *memory < MiB::UNREAD).unwrap_or_default();
+    let cores = Some(share.cores).filter(|cores| *cores < Percent::UNREAD).unwrap_or_default();
+    Share { memory, cores, ..share.clone() }
+}
+
 /// What these shares of one container come to on each card.
 pub fn amounts<'a>(shares: impl IntoIterator<Item = &'a Share>) -> BTreeMap<&'a CardId, CardUsage> {
     let mut cards: BTreeMap<&CardId, CardUsage> = BTreeMap::new();
@@ -269,6 +289,16 @@ mod tests {
         let mut twice = container(Role::Init, 1000, 10);
         twice.shares.extend(twice.shares.clone());
         assert_eq!(use_of(vec![twice, container(Role::App, 500, 0)], InitPhase::Ahead), (2, 2000, 20));
+    }
+
+    #[test]
+    fn an_amount_that_can_not_be_read_holds_the_card_and_nothing_of_a_quota() {
+        let mut broken = container(Role::App, MiB::UNREAD.get(), 10);
+        broken.shares[0].cores = Percent::UNREAD;
+        let pod = Assignment { containers: vec![broken], ..Assignment::default() };
+        let held = total(&pod, InitPhase::Done);
+        assert_eq!((held.slots, held.memory, held.cores), (1, MiB::default(), Percent::NONE));
+        assert_eq!(Usage::of([(&pod, InitPhase::Done)]).card(&"GPU-1".into()).memory, MiB::UNREAD);
     }
 
     #[test]

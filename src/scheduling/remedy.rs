@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, fmt, num::NonZeroU32};
 
 use super::{allocate::core_budget, filter::filter, pod::Ask, snapshot::NodeState};
 use crate::device::{
-    Card, CardUsage, IdFilter, MemoryRequest, MiB, ModelFilter, NumaBinding, Percent, PodRequest,
-    ShareRequest, Sharing,
+    Card, CardUsage, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding, Percent, PodRequest,
+    Quota, ShareRequest, Sharing,
 };
 
 /// A change with which the node would have the pod.
@@ -55,13 +55,20 @@ impl fmt::Display for Remedy {
 }
 
 /// The smallest of those changes, by the part of the wish that is given up; a wish for certain cards is given up last.
-pub fn remedy(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Option<Remedy> {
+///
+/// `quota` is what the pod's namespace may still take.
+pub fn remedy(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quota: Quota,
+) -> Option<Remedy> {
     let fits = |remedy: &Remedy| {
         let request = changed(&ask.request, *remedy);
         let changed = Ask { request, ..ask.clone() };
-        filter(&changed, node, device_resources).is_ok()
+        filter(&changed, node, device_resources, quota).is_ok()
     };
-    let amounts = [memory(ask, node), parts(ask, node), cores(ask, node), cards(ask)];
+    let amounts = [memory(ask, node, quota), parts(ask, node), cores(ask, node, quota), cards(ask)];
     let best = amounts
         .into_iter()
         .filter_map(|larger_first| larger_first.into_iter().find(|(_, remedy)| fits(remedy)));
@@ -88,25 +95,33 @@ fn shares(request: &PodRequest) -> impl Iterator<Item = ShareRequest> + '_ {
     request.containers.iter().filter_map(|container| container.share)
 }
 
+/// How many shares all containers want together.
+fn wanted(request: &PodRequest) -> u32 {
+    shares(request).map(|share| share.cards.get()).fold(0_u32, u32::saturating_add).max(1)
+}
+
 /// What is free of each card, and each of it in as many parts as containers may want one.
 fn free<'a>(ask: &'a Ask, node: &'a NodeState) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
     let containers = u32::try_from(shares(&ask.request).count()).unwrap_or(u32::MAX).min(8);
     let inventory = node.info.offer(ask.profile.name).and_then(|offer| offer.inventory.as_ref());
-    let cards = inventory.into_iter().flat_map(|inventory| inventory.cards());
+    let cards = inventory.into_iter().flat_map(Inventory::cards);
     cards.flat_map(move |card| {
         let used = node.usage.card(&card.id);
         (1..=containers.max(1)).map(move |parts| (card, used, parts))
     })
 }
 
-fn memory(ask: &Ask, node: &NodeState) -> Candidates {
+fn memory(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
     let exact = shares(&ask.request).filter_map(|share| match share.memory {
         MemoryRequest::Exact(memory) => Some(memory.get()),
         MemoryRequest::Part(_) => None,
     });
     let free =
         free(ask, node).map(|(card, used, parts)| card.memory.left(used.memory).get() / u64::from(parts));
-    candidates(exact.max(), free.filter(|&free| free > 0), |memory| Remedy::Memory(MiB::new(memory)))
+    let left = quota.memory.map(|left| left.get() / u64::from(wanted(&ask.request)));
+    candidates(exact.max(), free.chain(left).filter(|&free| free > 0), |memory| {
+        Remedy::Memory(MiB::new(memory))
+    })
 }
 
 fn parts(ask: &Ask, node: &NodeState) -> Candidates {
@@ -121,11 +136,12 @@ fn parts(ask: &Ask, node: &NodeState) -> Candidates {
     candidates(part.max(), free.filter(|&free| free > 0), |part| Remedy::MemoryPart(Percent::new(part)))
 }
 
-fn cores(ask: &Ask, node: &NodeState) -> Candidates {
+fn cores(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
     let cores = shares(&ask.request).map(|share| share.cores.get()).filter(|&cores| cores > 0);
     let free = free(ask, node)
         .map(|(card, used, parts)| core_budget(&ask.profile, card).left(used.cores).get() / parts.max(1));
-    candidates(cores.max(), free.chain([0]), |cores| Remedy::Cores(Percent::new(cores)))
+    let left = quota.cores.map(|left| left.get() / wanted(&ask.request));
+    candidates(cores.max(), free.chain(left).chain([0]), |cores| Remedy::Cores(Percent::new(cores)))
 }
 
 fn cards(ask: &Ask) -> Candidates {

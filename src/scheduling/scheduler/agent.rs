@@ -51,14 +51,14 @@ impl Scheduler {
     /// Finds out which of the node's plugins have given no sign for too long: no pod is sent to their cards until they do.
     pub(super) fn watch_expiries(&mut self, node: &NodeName, now: Timestamp) {
         if let Some(expired) = self.snapshot.node(node).map(|state| state.info.expired(now)) {
-            self.expire(node, expired);
+            self.expire(node, &expired);
         }
     }
 
     /// Takes in which of the node's plugins have given no sign for too long; who waits for one that is back is decided again.
-    pub(super) fn expire(&mut self, node: &NodeName, expired: BTreeSet<ProfileName>) {
+    pub(super) fn expire(&mut self, node: &NodeName, expired: &BTreeSet<ProfileName>) {
         let before = self.snapshot.set_expired(node, expired.clone());
-        if !before.is_subset(&expired) {
+        if !before.is_subset(expired) {
             self.wake(node);
         }
         if !expired.is_subset(&before) {

@@ -68,6 +68,13 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
+            Work::OverQuota if changed => {
+                self.over_quota.leave(&entry.info.key);
+                self.set_work(&uid, Work::Idle);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
             Work::Queued | Work::BackingOff if !wants => {
                 self.queue.remove(&uid);
@@ -86,6 +93,7 @@ impl Scheduler {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
         }
+        self.over_quota.leave(&key);
         self.queue.remove(uid);
         self.forget(uid);
         self.release(uid);
@@ -112,7 +120,7 @@ impl Scheduler {
     fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.note_owners(&name, Some(&node));
-        self.expire(&name, node.expired(now));
+        self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);
@@ -166,6 +174,8 @@ impl Scheduler {
             held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
         let charge = Charge {
             node: holding.node.clone(),
+            namespace: pod.key.namespace.clone(),
+            profile: holding.profile,
             assignment: holding.assignment.clone(),
             init: holding.init,
             resources: pod.resources.clone(),
@@ -182,6 +192,7 @@ impl Scheduler {
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
+            self.wake_within_quota(&held.namespace.clone());
             self.lines.touch(&held.node);
         }
         self.lines.touch(&holding.node);
