@@ -27,6 +27,7 @@ impl Machine {
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
         machine.scheduler.observe(Event::Nodes(nodes), now);
+        machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }
