@@ -20,6 +20,7 @@ pub mod standby;
 pub mod tell;
 pub mod watch;
 pub mod wire;
+pub mod withdraw;
 
 pub use clock::Clock;
 pub use event_loop::ClusterError;

@@ -246,6 +246,23 @@ mod tests {
     }
 
     #[test]
+    fn a_card_policy_may_be_a_list_of_different_known_ones() {
+        let policy = |value: &str| format!("dialects:\n  hami:\n    gpuSchedulerPolicy: {value}\n");
+        let (config, _) = Config::parse(&policy("\"binpack, topology-aware\""), "f").unwrap();
+        let written = serde_json::to_value(&config).unwrap();
+        assert_eq!(written["dialects"]["hami"]["gpuSchedulerPolicy"], "binpack,topology-aware");
+        for (value, words) in [
+            ("binpack,best", "must be `binpack`, `spread`, `mutex`, `numa`, `topology-aware`, or several"),
+            ("\"binpack,\"", "must be `binpack`"),
+            ("spread,spread", "`spread` is there twice"),
+        ] {
+            let message = error(&policy(value));
+            assert!(message.starts_with("berth.yaml:3: dialects.hami.gpuSchedulerPolicy: "), "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
     fn keys_without_use_are_told_once_each() {
         let text = "dialects:\n  hami:\n    deviceSplitCount: 10\n    http_bind: x\n  volcano:\n    arguments:\n      \
                     deviceshare.KnownGeometriesCMName: x\n";

@@ -17,6 +17,7 @@ pub mod pod;
 pub mod queue;
 pub mod quota;
 pub mod reason;
+pub mod remedy;
 pub mod resources;
 pub mod scheduler;
 pub mod score;
@@ -24,7 +25,7 @@ pub mod snapshot;
 pub mod taint;
 
 pub use effect::Effect;
-pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, TellOutcome};
+pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, TellOutcome, WithdrawOutcome};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
 pub use pod::{Ask, Claim, Constraints, Holding, PodInfo, PodKey, Stage, Uid};

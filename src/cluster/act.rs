@@ -14,6 +14,7 @@ use super::{
     read::Reader,
     tell::{self, News},
     wire::Watched,
+    withdraw,
 };
 use crate::{
     device::{Assignment, LockOwner, ProfileName},
@@ -21,6 +22,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, TellOutcome,
+        WithdrawOutcome,
     },
 };
 
@@ -55,21 +57,16 @@ impl Hands {
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profile } => {
-                let spec = self.lock_spec(profile);
-                let released = lock::release(self.client.clone(), spec, &node, &resource_version);
-                let outcome = match self.fence.within(bind::REACH, released).await {
-                    Some(Ok(())) => ReleaseOutcome::Done,
-                    Some(Err(error)) => {
-                        tracing::warn!(%node, %error, "giving back the node lock failed");
-                        ReleaseOutcome::Failed
-                    }
-                    None => ReleaseOutcome::Failed,
-                };
+                let outcome = self.release_lock(&node, &resource_version, profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, profile, assignment } => {
                 let outcome = self.bind(&pod, &node, profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
+            }
+            Effect::Withdraw { pod, node, profile } => {
+                let outcome = self.withdraw(&pod, &node, profile).await;
+                Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
@@ -85,6 +82,17 @@ impl Hands {
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
                 self.tell(&pod, News::SilentAgent { node: &node }).await;
+                None
+            }
+            Effect::TellExcess { pod, message } => {
+                self.tell(&pod, News::Excess { message: &message }).await;
+                None
+            }
+            Effect::ReportExcess { node, cards } => {
+                for card in &cards {
+                    tracing::warn!(%node, "{card}");
+                }
+                self.metrics.overcommitted(&node, cards.len());
                 None
             }
             Effect::ReportDrift { what } => {
@@ -110,6 +118,18 @@ impl Hands {
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
     }
 
+    async fn release_lock(&self, node: &str, resource_version: &str, profile: ProfileName) -> ReleaseOutcome {
+        let released = lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version);
+        match self.fence.within(bind::REACH, released).await {
+            Some(Ok(())) => ReleaseOutcome::Done,
+            Some(Err(error)) => {
+                tracing::warn!(%node, %error, "giving back the node lock failed");
+                ReleaseOutcome::Failed
+            }
+            None => ReleaseOutcome::Failed,
+        }
+    }
+
     async fn bind(
         &self,
         pod: &PodKey,
@@ -126,6 +146,22 @@ impl Hands {
         };
         let cut = || BindOutcome::Doubtful(CUT.to_owned());
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
+        let annotations = self.dialect(profile).withdrawal();
+        let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
+        match self.fence.within(bind::REACH, written).await {
+            Some(Ok(())) => {
+                tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
+                WithdrawOutcome::Done
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
+                WithdrawOutcome::Failed
+            }
+            None => WithdrawOutcome::Failed,
+        }
     }
 
     async fn tell(&self, pod: &PodKey, news: News<'_>) {

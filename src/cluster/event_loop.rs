@@ -191,6 +191,7 @@ impl Writes {
                     | Effect::ReadPod { .. }
                     | Effect::ReadNode { .. }
                     | Effect::ReleaseLock { .. }
+                    | Effect::Withdraw { .. }
             )
         };
         let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);
@@ -222,7 +223,7 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
-                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } => {}
+                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } | Effect::TellExcess { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

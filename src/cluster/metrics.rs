@@ -76,6 +76,7 @@ pub struct Metrics {
     locks: Family<OutcomeLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
     unreadable_registrations: Family<NodeLabels, Gauge>,
+    overcommitted_cards: Family<NodeLabels, Gauge>,
     synced: Gauge,
     drift: Counter,
     leader: Gauge,
@@ -90,6 +91,7 @@ impl Default for Metrics {
             locks: Family::default(),
             pending_pods: Family::default(),
             unreadable_registrations: Family::default(),
+            overcommitted_cards: Family::default(),
             synced: Gauge::default(),
             drift: Counter::default(),
             leader: Gauge::default(),
@@ -109,6 +111,8 @@ impl Metrics {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
+        let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
+        scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
         let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
         scheduler.register("drift", help, self.drift.clone());
@@ -153,6 +157,16 @@ impl Metrics {
     pub fn stands_by(&self) {
         self.queue((0, 0, 0), false);
         self.unreadable_registrations.clear();
+        self.overcommitted_cards.clear();
+    }
+
+    /// Of so many cards of the node more is held than there is.
+    pub fn overcommitted(&self, node: &str, cards: usize) {
+        let labels = NodeLabels { node: node.to_owned() };
+        match i64::try_from(cards).unwrap_or(i64::MAX) {
+            0 => drop(self.overcommitted_cards.remove(&labels)),
+            cards => drop(self.overcommitted_cards.get_or_create(&labels).set(cards)),
+        }
     }
 
     /// What was remembered was not what it should have been.

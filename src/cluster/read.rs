@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, Counted, InitPhase, ProfileName},
-    dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
+    device::{Answer, Counted, InitPhase, ProfileName, Remains},
+    dialect::{Carried, Dialect, Dialects, Problem, Registered, Registration, Unreadable},
     object::{
         Node, Pod, ResourceQuota,
         quota::{key_of, units},
@@ -68,6 +68,7 @@ impl Reader {
             priority: pod.spec.priority.unwrap_or(0),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
             stage: stage(pod),
+            leaving: pod.metadata.deletion_timestamp,
             claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
             holding,
             resources: Arc::new(resources),
@@ -84,8 +85,12 @@ impl Reader {
             troubles.push(Unreadable::new(Problem::Quantity, field, error.to_string()));
             ResourceAmounts::default()
         });
-        let offers = self.dialects.iter().filter_map(|dialect| offer(dialect.as_ref(), node, &mut troubles));
-        let offers = offers.collect();
+        let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
+        let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
+        let offering =
+            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
+        let expiries = self.dialects.iter().filter(offering);
+        let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
             let state = dialect.lock()?.read(node);
             Some(NodeLock { profile: dialect.name(), state })
@@ -99,6 +104,8 @@ impl Reader {
             cordoned: node.spec.unschedulable,
             allocatable,
             offers,
+            aliases,
+            expiries,
             locks: locks.collect(),
         };
         (info, troubles)
@@ -184,17 +191,28 @@ impl Reader {
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
+            takeable: self.takeable(pod),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
         })
+    }
+
+    /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
+    fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
+        let mut dialects = self.dialects.iter();
+        dialects.find(|dialect| dialect.remains(pod) == Remains::Takeable).map(|dialect| dialect.name())
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
         let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
             match (dialect.assignment(pod), &mut known) {
-                (Ok(Some(carried)), None) => known = Some((dialect, carried)),
+                (Ok(Some(mut carried)), None) => {
+                    troubles.append(&mut carried.unread);
+                    known = Some((dialect, carried));
+                }
                 // HAMi's scheduler gives a pod cards of several vendors.
-                (Ok(Some(more)), Some((_, carried))) => {
+                (Ok(Some(mut more)), Some((_, carried))) => {
+                    troubles.append(&mut more.unread);
                     carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
                 }
                 (Ok(None), _) => {}
@@ -222,14 +240,9 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
     }
 }
 
-fn offer(dialect: &dyn Dialect, node: &Node, troubles: &mut Vec<Unreadable>) -> Option<Offer> {
-    match dialect.inventory(node) {
-        Ok(inventory) => inventory.map(|cards| Offer { profile: dialect.name(), inventory: Some(cards) }),
-        Err(trouble) => {
-            troubles.push(trouble);
-            Some(Offer { profile: dialect.name(), inventory: None })
-        }
-    }
+fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+    let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+    Offer { profile: plugin.profile, inventory }
 }
 
 fn stage(pod: &Pod) -> Stage {

@@ -37,6 +37,11 @@ pub enum News<'a> {
         /// On which node.
         node: &'a str,
     },
+    /// More is held of one of its cards than there is.
+    Excess {
+        /// What is held, and what there is.
+        message: &'a str,
+    },
 }
 
 /// Writes an Event about the pod.
@@ -85,6 +90,7 @@ fn about(reporter: &str, pod: &PodKey, news: News<'_>, now: Timestamp) -> Event 
                 format!("The device plugin of node {node} has not answered for {pod}; other pods go on");
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
+        News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
     };
     Event {
         metadata: ObjectMeta {

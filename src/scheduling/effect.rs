@@ -41,6 +41,15 @@ pub enum Effect {
         /// With which shares.
         assignment: Arc<Assignment>,
     },
+    /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
+    Withdraw {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// In which dialect.
+        profile: ProfileName,
+    },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {
         /// Which pod.
@@ -80,6 +89,20 @@ pub enum Effect {
         pod: PodKey,
         /// Whose agent.
         node: NodeName,
+    },
+    /// Say that more is held of a card than there is.
+    TellExcess {
+        /// A pod that holds a share of it.
+        pod: PodKey,
+        /// What is held, and what there is.
+        message: String,
+    },
+    /// Keep the account of the cards of which more is held than there is.
+    ReportExcess {
+        /// On which node.
+        node: NodeName,
+        /// Each of them, in words; none: all is well again.
+        cards: Vec<String>,
     },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {

@@ -50,6 +50,15 @@ pub enum Event {
         /// What came of it.
         outcome: BindOutcome,
     },
+    /// What came of withdrawing the assignment of a dead pod.
+    Withdrawn {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// What came of it.
+        outcome: WithdrawOutcome,
+    },
     /// What a pod looks like at the API server, read to settle a doubt; `None`: it is gone.
     PodRead {
         /// Which pod was in doubt.
@@ -126,6 +135,15 @@ pub enum TellOutcome {
     /// The pod's condition says so, or the pod is gone.
     Done,
     /// It may or may not say so; or the pod has changed since it was read.
+    Failed,
+}
+
+/// What came of withdrawing an assignment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WithdrawOutcome {
+    /// Nobody is served with it any more, or the pod is gone.
+    Done,
+    /// It may or may not be withdrawn.
     Failed,
 }
 

@@ -5,12 +5,14 @@
 
 mod agent;
 mod audit;
+mod excess;
 mod lock;
 mod observe;
 mod outcome;
 mod quota;
 mod serve;
 mod tell;
+mod withdraw;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -32,10 +34,11 @@ use super::{
     reason::FitError,
     snapshot::Snapshot,
 };
-use crate::device::{Answer, Assignment, InitPhase, LockOwner};
+use crate::device::{Answer, Assignment, CardId, InitPhase, LockOwner};
 use lock::{Releasing, Stranger};
 use quota::OverQuota;
 use tell::Telling;
+use withdraw::Remnant;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -117,6 +120,10 @@ pub struct Scheduler {
     holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
     releasing: BTreeMap<NodeName, Releasing>,
+    /// Dead pods whose assignments their nodes' agents may still take.
+    remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
+    /// Cards of which more is held than there is, in words.
+    excess: BTreeMap<NodeName, BTreeMap<CardId, String>>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -141,6 +148,8 @@ impl Scheduler {
             holders: BTreeMap::new(),
             strangers: BTreeMap::new(),
             releasing: BTreeMap::new(),
+            remnants: BTreeMap::new(),
+            excess: BTreeMap::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }
@@ -157,8 +166,8 @@ impl Scheduler {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
             Event::PodGone(uid) => self.lose_pod(&uid),
-            Event::Nodes(nodes) => self.resync_nodes(nodes),
-            Event::NodeSeen(node) => self.see_node(*node),
+            Event::Nodes(nodes) => self.resync_nodes(nodes, now),
+            Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
             Event::Quotas(quotas) => self.resync_quotas(quotas),
             Event::QuotaSeen(quota) => self.see_quota(quota),
@@ -167,6 +176,7 @@ impl Scheduler {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found } => self.node_read(&node, found, now),

@@ -1,5 +1,7 @@
 //! The answer of `berth simulate`, as JSON has it and as tables.
 
+mod verdict;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -7,12 +9,12 @@ use serde::Serialize;
 use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, table::Table},
-    device::{Assignment, CardId, Health, InitPhase, Inventory, Role},
-    dialect::{Dialects, Record},
-    scheduling::{
-        Reason, Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState,
-    },
+    device::{Assignment, Card, CardId, Health, InitPhase, Inventory, Role},
+    dialect::{CardNaming, Dialects, Record},
+    scheduling::{Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState},
 };
+
+pub(super) use verdict::{NodeVerdict, ReasonRow};
 
 /// What came of a simulation.
 #[derive(Clone, Debug, Serialize)]
@@ -83,37 +85,6 @@ pub struct LockRow {
     pub value: String,
 }
 
-/// What a node makes of a pod.
-#[derive(Clone, Debug, Serialize)]
-pub struct NodeVerdict {
-    /// The node.
-    pub name: String,
-    /// Whether it would do.
-    pub fits: bool,
-    /// How well; higher is better.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// The annotations of a Binding to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<BTreeMap<String, String>>,
-    /// Why it would not do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<ReasonRow>,
-}
-
-/// Why a node would not do.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReasonRow {
-    /// The reason's name.
-    pub reason: String,
-    /// How many cards it concerns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<usize>,
-    /// How many cards there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of: Option<usize>,
-}
-
 /// One node.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeRow {
@@ -127,8 +98,12 @@ pub struct NodeRow {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CardRow {
-    /// The card.
-    pub uuid: String,
+    /// The card; one that is known by its number only has `index` instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Its number, where no plugin tells its uuid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// Containers that share it.
     pub slots_used: u32,
     /// Containers that may.
@@ -212,54 +187,6 @@ impl PodRow {
     }
 }
 
-impl NodeVerdict {
-    pub(super) fn fits(name: &str, score: f64, record: Record) -> Self {
-        Self {
-            name: name.to_owned(),
-            fits: true,
-            score: Some(score),
-            annotations: Some(record.annotations),
-            reasons: Vec::new(),
-        }
-    }
-
-    pub(super) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
-        Self { name: name.to_owned(), fits: false, score: None, annotations: None, reasons }
-    }
-
-    fn line(&self) -> String {
-        let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
-        match self.score {
-            Some(score) => format!("{}: fits, score {score:.1}", self.name),
-            None => format!("{}: {}", self.name, reasons.join(", ")),
-        }
-    }
-}
-
-impl ReasonRow {
-    pub(super) fn named(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), count: None, of: None }
-    }
-
-    pub(super) fn of(reason: &Reason) -> Self {
-        let cards = match reason {
-            Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
-                Some((*count, *of))
-            }
-            _ => None,
-        };
-        let (count, of) = cards.unzip();
-        Self { reason: reason.name(), count, of }
-    }
-
-    fn words(&self) -> String {
-        match (self.count, self.of) {
-            (Some(count), Some(of)) => format!("{} ({count} of {of})", self.reason),
-            _ => self.reason.clone(),
-        }
-    }
-}
-
 impl Simulation {
     /// Whether a pod was denied or does not fit.
     pub fn is_short(&self) -> bool {
@@ -285,7 +212,7 @@ impl Simulation {
         {
             cards.row([
                 node.name.clone(),
-                card.uuid.clone(),
+                card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default(),
                 card.healthy.to_string(),
                 format!("{}/{}", card.slots_used, card.slots),
                 format!("{}/{}", card.memory_used, card.memory),
@@ -311,37 +238,52 @@ fn cards(
     state: &NodeState,
     snapshot: &Snapshot,
     dialects: &Dialects,
-    names: &BTreeMap<Uid, String>,
+    pods: &BTreeMap<Uid, String>,
 ) -> Vec<CardRow> {
     let mut rows: Vec<CardRow> = Vec::new();
     for offer in &state.info.offers {
         let dialect = dialects.named(offer.profile);
-        let profile = dialect.expect("an offer is of one of the dialects").profile();
+        let dialect = dialect.expect("an offer is of one of the dialects");
+        let (profile, naming) = (dialect.profile(), dialect.naming());
         let cards = offer.inventory.iter().flat_map(Inventory::cards);
         for card in cards {
-            if rows.iter().any(|row| row.uuid == card.id.as_str()) {
+            let names = state.info.aliases.iter().filter(|(one, _)| *one == card.id).map(|(_, other)| other);
+            let known = |id: &CardId| rows.iter().any(|row| row.uuid.as_deref() == Some(id.as_str()));
+            if known(&card.id) || names.into_iter().any(known) {
                 continue;
             }
+            let by_number = naming == CardNaming::Number;
             let used = state.usage.card(&card.id);
             rows.push(CardRow {
-                uuid: card.id.to_string(),
+                uuid: (!by_number).then(|| card.id.to_string()),
+                index: by_number.then_some(card.index),
                 slots_used: used.slots,
                 slots: card.slots,
-                memory_used: used.memory.get(),
+                memory_used: used.memory.of_card(card.memory).get(),
                 memory: card.memory.get(),
-                cores_used: used.cores.get(),
+                cores_used: used.cores.of_card(core_budget(profile, card)).get(),
                 cores: core_budget(profile, card).get(),
                 healthy: card.health != Health::Unhealthy,
-                pods: holders(&card.id, &state.info.name, snapshot, names),
+                pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
             });
         }
     }
     rows
 }
 
-/// The pods that hold a share of a card, by name.
+/// Every name of a card.
+fn called(card: &Card, aliases: &[(CardId, CardId)]) -> Vec<CardId> {
+    let others = aliases.iter().flat_map(|(one, other)| {
+        let numbered = (*other == card.id).then(|| one.clone());
+        let named = (*one == card.id).then(|| other.clone());
+        numbered.into_iter().chain(named)
+    });
+    std::iter::once(card.id.clone()).chain(others).collect()
+}
+
+/// The pods that hold a share of a card of these names, by name.
 fn holders(
-    card: &CardId,
+    card: &[CardId],
     node: &NodeName,
     snapshot: &Snapshot,
     names: &BTreeMap<Uid, String>,
@@ -352,9 +294,9 @@ fn holders(
     pods
 }
 
-fn holds(charge: &Charge, card: &CardId) -> bool {
+fn holds(charge: &Charge, card: &[CardId]) -> bool {
     let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
     let mut living =
         containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| share.card == *card))
+    living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))
 }

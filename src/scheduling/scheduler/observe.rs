@@ -26,7 +26,7 @@ impl Scheduler {
         self.next_audit = None;
     }
 
-    pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>) {
+    pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>, now: Timestamp) {
         let live: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
         let known = self.snapshot.nodes().map(|state| state.info.name.clone());
         let gone: Vec<NodeName> = known.filter(|name| !live.contains(name)).collect();
@@ -34,7 +34,7 @@ impl Scheduler {
             self.lose_node(&name);
         }
         for node in nodes {
-            self.take_in_node(node);
+            self.take_in_node(node, now);
         }
         self.synced.nodes = true;
     }
@@ -51,6 +51,7 @@ impl Scheduler {
         let uid = pod.key.uid.clone();
         self.see_name(&pod.key);
         self.note_holder(&pod.key);
+        self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         let changed = self.remember(pod);
         let Some(entry) = self.pods.get(&uid) else { return };
@@ -87,6 +88,7 @@ impl Scheduler {
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
+        let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
         if let Work::Waiting(ask) = &entry.work {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
@@ -96,6 +98,10 @@ impl Scheduler {
         self.forget(uid);
         self.release(uid);
         self.pods.remove(uid);
+        if let Some(node) = node {
+            self.drop_remains(&node, uid);
+            self.lines.touch(&node);
+        }
         let name = (key.namespace.clone(), key.name.clone());
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
@@ -104,16 +110,17 @@ impl Scheduler {
     }
 
     /// Takes in a node, unless what is known of it is newer.
-    pub(super) fn see_node(&mut self, node: NodeInfo) {
+    pub(super) fn see_node(&mut self, node: NodeInfo, now: Timestamp) {
         let known = self.snapshot.node(&node.name).map(|state| &state.info.resource_version);
         if known.is_none_or(|known| !is_older(&node.resource_version, known)) {
-            self.take_in_node(node);
+            self.take_in_node(node, now);
         }
     }
 
-    fn take_in_node(&mut self, node: NodeInfo) {
+    fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.note_owners(&name, Some(&node));
+        self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);
@@ -129,11 +136,7 @@ impl Scheduler {
         self.snapshot.remove_node(name);
         self.releasing.remove(name);
         self.lines.touch(name);
-        let line = self.lines.get(name).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
-        for uid in line.unwrap_or_default() {
-            self.forget(&uid);
-            self.enqueue_if_wanted(&uid);
-        }
+        self.dismiss(name);
     }
 
     /// A name belongs to the newest pod that has it.

@@ -66,7 +66,7 @@ impl Scheduler {
 
     pub(super) fn node_read(&mut self, node: &NodeName, found: Option<Box<NodeInfo>>, now: Timestamp) {
         match found {
-            Some(found) => self.see_node(*found),
+            Some(found) => self.see_node(*found, now),
             None => self.lose_node(node),
         }
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());

@@ -44,6 +44,9 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.watch_expiries(node, now);
+        self.watch_cards(node);
+        self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {
             return;
@@ -77,7 +80,7 @@ impl Scheduler {
 
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
         while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
-            if self.agent_is_busy(node) {
+            if self.agent_is_busy(node, now) {
                 return;
             }
             let Some(ask) = self.decide_again(&uid, node, now) else {
@@ -187,7 +190,8 @@ impl Scheduler {
             _ => None,
         };
         let idle = step.is_none() && self.course != Course::Draining;
-        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).filter(|at| *at > now);
+        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).chain(self.expiries(node));
+        let waits = waits.filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()
     }
 
