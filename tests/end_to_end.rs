@@ -18,6 +18,8 @@ mod quotas;
 mod slices;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "end_to_end/vendors.rs"]
+mod vendors;
 #[path = "end_to_end/world.rs"]
 mod world;
 
@@ -43,6 +45,8 @@ on_both_floors! {
     admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
+    vendors::each_vendors_pods_go_to_its_nodes,
+    vendors::a_share_is_cut_by_its_template,
     binding::pods_of_one_node_follow_each_other,
     binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
     binding::taints_cordons_and_affinity_are_honoured,

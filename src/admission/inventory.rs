@@ -116,6 +116,7 @@ fn shape(inventory: &Inventory) -> Shape {
                 Mode::Soft => 0,
                 Mode::Mig => 1,
                 Mode::Mps => 2,
+                Mode::Templates => 3,
             };
             (card.model.to_string(), card.memory.get(), card.cores.get(), mode)
         })

@@ -67,6 +67,21 @@ fn sized(node: Node, name: &str, cards: u32) -> Node {
     })
 }
 
+/// A node with Hygon's plugin and cards of 32 GiB.
+pub(crate) fn hygon_node(name: &str, cards: u32) -> Node {
+    let card = |index| Card::new(&format!("DCU-{name}-{index}"), index, 32_768).slots(4).product("DCU-Z100");
+    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).hygon()
+}
+
+/// A node with Ascend's plugin and cards 910B3 of 64 GiB.
+pub(crate) fn ascend_node(name: &str, cards: u32) -> Node {
+    let card = |index| {
+        let card = Card::new(&format!("NPU-{name}-{index}"), index, 65_536).slots(4).product("Ascend910B3");
+        Card { cores: 20, mode: String::new(), ..card }
+    };
+    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).ascend()
+}
+
 /// A pod of one container with these limits, for Berth to place.
 pub(crate) fn pod(name: &str, limits: &Value) -> Value {
     json!({
