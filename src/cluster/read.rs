@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, Counted, InitPhase, ProfileName, Remains},
+    device::{Answer, Counted, InitPhase, Lock, ProfileName, Remains},
     dialect::{Carried, Dialect, Dialects, Problem, Registered, Registration, Unreadable},
     object::{
         Node, Pod, ResourceQuota,
@@ -92,9 +92,16 @@ impl Reader {
         let expiries = self.dialects.iter().filter(offering);
         let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
-            let state = dialect.lock()?.read(node);
+            let spec = dialect.lock()?;
+            let state = spec.read(node);
+            if let Lock::Malformed { value } = &state {
+                let message =
+                    format!("`{value}` says neither since when nor by whom it is held: it is taken over");
+                troubles.push(Unreadable::annotation(Problem::Lock, &spec.key, message));
+            }
             Some(NodeLock { profile: dialect.name(), state })
         });
+        let locks = locks.collect();
         let info = NodeInfo {
             name: node.metadata.name.as_str().into(),
             uid: node.metadata.uid.as_str().into(),
@@ -106,7 +113,7 @@ impl Reader {
             offers,
             aliases,
             expiries,
-            locks: locks.collect(),
+            locks,
         };
         (info, troubles)
     }

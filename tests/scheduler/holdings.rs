@@ -120,3 +120,15 @@ fn cards_that_a_node_no_longer_names_stay_charged_until_it_names_them_again() {
     machine.show_node(&hami_node(&[card("GPU-a", 0)]));
     assert_eq!((machine.run().1, used(&machine)), (vec![], 12000));
 }
+
+#[test]
+fn a_lock_that_nobody_can_read_is_told_and_taken_over() {
+    let mut locked = hami_node(&[card("GPU-a", 0)]);
+    locked["metadata"]["annotations"]["hami.io/mutex.lock"] = json!("whenever");
+    let (_, troubles) = Config::default().reader().node(&serde_json::from_value(locked.clone()).unwrap());
+    let told: Vec<_> = troubles.iter().map(ToString::to_string).collect();
+    let words = "metadata.annotations[hami.io/mutex.lock]: `whenever` says neither since when nor by whom it is held: it is taken over";
+    assert_eq!(told, [words]);
+    let mut machine = Machine::new(&Config::default(), &[locked], &[share("next", 1000)]);
+    assert_eq!(machine.run().1.len(), 1);
+}
