@@ -124,8 +124,8 @@ impl Ledger {
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 
-    /// The assignment, to be written a second after the last on the node, where its agents serve the earliest first: some read
-    /// whole seconds.
+    /// The assignment, to be written a second after the last on the node, where its agents serve pods by that time: some read whole
+    /// seconds.
     pub fn dated(&self, assignment: Arc<Assignment>, node: &NodeName) -> Arc<Assignment> {
         let last = self.on_node(node).filter_map(|(_, charge)| charge.assignment.as_ref()?.written).max();
         match last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok()) {

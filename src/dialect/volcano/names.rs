@@ -46,7 +46,7 @@ pub const GPU_LOCK: &str = "gpu";
 
 /// On a pod: its node.
 pub const NODE: &str = "volcano.sh/vgpu-node";
-/// On a pod: when it was assigned, Unix seconds; the plugin serves the smallest first.
+/// On a pod: when it was assigned, Unix seconds; the plugin serves the smallest first, and Berth dates backwards.
 pub const TIME: &str = "volcano.sh/vgpu-time";
 /// On a pod: the assignment that stays.
 pub const IDS: &str = "volcano.sh/vgpu-ids-new";
