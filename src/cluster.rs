@@ -14,6 +14,7 @@ pub mod lock;
 pub mod metrics;
 pub mod read;
 pub mod retry;
+pub mod sightings;
 pub mod tell;
 pub mod watch;
 pub mod wire;
