@@ -8,6 +8,12 @@
 mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
+#[path = "end_to_end/leftovers.rs"]
+mod leftovers;
+#[path = "end_to_end/nodes.rs"]
+mod nodes;
+#[path = "end_to_end/slices.rs"]
+mod slices;
 #[path = "support/lib.rs"]
 mod support;
 #[path = "end_to_end/world.rs"]
@@ -40,4 +46,10 @@ on_both_floors! {
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_restarted_binder_goes_on,
+    leftovers::a_decision_of_another_scheduler_holds_its_cards,
+    leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
+    nodes::every_release_of_a_plugin_is_served,
+    nodes::linked_cards_go_together,
+    slices::a_card_is_cut_slice_by_slice,
+    slices::a_card_is_cut_by_one_geometry_at_a_time,
 }

@@ -149,14 +149,19 @@ impl VolcanoConfig {
                 0 => NodePolicy::Indifferent,
                 _ => node_policy(arguments.schedule_policy),
             },
-            geometries: self
-                .known_mig_geometries
-                .iter()
-                .map(|entry| ModelGeometries::read(entry).expect("geometries are checked when they are read"))
-                .collect(),
+            geometries: self.geometries(),
             exclusive_rules: arguments.exclusive_rules.clone(),
             lock: arguments.node_lock.then(|| self.lock(volcano::names::LOCK)),
         }
+    }
+
+    /// Those that are configured, all of them; the plugin's own where none is.
+    fn geometries(&self) -> Vec<ModelGeometries> {
+        if self.known_mig_geometries.is_empty() {
+            return ModelGeometries::built_in();
+        }
+        let read = |entry| ModelGeometries::read(entry).expect("geometries are checked when they are read");
+        self.known_mig_geometries.iter().map(read).collect()
     }
 
     fn lock(&self, key: &str) -> LockSpec {

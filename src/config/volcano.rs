@@ -29,7 +29,8 @@ pub struct VolcanoConfig {
     pub time_zone: String,
     /// MiB for each unit of `volcano.sh/vgpu-memory` and of a card's registered memory.
     pub gpu_memory_factor: u32,
-    /// MIG geometries as Volcano's device configuration has them; cards of other models in MIG mode take no pods.
+    /// MIG geometries as Volcano's device configuration has them, empty for its plugin's own; cards of other models in MIG mode
+    /// take no pods.
     pub known_mig_geometries: Vec<serde_json::Value>,
     /// The form of the node lock's value.
     pub lock_value: LockValue,

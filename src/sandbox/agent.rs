@@ -8,6 +8,7 @@ pub mod audit;
 mod fit;
 pub mod hami;
 mod kubelet;
+pub mod mig;
 pub mod node;
 mod record;
 mod share;

@@ -82,7 +82,10 @@ impl World {
     }
 
     pub(crate) fn start_berth(&mut self) {
-        let config = Config::default();
+        self.start_berth_with(&Config::default());
+    }
+
+    pub(crate) fn start_berth_with(&mut self, config: &Config) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
             client: self.cluster.client.clone(),

@@ -35,7 +35,56 @@ struct Kind {
     count: u32,
 }
 
+/// Words of a model's name; for each group its kinds of slices with memory in MiB and their number.
+type Known = (&'static [&'static str], [&'static [(&'static str, u32, u32)]; 4]);
+
+/// What the plugin's own manifest configures (volcano-vgpu-device-plugin v1.12.0 `deployments/static/volcano-vgpu-device-plugin.yml`):
+/// `group1` and so on, in this order. Volcano's documentation states more memory for the A100 of 80 GB than its slices have.
+const KNOWN: [Known; 3] = [
+    (&["A30"], [&[("1g.6gb", 6144, 4)], &[("2g.12gb", 12_288, 2)], &[("4g.24gb", 24_576, 1)], &[]]),
+    (
+        &["A100-SXM4-40GB", "A100-40GB-PCIe", "A100-PCIE-40GB"],
+        [
+            &[("1g.5gb", 5120, 7)],
+            &[("2g.10gb", 10_240, 3), ("1g.5gb", 5120, 1)],
+            &[("3g.20gb", 20_480, 2)],
+            &[("7g.40gb", 40_960, 1)],
+        ],
+    ),
+    (
+        &["A100-SXM4-80GB", "A100-80GB-PCIe", "A100-PCIE-80GB"],
+        [
+            &[("1g.10gb", 9728, 7)],
+            &[("2g.20gb", 19_968, 3), ("1g.10gb", 9728, 1)],
+            &[("3g.40gb", 40_192, 2)],
+            &[("7g.80gb", 80_896, 1)],
+        ],
+    ),
+];
+
 impl ModelGeometries {
+    /// The models that the plugin knows unless it is told otherwise.
+    pub fn built_in() -> Vec<Self> {
+        KNOWN.iter().map(Self::known).collect()
+    }
+
+    fn known((models, groups): &Known) -> Self {
+        let instances = |&(name, memory, count): &(&str, u32, u32)| Instances {
+            name: name.into(),
+            memory: MiB::new(memory.into()),
+            count,
+        };
+        let geometry = |(kinds, number): (&&[(&str, u32, u32)], u32)| Geometry {
+            group: format!("group{number}").into(),
+            instances: kinds.iter().map(instances).collect(),
+        };
+        let groups = groups.iter().filter(|kinds| !kinds.is_empty());
+        Self {
+            models: models.iter().map(|&model| model.to_owned()).collect(),
+            geometries: groups.zip(1..).map(geometry).collect(),
+        }
+    }
+
     /// Reads an entry; the error says what is wrong with it.
     pub fn read(entry: &serde_json::Value) -> Result<Self, String> {
         let Entry { models, allowed_geometries } =
@@ -71,6 +120,19 @@ fn geometry(Group { group, geometries }: Group) -> Result<Geometry, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_plugins_own_models_are_known() {
+        let known = ModelGeometries::built_in();
+        let groups = |model: &str| match ModelGeometries::slicing(&known, model) {
+            Slicing::Geometries(found) => found.iter().map(|cut| cut.slices().count()).collect(),
+            _ => Vec::new(),
+        };
+        assert_eq!(groups("NVIDIA-NVIDIA A30"), [4, 2, 1]);
+        assert_eq!(groups("NVIDIA-NVIDIA A100-SXM4-40GB"), [7, 4, 2, 1]);
+        assert_eq!(groups("NVIDIA-NVIDIA A100-PCIE-80GB"), [7, 4, 2, 1]);
+        assert_eq!(groups("NVIDIA-NVIDIA H100 PCIe"), [0; 0]);
+    }
 
     #[test]
     fn the_first_entry_that_names_the_model_counts() {

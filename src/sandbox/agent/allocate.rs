@@ -40,6 +40,8 @@ pub(super) enum Refusal {
     NothingLeft,
     #[error("device number not matched: {wanted} asked, {found} assigned")]
     Count { wanted: usize, found: usize },
+    #[error("MIG slice: {0}")]
+    Slice(String),
     #[error("ordered to fail")]
     Told,
     #[error("api server: {0}")]

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::mig::Cut;
 use super::node::{Card, Health, Node, Plugin};
 use super::share::{Share, decode};
 use super::view::{Container, Pod};
@@ -30,6 +31,8 @@ pub enum Violation {
     UnknownCard { pod: String, node: String, card: String },
     #[error("pod {pod}: card {card} of node {node} is not healthy")]
     UnhealthyCard { pod: String, node: String, card: String },
+    #[error("pod {pod}: slice {slice} is given to it while {holder} holds it or another cut of its card")]
+    SliceTaken { pod: String, slice: String, holder: String },
     #[error("node {node}: card {card} has {limit} {what} and {used} are given away, last to {pod}")]
     Overcommitted { node: String, card: String, what: Dimension, limit: u64, used: i64, pod: String },
 }
@@ -200,7 +203,7 @@ fn peak((inits, apps): &(Shares<'_>, Shares<'_>)) -> BTreeMap<String, Held> {
 fn add(to: &mut BTreeMap<String, Held>, shares: &[Share]) {
     for share in shares {
         let more = Held { slots: 1, memory: share.memory.into(), cores: share.cores.into() };
-        let held = to.entry(share.uuid.clone()).or_default();
+        let held = to.entry(share.card().to_owned()).or_default();
         *held = held.plus(more);
     }
 }
@@ -227,12 +230,19 @@ impl Grant<'_> {
     pub(super) fn judge(&self, node: &Node, plugin: Plugin) -> Vec<Violation> {
         let mut violations = self.against_record(plugin);
         for (position, share) in self.shares.iter().enumerate() {
-            if self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
+            let card = find(node, share.card());
+            let sliced = card.is_some_and(|card| matches!(card.cut, Cut::Placed(_)));
+            if !sliced && self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
                 let (pod, container) = self.at();
                 violations.push(Violation::SameCardTwice { pod, container, card: share.uuid.clone() });
             }
-            violations.extend(find(node, &share.uuid).and_then(|card| self.memory(plugin, card, share)));
-            violations.extend(self.cores(plugin, share));
+            if let Some(card) = card {
+                violations.extend(self.memory(plugin, card, share));
+            }
+            // A slice brings the cores of its profile.
+            if !sliced {
+                violations.extend(self.cores(plugin, share));
+            }
         }
         violations
     }
@@ -260,7 +270,12 @@ impl Grant<'_> {
             Plugin::Hami(_) => exact.or(percent),
             Plugin::Volcano => percent.or(exact),
         };
-        self.amount(share, Dimension::Memory, asked.unwrap_or(card.memory), share.memory)
+        let asked = asked.unwrap_or(card.memory);
+        let larger = u64::try_from(share.memory).is_ok_and(|given| given > asked);
+        if card.cut != Cut::Whole && larger {
+            return None;
+        }
+        self.amount(share, Dimension::Memory, asked, share.memory)
     }
 
     fn cores(&self, plugin: Plugin, share: &Share) -> Option<Violation> {

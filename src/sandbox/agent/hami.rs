@@ -10,6 +10,7 @@ use serde_json::json;
 use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::audit::{Grant, Violation};
+use super::mig;
 use super::node::Plugin;
 use super::share::{Names, Share, decode, encode_segment};
 use super::view::Pod;
@@ -21,6 +22,7 @@ pub(super) const NAMES: Names = Names {
     cores: "nvidia.com/gpucores",
 };
 pub(super) const REGISTER: &str = "hami.io/node-nvidia-register";
+pub(super) const LINKS: &str = "hami.io/node-nvidia-score";
 pub(super) const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
 const TO_ALLOCATE: &str = "hami.io/vgpu-devices-to-allocate";
 const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
@@ -102,6 +104,7 @@ async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal
     if ask.is_faulty() {
         return Err(Refusal::Told);
     }
+    mig::place(ask, pod, origin, &shares).await?;
     if release < Release::V2_9 {
         segments.retain(|segment| !segment.is_empty());
     }

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::mig::{Cut, Profile};
 use super::{hami, volcano};
 
 /// One physical GPU.
@@ -29,6 +30,8 @@ pub struct Card {
     pub numa: u32,
     /// The plugin's operating mode of the card.
     pub mode: String,
+    /// How it may be cut in MIG mode.
+    pub cut: Cut,
     /// What the plugin's health check says.
     pub health: Health,
 }
@@ -54,6 +57,7 @@ impl Card {
             product: "NVIDIA A100-SXM4-40GB".to_owned(),
             numa: 0,
             mode: "hami-core".to_owned(),
+            cut: Cut::Whole,
             health: Health::Healthy,
         }
     }
@@ -96,6 +100,7 @@ pub struct Node {
     pub(super) cards: Vec<Card>,
     pub(super) plugin: Option<Plugin>,
     labels: BTreeMap<String, String>,
+    links: BTreeMap<String, BTreeMap<String, i64>>,
     plain: BTreeMap<String, String>,
 }
 
@@ -108,6 +113,7 @@ impl Node {
             cards: Vec::new(),
             plugin: None,
             labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
+            links: BTreeMap::new(),
             plain: plain.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         }
     }
@@ -133,6 +139,15 @@ impl Node {
         self
     }
 
+    /// With two cards whose link the plugin scores like this; the better, the faster.
+    #[must_use]
+    pub fn link(mut self, one: &str, other: &str, score: i64) -> Self {
+        for (from, to) in [(one, other), (other, one)] {
+            self.links.entry(from.to_owned()).or_default().insert(to.to_owned(), score);
+        }
+        self
+    }
+
     /// With a HAMi device plugin.
     #[must_use]
     pub fn hami(mut self, release: hami::Release) -> Self {
@@ -150,6 +165,11 @@ impl Node {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How a card of it may be cut.
+    pub(super) fn cut(&self, card: &str) -> Option<&Cut> {
+        self.cards.iter().find(|own| own.uuid == card).map(|own| &own.cut)
     }
 
     /// The Node object as kubelet and the plugin leave it: registered, ready, cards counted.
@@ -191,7 +211,14 @@ impl Node {
             Some(Plugin::Hami(release)) => (hami::REGISTER, self.hami_register(release)),
             Some(Plugin::Volcano) => (volcano::REGISTER, self.volcano_register()),
         };
-        BTreeMap::from([(key.to_owned(), value)])
+        let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
+        let written = [(key, value)].into_iter().chain(links);
+        written.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    fn hami_links(&self) -> String {
+        let entry = |(card, scores)| json!({"uuid": card, "score": scores});
+        Value::Array(self.links.iter().map(entry).collect()).to_string()
     }
 
     fn hami_register(&self, release: hami::Release) -> String {
@@ -249,6 +276,8 @@ struct Registered<'a> {
     numa: u64,
     #[serde(skip_serializing_if = "str::is_empty")]
     mode: &'a str,
+    #[serde(rename = "migProfiles", skip_serializing_if = "<[_]>::is_empty")]
+    profiles: &'a [Profile],
     #[serde(skip_serializing_if = "Option::is_none")]
     health: Option<bool>,
 }
@@ -264,6 +293,7 @@ impl<'a> From<&'a Card> for Registered<'a> {
             r#type: hami_type(&card.product),
             numa: card.numa.into(),
             mode: &card.mode,
+            profiles: if let Cut::Placed(profiles) = &card.cut { profiles } else { &[] },
             health: (card.health == Health::Healthy).then_some(true),
         }
     }

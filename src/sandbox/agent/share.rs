@@ -33,6 +33,19 @@ pub(super) struct Names {
     pub(super) cores: &'static str,
 }
 
+impl Share {
+    /// The uuid of the card, without the slice.
+    pub(super) fn card(&self) -> &str {
+        self.uuid.split_once('[').map_or(&self.uuid, |(card, _)| card)
+    }
+
+    /// Group and number of a slice `<uuid>[<group>-<number>]`.
+    pub(super) fn slice(&self) -> Option<(&str, u32)> {
+        let (group, number) = self.uuid.split_once('[')?.1.strip_suffix(']')?.split_once('-')?;
+        Some((group, number.parse().ok()?))
+    }
+}
+
 impl Plugin {
     pub(super) fn names(self) -> &'static Names {
         match self {

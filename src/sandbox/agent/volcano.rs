@@ -10,6 +10,7 @@ use serde_json::json;
 use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::audit::{Grant, Violation};
+use super::mig;
 use super::node::Plugin;
 use super::share::{Names, Share, decode, encode_segment};
 use super::view::Pod;
@@ -84,6 +85,7 @@ async fn serve(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
     if ask.is_faulty() {
         return Err(Refusal::Told);
     }
+    mig::number(ask, pod, &shares).await?;
     let left: Vec<String> = segments.iter().map(|segment| encode_segment(segment)).collect();
     ask.calls.annotate_pod(pod, json!({TO_ALLOCATE: left.join(";")})).await?;
     finish(ask, pod).await

@@ -1,0 +1,57 @@
+//! A cluster that another scheduler served until now: what it decided and what it locked.
+
+use berth::config::Config;
+use serde_json::{Value, json};
+
+use crate::{
+    support::floor::Floor,
+    world::{World, annotation, hami_node, node_of, pod},
+};
+
+/// A pod that HAMi's scheduler has decided and not bound: its filter writes to the pod before anything else.
+fn decided(name: &str, card: &str, memory: u32) -> Value {
+    let mut left = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}));
+    left["spec"]["schedulerName"] = json!("hami-scheduler");
+    let devices = format!("{card},NVIDIA,{memory},0:;");
+    left["metadata"]["labels"] = json!({"hami.io/vgpu-node": "gpu-1"});
+    left["metadata"]["annotations"] = json!({
+        "hami.io/vgpu-node": "gpu-1", "hami.io/vgpu-time": "1700000000",
+        "hami.io/vgpu-devices-to-allocate": devices, "hami.io/vgpu-devices-allocated": devices,
+    });
+    left
+}
+
+pub(crate) async fn a_decision_of_another_scheduler_holds_its_cards(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 1)]).await else { return };
+    world.create(decided("theirs", "GPU-gpu-1-0", 10_000)).await;
+    world.start_berth();
+    world.create(pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000"}))).await;
+    world.running("small").await;
+    world.create(pod("large", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "6000"}))).await;
+    assert_eq!(world.unschedulable("large").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    world.delete("theirs").await;
+    world.running("large").await;
+    world.agents_are_content();
+}
+
+/// Berth serves under the name of the scheduler that it replaces, so that pods keep theirs.
+pub(crate) async fn the_pods_of_a_scheduler_that_is_gone_are_taken_over(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    // Both were decided for the same card, one of them with a lock and nobody to bind it.
+    world.create(decided("locked", "GPU-gpu-1-0", 12_000)).await;
+    world.create(decided("doubled", "GPU-gpu-1-0", 12_000)).await;
+    let lock = "2026-01-01T00:00:00Z,default,locked";
+    world.patch_node("gpu-1", json!({"metadata": {"annotations": {"hami.io/mutex.lock": lock}}})).await;
+    let text = "schedulerName: hami-scheduler\n";
+    let (config, _) = Config::parse(text, "berth.yaml").expect("the settings are good");
+    world.start_berth_with(&config);
+    let (locked, doubled) = (world.running("locked").await, world.running("doubled").await);
+    let cards = [&locked, &doubled].map(|pod| annotation(pod, "hami.io/vgpu-devices-allocated").to_owned());
+    assert_eq!([node_of(&locked), node_of(&doubled)], ["gpu-1", "gpu-1"]);
+    assert_ne!(cards[0], cards[1], "each has a card of its own");
+    let mut third = pod("third", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}));
+    third["spec"]["schedulerName"] = json!("hami-scheduler");
+    world.create(third).await;
+    assert_eq!(world.unschedulable("third").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    world.agents_are_content();
+}
