@@ -3,10 +3,10 @@
 use anyhow::{Context as _, ensure};
 use berth::sandbox::agent::{Answer, Behaviour, Fleet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -44,14 +44,18 @@ impl Full {
         let plane = ControlPlane::start(options).await.context("there is no real control plane here")?;
         let client = plane.admin();
         apply_manifests(&client, free_address()).await;
+        let mut binds = Binds::follow(client.clone());
+        // The agents come when the pods run already: else they would take them for new ones.
+        register(&client, nodes).await?;
+        fill(&client, nodes, pods).await?;
+        binds.of("old-", pods).await?;
         let fleet = Fleet::start(client.clone(), (0..nodes).map(load::node).collect()).await?;
         for node in 0..nodes {
             let behaviour = Behaviour { answer: Answer::After(Duration::from_millis(10)), runs_for: None };
             fleet.behave(&format!("node-{node:04}"), behaviour)?;
         }
-        let mut binds = Binds::follow(client.clone());
-        fill(&client, nodes, pods).await?;
-        binds.of("old-", pods).await?;
+        let running = running_pods(&client).await?;
+        ensure!(running == pods, "{running} of {pods} pods run");
         println!("{nodes} nodes of 8 cards, {pods} GPU pods run on them");
         println!("a list of all pods: {} KiB", bytes_of_list(&client, "pods").await? / 1024);
         println!("a list of all nodes: {} KiB", bytes_of_list(&client, "nodes").await? / 1024);
@@ -68,6 +72,23 @@ impl Full {
 async fn bytes_of_list(client: &Client, plural: &str) -> anyhow::Result<usize> {
     let request = http::Request::get(format!("/api/v1/{plural}")).body(Vec::new())?;
     Ok(client.request_text(request).await?.len())
+}
+
+async fn running_pods(client: &Client) -> anyhow::Result<usize> {
+    let pods: Api<Pod> = Api::all(client.clone());
+    Ok(pods.list_metadata(&ListParams::default().fields("status.phase=Running")).await?.items.len())
+}
+
+async fn register(client: &Client, nodes: usize) -> anyhow::Result<()> {
+    let api: Api<Node> = Api::all(client.clone());
+    let create = |number| {
+        let api = api.clone();
+        async move {
+            let node = serde_json::from_value(load::node(number).object()).context("a node")?;
+            api.create(&PostParams::default(), &node).await.map(drop).context("a node")
+        }
+    };
+    stream::iter(0..nodes).map(create).buffer_unordered(WRITERS).try_collect().await
 }
 
 /// Pods that were bound and allocated long ago: each card of the first eight of ten slots gets its share.
