@@ -16,13 +16,13 @@ use tokio::{sync::watch, task::JoinError};
 
 use tasks::Tasks;
 
-pub use certificates::{CertificateSource, SecretLocation};
+pub use certificates::{CertificateSource, Renewal, SecretLocation};
 
 use crate::{
     cluster::{self, Clock, ClusterError, Leadership},
     config::Config,
     webhook::{
-        Bound, Limits, Listener,
+        self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
         mint::MintError,
         registration::Registration,
         router::{Readiness, Webhook},
@@ -61,6 +61,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Where its certificate comes from.
     pub certificates: CertificateSource,
+    /// The authority of the clients that are answered reviews, PEM, re-read when it changes; without one, all are.
+    pub client_ca_file: Option<PathBuf>,
     /// The webhook configurations that are told the authority.
     pub registration: Registration,
 }
@@ -96,6 +98,7 @@ pub struct App {
     options: Options,
     bound: Bound,
     serving: certificates::Serving,
+    clients: Option<ClientAuthority>,
     ready: watch::Sender<Readiness>,
 }
 
@@ -104,7 +107,11 @@ impl App {
     pub async fn bind(options: Options) -> Result<Self, AppError> {
         let bound = Listener::new(Limits::default()).bind(options.listen).await?;
         let serving = certificates::load(&options).await?;
-        Ok(Self { options, bound, serving, ready: watch::Sender::new(Readiness::Starting) })
+        let clients = match &options.client_ca_file {
+            Some(file) => Some(ClientAuthority::load(file, Arc::clone(&serving.certificates)).await?),
+            None => None,
+        };
+        Ok(Self { options, bound, serving, clients, ready: watch::Sender::new(Readiness::Starting) })
     }
 
     /// Whether reviews are answered by what is known of the cluster.
@@ -119,15 +126,15 @@ impl App {
 
     /// Runs until `shutdown`, or until something ends that never should.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AppError> {
-        let Self { options, bound, serving, ready } = self;
+        let Self { options, bound, serving, clients, ready } = self;
         let mut registry = Registry::default();
         let reviews = crate::webhook::Metrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
         bindings.register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
+        let used = watch::Sender::default();
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
-        let tls = serving.certificates.server_config();
         let webhook = Webhook {
             judge: facts.judge(),
             metrics: reviews.clone(),
@@ -137,22 +144,28 @@ impl App {
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
-        let router = crate::webhook::router::router(webhook);
+        let (router, tls) = match &clients {
+            Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
+            None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
+        };
         tasks.work(async move {
             bound.serve(router, tls, stopped).await;
             Ok(())
         });
+        if let Some(clients) = clients {
+            tasks.follow("following the client authority", clients.follow(certificates::FILE_PERIOD));
+        }
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
         let file = options.config_file.clone();
         tasks.follow("following the settings file", settings::follow(file, config));
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
-            facts::follow(facts, options.client.clone(), ready.clone(), options.parts),
+            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, used.subscribe()),
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            tasks.work(binder::run(options, bindings, settings, stopped));
+            tasks.work(binder::run(options, bindings, used, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

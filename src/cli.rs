@@ -23,7 +23,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     cluster::Clock,
-    config::{Config, ConfigError},
+    config::{Config, ConfigError, Notice},
 };
 
 /// GPU sharing for Kubernetes: an admission webhook and a binder in one binary.
@@ -90,7 +90,9 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Simulate(args) => args.run(&settings(cli)?),
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {
-            output::write(&manifests::run(args)?)?;
+            let (text, notices) = manifests::run(args, cli.config.as_deref())?;
+            tell(&notices);
+            output::write(&text)?;
             Ok(Answer::Yes)
         }
         Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
@@ -120,10 +122,14 @@ where
 /// The settings in force; what of them has no effect is told on standard error.
 fn settings(cli: &Cli) -> Result<Config, ConfigError> {
     let (config, notices) = Config::load(cli.config.as_deref())?;
+    tell(&notices);
+    Ok(config)
+}
+
+fn tell(notices: &[Notice]) {
     for notice in notices {
         eprintln!("notice: {notice}");
     }
-    Ok(config)
 }
 
 /// Help and version as they are; a wrong call in one line.

@@ -10,6 +10,7 @@ pub mod choice;
 pub mod lock;
 pub mod mark;
 pub mod profile;
+pub mod quota;
 pub mod request;
 pub mod selection;
 pub mod slice;
@@ -22,7 +23,8 @@ pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Shari
 pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, Tie};
-pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, Quota, ShareRequest};
+pub use quota::{Counted, Dimension, Quota};
+pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
 pub use usage::{CardUsage, InitPhase, Usage, Users};

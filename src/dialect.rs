@@ -22,7 +22,7 @@ pub use lock::{LockForm, LockSpec};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
-    device::{Answer, Assignment, Inventory, PodRequest, Profile, ProfileName},
+    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName},
     object::{Node, Pod},
 };
 
@@ -86,6 +86,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// Those that ask for a share of a card: memory and compute.
     fn share_resources(&self) -> Vec<&str>;
+
+    /// The resources by which a namespace's quota bounds its shares; none: no quota does.
+    fn counted(&self) -> Vec<Counted<'_>> {
+        Vec::new()
+    }
 
     /// The annotations by which users choose cards.
     fn hint_keys(&self) -> &HintKeys;

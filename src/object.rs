@@ -8,7 +8,9 @@ pub mod metadata;
 pub mod namespace;
 pub mod node;
 pub mod pod;
+pub mod pod_group;
 pub mod quantity;
+pub mod quota;
 pub mod toleration;
 
 pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
@@ -17,7 +19,9 @@ pub use metadata::Metadata;
 pub use namespace::Namespace;
 pub use node::{Node, Taint};
 pub use pod::{Pod, PodSpec, PodStatus};
+pub use pod_group::PodGroup;
 pub use quantity::{Amount, Quantity, UnreadableQuantity};
+pub use quota::ResourceQuota;
 pub use toleration::Toleration;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};

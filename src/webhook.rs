@@ -3,22 +3,27 @@
 //! Holds no admission rule and nothing of scheduling: the judge is given.
 //!
 //! ```text
-//! connection ─► serve (limits, handshake) ─► router (sizes, media types, panics) ─► review ─► judge
-//!                  ▲ tls (certificates)          mint ─► secret ─► registration (caBundle)
+//! connection ─► serve (limits, handshake) ─► router (who, room, sizes, media types, panics) ─► review ─► judge
+//!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
+mod audit;
+pub mod clients;
 pub mod metrics;
 pub mod mint;
 pub mod registration;
 pub mod review;
+pub mod room;
 pub mod router;
 pub mod secret;
 pub mod serve;
 pub mod tls;
 mod workload;
 
+pub use clients::ClientAuthority;
 pub use metrics::Metrics;
 pub use review::{BadReview, Judge, ReviewAnswer, answer};
-pub use router::{Readiness, Webhook, router, verified_router};
-pub use serve::{Bound, Limits, Listener};
+pub use room::Room;
+pub use router::{Readiness, Webhook, router, router_within, verified_router};
+pub use serve::{Bound, Limits, Listener, TlsSettings};
 pub use tls::{Certificates, Files};

@@ -12,6 +12,8 @@ mod binding;
 mod leftovers;
 #[path = "end_to_end/nodes.rs"]
 mod nodes;
+#[path = "end_to_end/quotas.rs"]
+mod quotas;
 #[path = "end_to_end/slices.rs"]
 mod slices;
 #[path = "support/lib.rs"]
@@ -47,6 +49,9 @@ on_both_floors! {
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,
+    quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
+    quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
+    quotas::a_pod_and_its_group_must_not_contradict_each_other,
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
     nodes::every_release_of_a_plugin_is_served,

@@ -15,6 +15,7 @@ mod progress;
 #[path = "support/lib.rs"]
 mod support;
 
+use berth::cli::manifests::ManifestsArgs;
 use kube::Client;
 use progress::Progress;
 use serde_json::json;
@@ -141,7 +142,7 @@ async fn no_card_is_given_away_twice_and_no_pod_is_lost_whoever_dies() {
     let history = plane.directory().join("history.jsonl");
     let recording = checker.record(&witness, history).unwrap();
     let client = plane.admin();
-    apply_manifests(&client, free_address()).await;
+    apply_manifests(&client, free_address(), ManifestsArgs::default()).await;
     let (pods, deaths) = scale();
     let of_each = (pods / PODS_A_NODE).max(3);
     let fleet = load::nodes(client.clone(), of_each).await;

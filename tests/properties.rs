@@ -1,4 +1,4 @@
-//! What holds for every pod, card and order of events: no card is ever given away twice, records read back as they were written,
+//! What holds for every pod, card and order of events: no card is ever given away twice, no namespace put beyond its quota, records read back as they were written,
 //! equal input has one answer, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
@@ -6,6 +6,8 @@
 mod decoders;
 #[path = "properties/holdings.rs"]
 mod holdings;
+#[path = "properties/quotas.rs"]
+mod quotas;
 #[path = "properties/records.rs"]
 mod records;
 #[path = "properties/worlds.rs"]

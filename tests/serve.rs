@@ -8,45 +8,55 @@
 mod support;
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     process::{Child, Command, ExitStatus},
     time::Duration,
 };
 
 use berth::{
-    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    cli::manifests::ManifestsArgs,
     sandbox::agent::{
         Fleet,
         hami::Release,
         node::{Card, Node},
     },
 };
-use k8s_openapi::api::{coordination::v1::Lease, core::v1 as core};
+use k8s_openapi::api::{authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core};
 use kube::{
-    Api, Client, Discovery,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-    discovery::Scope,
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::json;
 use support::{
     controlplane::{ControlPlane, Options},
     identity::Identity,
+    installed::{apply_manifests, free_address},
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "berth-system";
 const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
+/// The two halves are installed into another namespace.
+const APART: &str = "sharing";
+const WEBHOOK: &str = "system:serviceaccount:sharing:berth-webhook";
+const BINDER: &str = "system:serviceaccount:sharing:berth-binder";
 
 /// A running `berth serve`, killed when dropped.
 struct Replica(Child);
 
 impl Replica {
     fn start(plane: &ControlPlane, listen: SocketAddr) -> Self {
+        Self::start_as(plane, ACCOUNT, listen, &[])
+    }
+
+    /// With the rights of this account alone.
+    fn start_as(plane: &ControlPlane, account: &str, listen: SocketAddr, flags: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-        command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]);
-        Self(command.env("KUBECONFIG", plane.kubeconfig(ACCOUNT)).spawn().unwrap())
+        command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]).args(flags);
+        Self(
+            command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(account)).spawn().unwrap(),
+        )
     }
 
     /// Tells it to end, and waits until it has.
@@ -71,38 +81,6 @@ impl Drop for Replica {
         // An error says that it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-/// Creates everything that `berth manifests` prints.
-async fn apply_manifests(client: &Client, webhook: SocketAddr) {
-    let args = ManifestsArgs {
-        namespace: NAMESPACE.to_owned(),
-        image: None,
-        replicas: None,
-        unmanaged_pods: None,
-        webhook_url: Some(format!("https://{webhook}")),
-        output: ManifestFormat::Yaml,
-    };
-    let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    for object in manifests::objects(&args).unwrap() {
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
-        let (resource, capabilities) =
-            discovery.resolve_gvk(&kind).unwrap_or_else(|| panic!("no kind {kind:?}"));
-        let api: Api<DynamicObject> = match (&capabilities.scope, &object.metadata.namespace) {
-            (Scope::Namespaced, Some(namespace)) => {
-                Api::namespaced_with(client.clone(), namespace, &resource)
-            }
-            _ => Api::all_with(client.clone(), &resource),
-        };
-        api.create(&PostParams::default(), &object)
-            .await
-            .unwrap_or_else(|error| panic!("{object:?}: {error}"));
     }
 }
 
@@ -134,10 +112,79 @@ async fn runs(client: &Client, name: &str) {
     assert!(seen.is_ok(), "not in time: {:#?}", pods.get(name).await);
 }
 
-async fn holder(client: &Client) -> Option<String> {
-    let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
+async fn holder(client: &Client, namespace: &str) -> Option<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let lease = leases.get_opt("berth").await.unwrap()?;
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
+}
+
+/// Opts the namespace in and adds a node with its agent.
+async fn cluster(client: &Client) -> Fleet {
+    let opted_in = Patch::Merge(json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}}}));
+    let namespaces: Api<core::Namespace> = Api::all(client.clone());
+    namespaces.patch("default", &PatchParams::default(), &opted_in).await.unwrap();
+    let node =
+        Node::new("gpu-1").allocatable("cpu", "8").allocatable("memory", "32Gi").allocatable("pods", "110");
+    let node = node.card(Card::new("GPU-gpu-1-0", 0, 16_384).slots(10)).hami(Release::V2_10);
+    Fleet::start(client.clone(), vec![node]).await.unwrap()
+}
+
+/// Whether the API server would let this account do that: `verb group/resource[/subresource][:name]`.
+async fn may(client: &Client, account: &str, what: &str) -> bool {
+    let (verb, rest) = what.split_once(' ').unwrap();
+    let (group, rest) = rest.split_once('/').unwrap();
+    let (resource, name) = rest.split_once(':').unwrap_or((rest, ""));
+    let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
+    let attributes = json!({
+        "verb": verb, "group": group, "resource": resource, "subresource": part, "name": name, "namespace": APART,
+    });
+    let review =
+        serde_json::from_value(json!({"spec": {"user": account, "resourceAttributes": attributes}})).unwrap();
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed
+}
+
+#[tokio::test]
+async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
+    let accounts = ["berth-webhook", "berth-binder"].map(|name| Identity::service_account(APART, name));
+    let options = Options { identities: accounts.into(), ..Options::default() };
+    let Some(plane) = ControlPlane::start(options).await else { return };
+    let client = plane.admin();
+    let address = free_address();
+    let args = ManifestsArgs { namespace: APART.to_owned(), split: true, ..ManifestsArgs::default() };
+    apply_manifests(&client, address, args).await;
+    let fleet = cluster(&client).await;
+    let webhook = Replica::start_as(&plane, WEBHOOK, address, &["--webhook-only", "--namespace", APART]);
+    let binder =
+        Replica::start_as(&plane, BINDER, free_address(), &["--scheduler-only", "--namespace", APART]);
+    runs(&client, "one").await;
+    assert!(holder(&client, APART).await.is_some(), "the binder holds the lease");
+
+    let cases = [
+        ("list /nodes", true, true),
+        ("watch /namespaces", true, true),
+        ("get /secrets:berth-webhook-tls", true, false),
+        ("get /secrets:another", false, false),
+        ("patch admissionregistration.k8s.io/mutatingwebhookconfigurations:berth", true, false),
+        ("patch admissionregistration.k8s.io/validatingwebhookconfigurations:another", false, false),
+        ("list /pods", false, true),
+        ("create /pods/binding", false, true),
+        ("patch /pods/status", false, true),
+        ("patch /nodes", false, true),
+        ("create events.k8s.io/events", false, true),
+        ("update coordination.k8s.io/leases:berth", false, true),
+        ("write berth.dev/assignments", false, true),
+        ("delete /pods", false, false),
+        ("patch /pods", false, false),
+        ("create /pods", false, false),
+    ];
+    for (what, by_webhook, by_binder) in cases {
+        assert_eq!(may(&client, WEBHOOK, what).await, by_webhook, "webhook: {what}");
+        assert_eq!(may(&client, BINDER, what).await, by_binder, "binder: {what}");
+    }
+    assert!(webhook.stop().await.success());
+    assert!(binder.stop().await.success());
+    assert_eq!(fleet.violations(), []);
 }
 
 #[tokio::test]
@@ -147,26 +194,21 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     let Some(plane) = ControlPlane::start(options).await else { return };
     let client = plane.admin();
     let address = free_address();
-    apply_manifests(&client, address).await;
-    let opted_in = Patch::Merge(json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}}}));
-    let namespaces: Api<core::Namespace> = Api::all(client.clone());
-    namespaces.patch("default", &PatchParams::default(), &opted_in).await.unwrap();
-    let node =
-        Node::new("gpu-1").allocatable("cpu", "8").allocatable("memory", "32Gi").allocatable("pods", "110");
-    let node = node.card(Card::new("GPU-gpu-1-0", 0, 16_384).slots(10)).hami(Release::V2_10);
-    let fleet = Fleet::start(client.clone(), vec![node]).await.unwrap();
+    apply_manifests(&client, address, ManifestsArgs::default()).await;
+    let fleet = cluster(&client).await;
 
     let first = Replica::start(&plane, address);
     runs(&client, "one").await;
-    let leader = holder(&client).await.expect("the first replica holds the lease");
+    let leader = holder(&client, NAMESPACE).await.expect("the first replica holds the lease");
     let second = Replica::start(&plane, free_address());
     runs(&client, "two").await;
-    assert_eq!(holder(&client).await.as_ref(), Some(&leader), "the second replica waits its turn");
+    assert_eq!(holder(&client, NAMESPACE).await.as_ref(), Some(&leader), "the second replica waits its turn");
 
     // A pod that names Berth needs no webhook, which is gone with the first replica's address.
     assert!(first.stop().await.success());
     let mut third = share("three");
     third.spec.as_mut().unwrap().scheduler_name = Some("berth".to_owned());
+    let namespaces: Api<core::Namespace> = Api::all(client.clone());
     namespaces
         .patch("default", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": null}})))
         .await
@@ -175,9 +217,9 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     pods.create(&PostParams::default(), &third).await.unwrap();
     let bound = |pod: Option<&core::Pod>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_ref()).is_some();
     tokio::time::timeout(LIMIT, await_condition(pods, "three", bound)).await.unwrap().unwrap();
-    assert_ne!(holder(&client).await, Some(leader), "the second replica has taken over");
+    assert_ne!(holder(&client, NAMESPACE).await, Some(leader), "the second replica has taken over");
 
     assert!(second.stop().await.success());
-    assert_eq!(holder(&client).await, None, "the lease is given back");
+    assert_eq!(holder(&client, NAMESPACE).await, None, "the lease is given back");
     assert_eq!(fleet.violations(), []);
 }

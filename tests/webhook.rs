@@ -1,6 +1,11 @@
 //! The webhook over real loopback sockets: what an API server would see of it.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+#[cfg(feature = "sandbox")]
+#[path = "webhook/app.rs"]
+mod app;
+#[path = "webhook/bounds.rs"]
+mod bounds;
 #[path = "webhook/certificates.rs"]
 mod certificates;
 #[path = "webhook/client.rs"]

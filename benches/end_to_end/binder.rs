@@ -85,8 +85,9 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
     let leadership = Leadership::Alone;
+    let used = tokio::sync::watch::Sender::default();
     let binder =
-        Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership };
+        Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership, used };
     let mut tasks = JoinSet::new();
     tasks.spawn(cluster::run(binder, end_of_input()));
     announce(&registry).await?;

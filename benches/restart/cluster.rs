@@ -1,7 +1,10 @@
 //! A real control plane with many nodes and many GPU pods that run on them.
 
 use anyhow::{Context as _, ensure};
-use berth::sandbox::agent::{Answer, Behaviour, Fleet};
+use berth::{
+    cli::manifests::ManifestsArgs,
+    sandbox::agent::{Answer, Behaviour, Fleet},
+};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
@@ -43,7 +46,7 @@ impl Full {
         options.apiserver_flags.extend(LIMITLESS.map(str::to_owned));
         let plane = ControlPlane::start(options).await.context("there is no real control plane here")?;
         let client = plane.admin();
-        apply_manifests(&client, free_address()).await;
+        apply_manifests(&client, free_address(), ManifestsArgs::default()).await;
         let mut binds = Binds::follow(client.clone());
         // The agents come when the pods run already: else they would take them for new ones.
         register(&client, nodes).await?;

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Every annotation that users write and that is read.
-const KNOWN: [&str; 18] = [
+pub const KNOWN: [&str; 19] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -18,6 +18,7 @@ const KNOWN: [&str; 18] = [
     hami::names::NUMA_BIND,
     hami::names::CARD_POLICY,
     hami::names::NODE_POLICY,
+    hami::names::WEIGHTS,
     volcano::names::USE_ID,
     volcano::names::NO_USE_ID,
     volcano::names::MODE,

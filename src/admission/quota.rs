@@ -3,17 +3,20 @@
 //! Keys are HAMi's: `limits.<memory>` and `limits.<cores>` of ResourceQuotas (v2.10 `pkg/device/quota.go`), and `limits.<count>`
 //! beside them. Several quotas in one namespace all hold. Who has used what is gathered outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{facts::Facts, findings::Findings, rules, settings::ResourceNames};
+use super::{facts::Facts, findings::Findings, rules};
 use crate::{
-    device::{Card, Inventory, MemoryRequest, PodRequest, Role, ShareRequest},
-    dialect::Dialect,
-    object::{Pod, Quantity},
+    device::{
+        Card, CardUsage, Counted, Dimension, Inventory, MemoryRequest, PodRequest, ProfileName, Role,
+        ShareRequest,
+    },
+    dialect::{Dialect, Dialects, Problem, Unreadable},
+    object::{
+        Pod, ResourceQuota,
+        quota::{key_of, units},
+    },
 };
-
-/// What stands before a resource's name.
-const PREFIX: &str = "limits.";
 
 /// The smallest limit on a resource, and who set it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -34,17 +37,30 @@ pub struct NamespaceQuota {
 }
 
 impl NamespaceQuota {
-    /// Adds the limits of one ResourceQuota: of several the smallest counts. What is no whole number is left out.
-    pub fn limit(&mut self, quota: &str, hard: &BTreeMap<String, Quantity>) {
-        for (key, quantity) in hard {
-            let Some(resource) = key.strip_prefix(PREFIX) else { continue };
-            let whole = quantity.amount().ok().and_then(crate::object::Amount::whole);
-            let Some(units) = whole.and_then(|units| u64::try_from(units).ok()) else { continue };
-            let smaller = self.limits.get(resource).is_none_or(|known| units < known.units);
-            if smaller {
-                self.limits.insert(resource.to_owned(), Limit { quota: quota.to_owned(), units });
+    /// Adds the limits of one ResourceQuota on shares of these dialects: of several the smallest counts. What is no whole number is left out and returned, and so
+    /// are all of one that is about some pods only.
+    pub fn limit(&mut self, quota: &ResourceQuota, dialects: &Dialects) -> Vec<Unreadable> {
+        let mut troubles = Vec::new();
+        let counted: BTreeSet<&str> =
+            dialects.iter().flat_map(|dialect| dialect.counted()).map(|counted| counted.resource).collect();
+        for (resource, hard) in quota.limits().filter(|(resource, _)| counted.contains(resource)) {
+            if quota.is_scoped() {
+                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
+                return vec![Unreadable::new(Problem::Quantity, "spec.scopes", message)];
+            }
+            match units(hard) {
+                Ok(units) if self.limits.get(resource).is_none_or(|known| units < known.units) => {
+                    let quota = quota.metadata.name.clone();
+                    self.limits.insert(resource.to_owned(), Limit { quota, units });
+                }
+                Ok(_) => {}
+                Err(message) => {
+                    let field = format!("spec.hard[{}]", key_of(resource));
+                    troubles.push(Unreadable::new(Problem::Quantity, field, message));
+                }
             }
         }
+        troubles
     }
 
     /// Adds what one pod holds.
@@ -54,22 +70,29 @@ impl NamespaceQuota {
             *used = used.saturating_add(*units);
         }
     }
+
+    /// Sets what its pods hold of the cards of one dialect.
+    pub fn hold(&mut self, profile: ProfileName, usage: CardUsage, dialects: &Dialects) {
+        for counted in dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted()) {
+            let units = counted.dimension.of(usage).div_ceil(counted.unit.max(1).into());
+            self.used.insert(counted.resource.to_owned(), units);
+        }
+    }
 }
 
 /// Units of each resource that a pod needs at its peak; a part of a card counts by the smallest card that could serve.
 pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
     for dialect in facts.dialects.iter() {
-        let (Some(names), Ok(Some(request))) =
-            (facts.settings.resources.get(&dialect.mode()), dialect.request(pod))
-        else {
-            continue;
-        };
-        let memory = |share: ShareRequest| units_of_memory(share, &request, dialect.as_ref(), names, facts);
-        let cores = |share: ShareRequest| u64::from(share.cores.get());
-        needs.insert(names.count.clone(), peak(&request, |_| 1));
-        needs.insert(names.memory.clone(), peak(&request, memory));
-        needs.insert(names.cores.clone(), peak(&request, cores));
+        let Ok(Some(request)) = dialect.request(pod) else { continue };
+        for Counted { resource, dimension, unit } in dialect.counted() {
+            let amount = match dimension {
+                Dimension::Cards => peak(&request, |_| 1),
+                Dimension::Memory => peak(&request, |share| memory(share, &request, dialect.as_ref(), facts)),
+                Dimension::Cores => peak(&request, |share| share.cores.get().into()),
+            };
+            needs.insert(resource.to_owned(), amount / u64::from(unit.max(1)));
+        }
     }
     needs
 }
@@ -93,14 +116,9 @@ pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts)
     }
 }
 
-fn units_of_memory(
-    share: ShareRequest,
-    request: &PodRequest,
-    dialect: &dyn Dialect,
-    names: &ResourceNames,
-    facts: &Facts,
-) -> u64 {
-    let mebibytes = match share.memory {
+/// MiB of each card.
+fn memory(share: ShareRequest, request: &PodRequest, dialect: &dyn Dialect, facts: &Facts) -> u64 {
+    match share.memory {
         MemoryRequest::Exact(amount) => amount.get(),
         MemoryRequest::Part(_) => {
             let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
@@ -108,8 +126,7 @@ fn units_of_memory(
             let admitted = cards.filter(|card: &&Card| request.selection.models.admits(&card.model));
             admitted.map(|card| share.memory.of(card.memory).get()).min().unwrap_or(0)
         }
-    };
-    mebibytes / u64::from(names.memory_factor.max(1))
+    }
 }
 
 /// The most that the pod holds at a time: init containers one after another beside the sidecars that began before them, then

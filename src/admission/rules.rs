@@ -89,7 +89,10 @@ pub const ALL: [(Rule, &str); 30] = [
         "a list of cards or types has empty elements: denied where it has no others, else a warning",
     ),
     (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
-    (HINT_VALUE, "a policy that is not known (warning), or a mode or boolean that is not (denied)"),
+    (
+        HINT_VALUE,
+        "a policy that is not known (warning), or a mode, boolean or set of weights that is not (denied)",
+    ),
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),
     (
         MODE_CONFLICT,
@@ -125,6 +128,7 @@ pub fn of_problem(problem: Problem) -> Rule {
     match problem {
         Problem::CountMissing => COUNT_MISSING,
         Problem::MemoryTwice => MEMORY_TWICE,
+        Problem::Hint => HINT_VALUE,
         Problem::Unserved => UNSERVED,
         Problem::Quantity | Problem::Registration | Problem::Assignment => QUANTITY,
     }

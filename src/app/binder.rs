@@ -8,6 +8,7 @@ use super::{AppError, Options};
 use crate::{
     cluster::{self, Metrics, event_loop::Binder},
     config::Config,
+    scheduling::quota::Used,
 };
 
 /// Writes to the API server that may be under way at once.
@@ -17,6 +18,7 @@ const WRITES_AT_ONCE: usize = 64;
 pub(super) async fn run(
     options: Options,
     metrics: Metrics,
+    used: watch::Sender<Arc<Used>>,
     mut settings: watch::Receiver<Arc<Config>>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), AppError> {
@@ -31,12 +33,12 @@ pub(super) async fn run(
                 else => std::future::pending().await,
             }
         };
-        cluster::run(binder(&options, &config, metrics.clone()), until).await?;
+        cluster::run(binder(&options, &config, metrics.clone(), used.clone()), until).await?;
     }
     Ok(())
 }
 
-fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
+fn binder(options: &Options, config: &Config, metrics: Metrics, used: watch::Sender<Arc<Used>>) -> Binder {
     Binder {
         client: options.client.clone(),
         reader: Arc::new(config.reader()),
@@ -45,5 +47,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics) -> Binder {
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
+        used,
     }
 }

@@ -1,6 +1,8 @@
 //! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
 
-use std::sync::Arc;
+mod quotas;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use arc_swap::ArcSwap;
 use kube::Client;
@@ -12,9 +14,11 @@ use crate::{
         self, Facts,
         inventory::{InventorySummary, NodeOffer},
     },
-    cluster::watch::keep,
+    cluster::keep::{ObjectKey, keep, keep_if_served},
     config::Config,
-    object::{Namespace, Node},
+    dialect::marks,
+    object::{Namespace, Node, PodGroup},
+    scheduling::quota::Used,
     webhook::{Judge, router::Readiness},
 };
 
@@ -44,14 +48,22 @@ impl Shared {
     }
 }
 
-/// Follows namespaces and nodes; reviews are answered once the namespaces are known, and nothing is refused for what nodes lack before they are. A process that admits nothing is ready at once.
-pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<Readiness>, parts: Parts) {
+/// Follows what the rules read: namespaces, nodes, quotas, groups of pods. Reviews are answered once the namespaces are known, and
+/// nothing is refused for the rest before it is. A process that admits nothing is ready at once.
+pub(super) async fn follow(
+    facts: Shared,
+    client: Client,
+    ready: watch::Sender<Readiness>,
+    parts: Parts,
+    used: watch::Receiver<Arc<Used>>,
+) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
     }
     let namespaces = keep(&client, Namespace::clone, |known| {
-        let known = Arc::new(known.clone());
+        let by_name = |((_, name), namespace): (&ObjectKey, &Namespace)| (name.clone(), namespace.clone());
+        let known = Arc::new(known.iter().map(by_name).collect::<BTreeMap<_, _>>());
         facts.set(|facts| facts.namespaces = known.clone());
         ready.send_if_modified(|readiness| {
             let starting = *readiness == Readiness::Starting;
@@ -66,7 +78,12 @@ pub(super) async fn follow(facts: Shared, client: Client, ready: watch::Sender<R
         let summary = Arc::new(InventorySummary::new(known.values().cloned()));
         facts.set(|facts| facts.inventory = Some(summary.clone()));
     });
-    tokio::join!(namespaces, nodes);
+    let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
+    let groups = keep_if_served(&client, mark, |known| {
+        let known = Arc::new(known.clone());
+        facts.set(|facts| facts.pod_groups = known.clone());
+    });
+    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, used));
 }
 
 /// Follows the settings for as long as anybody can change them.

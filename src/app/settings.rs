@@ -30,22 +30,30 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
 }
 
 fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) {
-    match Config::parse(text, file) {
-        Ok((config, _)) if config == **settings.borrow() => {}
-        Ok((config, notices)) => {
-            for notice in notices {
-                tracing::info!("{notice}");
-            }
-            if config.needs_restart(&settings.borrow()) {
-                tracing::warn!(
-                    file,
-                    "resource names, scope or scheduler name changed: the webhook configurations follow after a restart and `berth manifests`"
-                );
-            }
-            tracing::info!(file, "the settings have changed");
-            settings.send_replace(Arc::new(config));
-        }
-        Err(error) => tracing::warn!(%error, "the new settings are no good, the old ones stay"),
+    let (config, notices) = match Config::parse(text, file) {
+        Ok(read) => read,
+        Err(error) => return tracing::warn!(%error, "the new settings are no good, the old ones stay"),
+    };
+    let before = settings.borrow().clone();
+    if config == *before {
+        return;
+    }
+    for notice in notices {
+        tracing::info!("{notice}");
+    }
+    let installed = config.installed_otherwise(&before).join(", ");
+    if !installed.is_empty() {
+        tracing::warn!(
+            file,
+            keys = installed,
+            "webhook configurations and policies are built from these keys: apply `berth manifests --config` again and restart; names and \
+             scope stay as they were until then"
+        );
+    }
+    let config = config.named_as(&before);
+    if config != *before {
+        tracing::info!(file, "the settings have changed");
+        settings.send_replace(Arc::new(config));
     }
 }
 
@@ -68,5 +76,20 @@ mod tests {
         assert!(!changed && *config == Config::default());
         let (_, changed) = after("adoptSchedulers: []");
         assert!(!changed, "nothing is new");
+    }
+
+    #[test]
+    fn names_and_scope_stay_until_a_restart_and_the_rest_of_the_file_does_not_wait() {
+        let text = "schedulerName: gpu\nscope: opt-out\ndialects: {hami: {resourceCountName: example.com/gpu, defaultCores: 7}}\n";
+        let (config, changed) = after(text);
+        assert!(changed);
+        let mut expected = Config::default();
+        expected.dialects.hami.default_cores = 7;
+        assert_eq!(*config, expected);
+        let (asked, _) = Config::parse(text, "berth.yaml").unwrap();
+        let keys = asked.installed_otherwise(&Config::default());
+        assert_eq!(keys, ["schedulerName", "scope", "dialects.hami.resource*Name"]);
+        let (_, changed) = after("schedulerName: gpu");
+        assert!(!changed, "nothing that could be taken now");
     }
 }

@@ -2,22 +2,31 @@
 //!
 //! The YAML files under `webhook-config/` are the truth; flags replace values in them and nothing is made up here.
 
+mod certificate;
+mod settings;
+mod split;
+
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use crate::config::{ConfigError, Notice};
+
+pub use settings::Settings;
+
 const EXAMPLE: &str = "Example:
-  berth manifests --image registry.example.com/berth:0.1.0 | kubectl apply -f -
-      installs Berth into the namespace berth-system; label a namespace `berth.dev/admission=enabled` to let its pods in";
+  berth manifests --image registry.example.com/berth:0.1.0 --config berth.yaml | kubectl apply -f -
+      installs Berth into the namespace berth-system with these settings; label a namespace `berth.dev/admission=enabled`
+      to let its pods in";
 
 /// The namespace that the files name.
 const NAMESPACE: &str = "berth-system";
 
-/// The policy that `--unmanaged-pods` sets.
-const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
-
 /// Every file, in the order in which an API server can take them.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("10-namespace.yaml", include_str!("../../webhook-config/10-namespace.yaml")),
+    ("15-priority.yaml", include_str!("../../webhook-config/15-priority.yaml")),
     ("20-rbac.yaml", include_str!("../../webhook-config/20-rbac.yaml")),
     ("30-config.yaml", include_str!("../../webhook-config/30-config.yaml")),
     ("40-deployment.yaml", include_str!("../../webhook-config/40-deployment.yaml")),
@@ -36,38 +45,34 @@ pub struct ManifestsArgs {
     /// The container image [default: this version's]
     #[arg(long)]
     pub image: Option<String>,
-    /// Replicas of the server [default: 2]
+    /// Replicas of each Deployment [default: 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub replicas: Option<u32>,
     /// Reach the webhook at this https URL instead of through the Service
     #[arg(long, value_name = "URL", value_parser = https)]
     pub webhook_url: Option<String>,
-    /// What to do with share pods, in any namespace, that no known scheduler of shares will serve [default: warn]
-    #[arg(long, value_enum)]
-    pub unmanaged_pods: Option<UnmanagedPods>,
+    /// Run webhook and binder apart: two Deployments, each with an identity and rights of its own
+    #[arg(long)]
+    pub split: bool,
+    /// Take the webhook's certificate from cert-manager, which also publishes its authority
+    #[arg(long, conflicts_with = "webhook_url")]
+    pub cert_manager: bool,
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
 }
 
-/// What the policy on unmanaged share pods does.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub enum UnmanagedPods {
-    /// Let them in with a warning.
-    Warn,
-    /// Refuse them.
-    Deny,
-    /// Let them in; the audit log keeps it.
-    Allow,
-}
-
-impl UnmanagedPods {
-    /// The word in berth.yaml, and the action of the policy's binding.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Warn => ("warn", "Warn"),
-            Self::Deny => ("deny", "Deny"),
-            Self::Allow => ("allow", "Audit"),
+impl Default for ManifestsArgs {
+    /// What the command prints without a flag.
+    fn default() -> Self {
+        Self {
+            namespace: NAMESPACE.to_owned(),
+            image: None,
+            replicas: None,
+            webhook_url: None,
+            split: false,
+            cert_manager: false,
+            output: ManifestFormat::Yaml,
         }
     }
 }
@@ -84,8 +89,11 @@ pub enum ManifestFormat {
 /// Why nothing can be printed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestsError {
+    /// The settings can't be read.
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
     /// An embedded file is not YAML.
-    #[error("webhook-config/{file}")]
+    #[error("{file}")]
     Unreadable {
         /// The file.
         file: &'static str,
@@ -100,39 +108,59 @@ pub enum ManifestsError {
     },
 }
 
-/// The text to print.
-pub fn run(args: &ManifestsArgs) -> Result<String, ManifestsError> {
-    let objects = objects(args)?;
-    match args.output {
-        ManifestFormat::Yaml => yaml(&objects),
+/// The text to print, with the settings of this file or the built-in ones, and what is to be said of them.
+pub fn run(args: &ManifestsArgs, config: Option<&Path>) -> Result<(String, Vec<Notice>), ManifestsError> {
+    let (settings, notices) = match config {
+        Some(file) => Settings::load(file)?,
+        None => (Settings::default(), Vec::new()),
+    };
+    let objects = objects(args, &settings)?;
+    let text = match args.output {
+        ManifestFormat::Yaml => yaml(&objects)?,
         ManifestFormat::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
             let text = serde_json::to_string_pretty(&list);
-            text.map(|text| text + "\n")
-                .map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })
+            text.map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })? + "\n"
         }
-    }
+    };
+    Ok((text, notices))
 }
 
 /// Every object, in the order in which an API server can take them.
-pub fn objects(args: &ManifestsArgs) -> Result<Vec<Value>, ManifestsError> {
+pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, ManifestsError> {
     let mut objects = Vec::new();
     for (file, text) in FILES {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(text)
-            .map_err(|source| ManifestsError::Unreadable { file, source: Box::new(source) })?;
-        objects.extend(documents);
+        objects.extend(documents(file, text)?);
+    }
+    if args.split {
+        objects = split::apart(objects);
+    }
+    if args.cert_manager {
+        objects = certificate::kept_by_cert_manager(objects)?;
     }
     for object in &mut objects {
+        settings.apply(object);
         rename(object, &args.namespace);
         configure(object, args);
     }
     Ok(objects)
 }
 
-/// Puts `namespace` wherever the files name theirs, in references and selectors too.
+fn documents(file: &'static str, text: &str) -> Result<Vec<Value>, ManifestsError> {
+    serde_saphyr::from_multiple(text)
+        .map_err(|source| ManifestsError::Unreadable { file, source: Box::new(source) })
+}
+
+/// Puts `namespace` wherever the files name theirs: alone, or as a part of a DNS name or of a path.
 fn rename(value: &mut Value, namespace: &str) {
     match value {
-        Value::String(text) if text == NAMESPACE => namespace.clone_into(text),
+        Value::String(text) if text.contains(NAMESPACE) && !text.contains(char::is_whitespace) => {
+            let parts = text.split_inclusive(['.', '/']).map(|part| {
+                let name = part.trim_end_matches(['.', '/']);
+                if name == NAMESPACE { part.replacen(NAMESPACE, namespace, 1) } else { part.to_owned() }
+            });
+            *text = parts.collect();
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, namespace)),
         Value::Object(fields) => fields.values_mut().for_each(|field| rename(field, namespace)),
         _ => {}
@@ -140,9 +168,6 @@ fn rename(value: &mut Value, namespace: &str) {
 }
 
 fn configure(object: &mut Value, args: &ManifestsArgs) {
-    if let Some(what) = args.unmanaged_pods {
-        unmanaged(object, what);
-    }
     if object["kind"] == "Deployment" {
         if let Some(replicas) = args.replicas {
             object["spec"]["replicas"] = replicas.into();
@@ -157,18 +182,6 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
         for webhook in webhooks {
             reach(webhook, url);
         }
-    }
-}
-
-/// The binding and the settings say the same.
-fn unmanaged(object: &mut Value, what: UnmanagedPods) {
-    let (word, action) = what.words();
-    let name = object["metadata"]["name"].as_str();
-    if object["kind"] == "ValidatingAdmissionPolicyBinding" && name == Some(UNMANAGED_POLICY) {
-        object["spec"]["validationActions"] = json!([action]);
-    }
-    if let Some(Value::String(settings)) = object.pointer_mut("/data/berth.yaml") {
-        *settings = settings.replace("unmanagedPods: warn", &format!("unmanagedPods: {word}"));
     }
 }
 

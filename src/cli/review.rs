@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     Answer,
-    documents::{self, Document},
+    documents::{self, Document, DocumentError},
     output,
     output::Format,
     table::Table,
@@ -96,7 +96,7 @@ impl ReviewArgs {
 
     /// Answers each AdmissionReview as the server would on this path.
     fn answer(&self, documents: &[Document], config: &Config) -> anyhow::Result<Answer> {
-        let facts = facts(documents, config)?;
+        let facts = known(documents, config)?;
         let judge: Judge = Arc::new(move |request| admission::review(request, &facts));
         let mut answer = Answer::Yes;
         for document in documents.iter().filter(|document| !FACTS.contains(&document.kind())) {
@@ -134,9 +134,18 @@ impl ReviewArgs {
     }
 }
 
+/// What the rules may know; of quotas, what can't be read is told.
+fn known(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
+    let facts = facts(documents, config)?;
+    for trouble in judge::unread_quotas(documents, &facts)? {
+        eprintln!("warning: {trouble}");
+    }
+    Ok(facts)
+}
+
 /// One row for each pod and each pod template among the documents, in order.
 fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review>> {
-    let facts = facts(documents, config)?;
+    let facts = known(documents, config)?;
     let mut reviews = Vec::new();
     let mut unknown = Vec::new();
     for document in documents {

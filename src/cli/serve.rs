@@ -7,7 +7,7 @@ use clap::{ArgAction, Args};
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
-    app::{App, CertificateSource, Options, Parts, SecretLocation},
+    app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
     cluster::{Clock, Leadership, candidate},
     config::Config,
     webhook::{mint::ServingNames, registration::Registration},
@@ -45,6 +45,9 @@ pub struct ServeArgs {
     /// The key of that certificate
     #[arg(long, requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
+    /// Answer reviews only to clients with a certificate of these authorities (PEM, read again when it changes)
+    #[arg(long, value_name = "FILE")]
+    pub client_ca_file: Option<PathBuf>,
     /// The name of both webhook configurations
     #[arg(long, default_value = "berth")]
     pub webhook_configuration: String,
@@ -82,16 +85,17 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         (_, true) => Parts::Binder,
         _ => Parts::Both,
     };
-    let certificates = match (args.tls_cert_file, args.tls_private_key_file) {
-        (Some(certificate), Some(key)) => CertificateSource::Files { certificate, key },
+    let serving =
+        ServingNames { service: args.service, namespace: args.namespace.clone(), extra: args.tls_sans };
+    let certificates = match (args.tls_cert_file, args.tls_private_key_file, parts) {
+        (Some(certificate), Some(key), _) => CertificateSource::Files { certificate, key },
+        // Probes and metrics alone: nobody verifies their certificate, and no right to a Secret is needed for them.
+        (_, _, Parts::Binder) => CertificateSource::Minted(serving),
         _ => CertificateSource::Secret(SecretLocation {
             namespace: args.namespace.clone(),
             name: args.tls_secret,
-            serving: ServingNames {
-                service: args.service,
-                namespace: args.namespace.clone(),
-                extra: args.tls_sans,
-            },
+            serving,
+            renewal: Renewal::default(),
         }),
     };
     let leadership = if args.leader_elect {
@@ -114,6 +118,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         leadership,
         listen: args.listen,
         certificates,
+        client_ca_file: args.client_ca_file,
         registration,
     }
 }

@@ -7,16 +7,18 @@ use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Dura
 use futures::{StreamExt, stream};
 use kube::Client;
 use tokio::{
+    sync::watch,
     task::{JoinError, JoinSet},
     time::Instant,
 };
 
 use super::{
     act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, leading::Leadership, metrics::Metrics,
-    read::Reader, watch,
+    read::Reader, watch as watches,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
+    quota::Used,
     scheduler::{self},
 };
 
@@ -68,6 +70,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Who may bind.
     pub leadership: Leadership,
+    /// Told what the pods of each namespace with a quota hold; empty while nobody knows.
+    pub used: watch::Sender<Arc<Used>>,
 }
 
 /// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
@@ -79,13 +83,16 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, .. } = binder;
-    let pods = watch::pods(&client, reader.clone());
-    let nodes = watch::nodes(&client, reader.clone(), metrics.clone());
-    let mut watched = pin!(stream::select(pods, nodes).ready_chunks(256));
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, used, .. } = binder;
+    let pods = watches::pods(&client, reader.clone());
+    let nodes = watches::nodes(&client, reader.clone(), metrics.clone());
+    let quotas = watches::quotas(&client, reader.clone());
+    let watched = stream::select(stream::select(pods, nodes), quotas);
+    let mut watched = pin!(watched.ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
+    let mut told = Told { used, version: 0 };
     let mut drain_until = None;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
@@ -102,9 +109,32 @@ pub async fn term(
             () = until(deadline) => vec![Event::Tick],
         };
         work.go_on(events, clock, &metrics)?;
+        told.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
+    }
+}
+
+/// Who is told what is used of quotas; at the end of a term nobody knows any more.
+struct Told {
+    used: watch::Sender<Arc<Used>>,
+    version: u64,
+}
+
+impl Told {
+    fn tell(&mut self, scheduler: &Scheduler) {
+        let quotas = scheduler.snapshot().quotas();
+        if scheduler.is_synced() && quotas.version() != self.version {
+            self.version = quotas.version();
+            self.used.send_replace(Arc::new(quotas.used().clone()));
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.used.send_replace(Arc::default());
     }
 }
 

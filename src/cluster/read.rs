@@ -7,12 +7,15 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, InitPhase},
+    device::{Answer, Counted, InitPhase, ProfileName},
     dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
-    object::{Node, Pod},
+    object::{
+        Node, Pod, ResourceQuota,
+        quota::{key_of, units},
+    },
     scheduling::{
-        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts, Stage,
-        affinity::NodeAffinity, node::NodeLock, pod::Binding,
+        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
+        ResourceAmounts, Stage, affinity::NodeAffinity, node::NodeLock, pod::Binding, quota::Bound,
     },
 };
 
@@ -101,6 +104,39 @@ impl Reader {
         (info, troubles)
     }
 
+    /// A quota, as far as it bounds shares of these dialects.
+    pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
+        let mut troubles = Vec::new();
+        let mut bounds = Vec::new();
+        for (resource, hard) in quota.limits() {
+            let key = key_of(resource);
+            let field = format!("spec.hard[{key}]");
+            let Some((profile, counted)) = self.counted(resource) else { continue };
+            if quota.is_scoped() {
+                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
+                troubles.push(Unreadable::new(Problem::Quantity, field, message));
+                continue;
+            }
+            match units(hard) {
+                Ok(hard) => {
+                    let Counted { dimension, unit, .. } = counted;
+                    bounds.push(Bound { profile, dimension, key: key.into(), hard, unit });
+                }
+                Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
+            }
+        }
+        (QuotaInfo { key: quota_key(quota), bounds }, troubles)
+    }
+
+    /// What a resource of this name counts, and in which dialect.
+    fn counted(&self, resource: &str) -> Option<(ProfileName, Counted<'_>)> {
+        let mut all = self
+            .dialects
+            .iter()
+            .flat_map(|dialect| dialect.counted().into_iter().map(move |counted| (dialect.name(), counted)));
+        all.find(|(_, counted)| counted.resource == resource)
+    }
+
     /// What is to be done for a pod that holds nothing.
     fn claim(&self, pod: &Pod, resources: &ResourceAmounts) -> Claim {
         let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
@@ -146,6 +182,7 @@ impl Reader {
             node: node.into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
+            profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
         })
@@ -169,6 +206,14 @@ pub fn key(pod: &Pod) -> PodKey {
         uid: pod.metadata.uid.as_str().into(),
         namespace: pod.metadata.namespace.as_str().into(),
         name: pod.metadata.name.as_str().into(),
+    }
+}
+
+/// How a quota is named.
+pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
+    QuotaKey {
+        namespace: quota.metadata.namespace.as_str().into(),
+        name: quota.metadata.name.as_str().into(),
     }
 }
 

@@ -4,57 +4,73 @@
 
 use std::time::Duration;
 
-use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use kube::runtime::utils::Backoff;
+use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(10);
+/// How long at most until a kind is looked for again that the API server does not serve.
+const LONGEST_OF_UNSERVED: Duration = Duration::from_mins(1);
 
-/// After this time without a failure the pauses begin anew. That something was received does not do it: a list begins before it fails.
+/// After this time without a failure the pauses begin anew.
 const CALM: Duration = Duration::from_mins(1);
 
-/// The pauses of one watch.
-pub fn pauses() -> ResetTimerBackoff<Pauses> {
-    ResetTimerBackoff::new(Pauses::default(), CALM)
+/// The pauses of one watch: a quarter of a second, doubled each time up to ten.
+pub fn pauses() -> Pauses {
+    Pauses { next: FIRST, longest: LONGEST, failed: None }
 }
 
-/// A quarter of a second, doubled each time up to ten.
+/// The pauses of a watch of what may not be served at all: doubled up to a minute.
+pub fn pauses_of_unserved() -> Pauses {
+    Pauses { longest: LONGEST_OF_UNSERVED, ..pauses() }
+}
+
+/// Pauses that double.
 #[derive(Clone, Debug)]
 pub struct Pauses {
     next: Duration,
-}
-
-impl Default for Pauses {
-    fn default() -> Self {
-        Self { next: FIRST }
-    }
+    longest: Duration,
+    /// When the last failure was, with its pause.
+    failed: Option<Instant>,
 }
 
 impl Iterator for Pauses {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        if self.failed.is_some_and(|failed| now > failed + CALM) {
+            self.next = FIRST;
+        }
         let pause = self.next;
-        self.next = (pause * 2).min(LONGEST);
+        self.failed = Some(now + pause);
+        self.next = (pause * 2).min(self.longest);
         Some(pause)
     }
 }
 
 impl Backoff for Pauses {
-    fn reset(&mut self) {
-        self.next = FIRST;
-    }
+    /// That something was received says nothing: a watch says that its list begins before the list fails.
+    fn reset(&mut self) {}
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::advance;
+
     use super::*;
 
-    #[test]
-    fn a_pause_doubles_until_something_is_received() {
-        let mut pauses = Pauses::default();
-        let millis: Vec<_> = pauses.by_ref().take(7).map(|pause| pause.as_millis()).collect();
-        assert_eq!(millis, [250, 500, 1000, 2000, 4000, 8000, 10_000]);
-        pauses.reset();
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_doubles_until_there_is_calm() {
+        let mut pauses = pauses();
+        for expected in [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000] {
+            let pause = pauses.next().unwrap();
+            assert_eq!(pause.as_millis(), expected);
+            advance(pause).await;
+            // The list begins anew, and fails anew.
+            pauses.reset();
+        }
+        advance(CALM + FIRST).await;
         assert_eq!(pauses.next(), Some(FIRST));
     }
 }

@@ -1,8 +1,8 @@
-//! Watches: lists and changes of pods and nodes as the scheduler's events.
+//! Watches: lists and changes of pods, nodes and quotas as the scheduler's events.
 //!
 //! A list becomes one event, so that what vanished during a gap is seen to be gone. Errors are logged and retried for ever.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
+use std::{fmt::Debug, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -13,14 +13,14 @@ use serde::de::DeserializeOwned;
 
 use super::{
     metrics::Metrics,
-    read::{Reader, Reading},
+    read::{Reader, Reading, quota_key},
     retry,
     wire::{Watched, Wire},
 };
 use crate::{
     dialect::{Problem, Unreadable},
-    object::{Node, Pod},
-    scheduling::Event,
+    object::{Node, Pod, ResourceQuota},
+    scheduling::{Event, QuotaKey},
 };
 
 /// Ended pods hold nothing: they arrive as deleted.
@@ -58,51 +58,19 @@ pub fn nodes(
     watch(Api::all(client.clone()), config, read, listed, |node| Event::NodeSeen(Box::new(node)), gone)
 }
 
-/// Follows every object of a kind for ever, as far as `read` keeps of it; `publish` is given all of them whenever one of them differs.
-pub async fn keep<T, V>(
-    client: &Client,
-    read: impl Fn(&T) -> V + Send,
-    mut publish: impl FnMut(&BTreeMap<String, V>) + Send,
-) where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
-    V: PartialEq + Send,
-{
-    let events = watcher(Api::<Watched<T>>::all(client.clone()), watcher::Config::default());
-    let mut events = std::pin::pin!(events.backoff(retry::pauses()));
-    let mut known = BTreeMap::new();
-    let mut listing = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        let differs = match event {
-            Ok(watcher::Event::Init) => {
-                listing.clear();
-                false
-            }
-            Ok(watcher::Event::InitApply(watched)) => {
-                listing.insert(watched.object.metadata().name.clone(), read(&watched.object));
-                false
-            }
-            Ok(watcher::Event::InitDone) => {
-                known = std::mem::take(&mut listing);
-                true
-            }
-            Ok(watcher::Event::Apply(watched)) => {
-                let kept = read(&watched.object);
-                let name = &watched.object.metadata().name;
-                let differs = known.get(name) != Some(&kept);
-                known.insert(name.clone(), kept);
-                differs
-            }
-            Ok(watcher::Event::Delete(watched)) => known.remove(&watched.object.metadata().name).is_some(),
-            Err(error) => {
-                tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
-                false
-            }
-        };
-        if differs {
-            publish(&known);
+/// Quotas, as events.
+pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+    let read = move |quota: &ResourceQuota| {
+        let (info, troubles) = reader.quota(quota);
+        let QuotaKey { namespace, name } = &info.key;
+        for trouble in troubles {
+            tracing::warn!(resource_quota = %format!("{namespace}/{name}"), field = trouble.field, "{}", trouble.message);
         }
-    }
+        info
+    };
+    let config = watcher::Config::default();
+    let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
+    watch(Api::all(client.clone()), config, read, Event::Quotas, Event::QuotaSeen, gone)
 }
 
 fn report(node: &str, troubles: &[Unreadable], metrics: &Metrics) {

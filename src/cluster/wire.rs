@@ -10,7 +10,10 @@ use k8s_openapi::{
 use kube::Resource;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::object::{Metadata, Namespace, Node, Pod};
+use crate::{
+    dialect::marks,
+    object::{Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
+};
 
 /// An object of ours and what kube must know of it.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +28,10 @@ pub struct Watched<T> {
 pub trait Wire {
     /// Cluster-wide or in namespaces.
     type Scope;
+    /// The API group; empty for the core.
+    const GROUP: &'static str = "";
+    /// Its version.
+    const VERSION: &'static str = "v1";
     /// The kind's name.
     const KIND: &'static str;
     /// The kind's name in paths.
@@ -64,6 +71,28 @@ impl Wire for Namespace {
     }
 }
 
+impl Wire for ResourceQuota {
+    type Scope = NamespaceResourceScope;
+    const KIND: &'static str = "ResourceQuota";
+    const PLURAL: &'static str = "resourcequotas";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for PodGroup {
+    type Scope = NamespaceResourceScope;
+    const GROUP: &'static str = marks::GROUPS_API;
+    const VERSION: &'static str = marks::GROUPS_VERSION;
+    const KIND: &'static str = "PodGroup";
+    const PLURAL: &'static str = "podgroups";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
 impl<T: Wire> From<T> for Watched<T> {
     fn from(object: T) -> Self {
         let metadata = object.metadata();
@@ -88,11 +117,11 @@ impl<T: Wire> Resource for Watched<T> {
     }
 
     fn group((): &()) -> Cow<'_, str> {
-        "".into()
+        T::GROUP.into()
     }
 
     fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
+        T::VERSION.into()
     }
 
     fn plural((): &()) -> Cow<'_, str> {

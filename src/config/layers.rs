@@ -25,14 +25,26 @@ use crate::{
 const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 impl Config {
-    /// Whether what the webhook configurations are built from differs: scope, scheduler name, resource names.
-    pub fn needs_restart(&self, before: &Self) -> bool {
-        let resources = |config: &Self| -> Vec<String> {
-            config.dialects().iter().flat_map(|dialect| dialect.resources()).map(str::to_owned).collect()
-        };
-        self.scope != before.scope
-            || self.scheduler_name != before.scheduler_name
-            || resources(self) != resources(before)
+    /// The keys that differ from `before` and also stand in what was installed: the webhook configurations and the policies.
+    pub fn installed_otherwise(&self, before: &Self) -> Vec<&'static str> {
+        let keys = [
+            ("schedulerName", self.scheduler_name != before.scheduler_name),
+            ("scope", self.scope != before.scope),
+            ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
+            ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
+            ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
+        ];
+        keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
+    }
+
+    /// These settings under the scheduler's name, the scope and the resource names of `before`: by those the API server chooses what
+    /// it asks about, until it is told otherwise.
+    #[must_use]
+    pub fn named_as(mut self, before: &Self) -> Self {
+        self.scheduler_name.clone_from(&before.scheduler_name);
+        self.scope = before.scope;
+        self.dialects.hami.take_names(&before.dialects.hami);
+        self
     }
 
     /// The dialects that are spoken.
@@ -115,6 +127,25 @@ impl HamiConfig {
             },
             bystanders: if self.overwrite_env { Bystanders::Blind } else { Bystanders::Unchanged },
         }
+    }
+
+    /// What the resources are called.
+    fn names(&self) -> [&str; 5] {
+        [
+            &self.resource_count_name,
+            &self.resource_memory_name,
+            &self.resource_memory_percentage_name,
+            &self.resource_core_name,
+            &self.resource_priority_name,
+        ]
+    }
+
+    fn take_names(&mut self, other: &Self) {
+        self.resource_count_name.clone_from(&other.resource_count_name);
+        self.resource_memory_name.clone_from(&other.resource_memory_name);
+        self.resource_memory_percentage_name.clone_from(&other.resource_memory_percentage_name);
+        self.resource_core_name.clone_from(&other.resource_core_name);
+        self.resource_priority_name.clone_from(&other.resource_priority_name);
     }
 
     fn settings(&self) -> hami::Settings {

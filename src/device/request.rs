@@ -8,6 +8,7 @@ use super::{
     choice::CardChoice,
     mark::Mark,
     selection::Selection,
+    usage::{CardUsage, Held},
 };
 
 /// How much memory of each card.
@@ -38,6 +39,22 @@ pub struct ShareRequest {
     pub memory: MemoryRequest,
     /// Compute of each; 0: whatever is free.
     pub cores: Percent,
+}
+
+impl ShareRequest {
+    /// The least that all its shares together come to.
+    fn least(self) -> CardUsage {
+        let cards = self.cards.get();
+        let memory = match self.memory {
+            MemoryRequest::Exact(amount) => amount.get(),
+            MemoryRequest::Part(_) => 0,
+        };
+        CardUsage {
+            slots: cards,
+            memory: MiB::new(memory.saturating_mul(cards.into())),
+            cores: Percent::new(self.cores.get().saturating_mul(cards)),
+        }
+    }
 }
 
 /// One container and what it asks, if anything.
@@ -77,20 +94,22 @@ pub struct PodRequest {
     pub shuns: BTreeSet<Mark>,
 }
 
-/// What the pod's namespace may still take of cards; none: as much as there is.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Quota {
-    /// Memory of all cards together.
-    pub memory: Option<MiB>,
-    /// Compute of all cards together.
-    pub cores: Option<Percent>,
-}
-
 impl PodRequest {
     /// The largest number of cards that one container asks for.
     pub fn widest(&self) -> u32 {
         let cards =
             self.containers.iter().filter_map(|container| container.share).map(|share| share.cards.get());
         cards.max().unwrap_or(0)
+    }
+
+    /// The least that the pod holds at its peak, whichever cards it is given: a part of a card's memory counts as nothing.
+    pub fn least(&self) -> CardUsage {
+        let mut held = Held::default();
+        for container in &self.containers {
+            if let Some(share) = container.share {
+                held = held.with(container.role, share.least());
+            }
+        }
+        held.most()
     }
 }

@@ -162,6 +162,18 @@ impl Held {
     }
 }
 
+/// The most that a pod holds at any moment, over all its cards: what quotas count.
+///
+/// HAMi (v2.10 `pkg/device/quota.go`) sums the peaks of each card instead, which counts a card twice that an init container gave back
+/// before the apps took another.
+pub fn total(assignment: &Assignment, init: InitPhase) -> CardUsage {
+    let counted = |container: &&ContainerShares| container.role != Role::Init || init == InitPhase::Ahead;
+    let held = assignment.containers.iter().filter(counted).fold(Held::default(), |held, container| {
+        held.with(container.role, container.shares.iter().fold(CardUsage::default(), CardUsage::with))
+    });
+    held.most()
+}
+
 /// What these shares of one container come to on each card.
 pub fn amounts<'a>(shares: impl IntoIterator<Item = &'a Share>) -> BTreeMap<&'a CardId, CardUsage> {
     let mut cards: BTreeMap<&CardId, CardUsage> = BTreeMap::new();

@@ -12,7 +12,8 @@ use jiff::Timestamp;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, volcano::names};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CoreBudget, Inventory, Percent, PodRequest, Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
+        ProfileName, Tie,
     },
     object::{Node, Pod},
 };
@@ -106,6 +107,14 @@ impl Dialect for GpuShare {
             Unit::Memory => vec![names::GPU_MEMORY],
             Unit::Cards => vec![],
         }
+    }
+
+    fn counted(&self) -> Vec<Counted<'_>> {
+        let (dimension, unit) = match self.settings.unit {
+            Unit::Memory => (Dimension::Memory, self.settings.memory_factor),
+            Unit::Cards => (Dimension::Cards, 1),
+        };
+        vec![Counted { resource: self.resource(), dimension, unit }]
     }
 
     fn hint_keys(&self) -> &HintKeys {

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, MiB, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
+        Percent, PodRequest, Profile, ProfileName, Tie,
     },
     object::{Node, Pod},
 };
@@ -98,6 +98,15 @@ impl Dialect for Hami {
     fn share_resources(&self) -> Vec<&str> {
         let Settings { memory, memory_percentage, cores, .. } = &self.settings;
         vec![memory, memory_percentage, cores]
+    }
+
+    fn counted(&self) -> Vec<Counted<'_>> {
+        let Settings { count, memory, cores, memory_factor, .. } = &self.settings;
+        vec![
+            Counted { resource: count, dimension: Dimension::Cards, unit: 1 },
+            Counted { resource: memory, dimension: Dimension::Memory, unit: *memory_factor },
+            Counted { resource: cores, dimension: Dimension::Cores, unit: 1 },
+        ]
     }
 
     fn hint_keys(&self) -> &HintKeys {

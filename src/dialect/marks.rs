@@ -15,6 +15,11 @@ pub const MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
 /// The pod's group; the first that is set counts.
 pub const GROUP_NAMES: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
 
+/// The API group of PodGroups (volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/register.go`).
+pub const GROUPS_API: &str = "scheduling.volcano.sh";
+/// Its version.
+pub const GROUPS_VERSION: &str = "v1beta1";
+
 /// The value that stands for every zone.
 pub const ANY_ZONE: &str = "*";
 

@@ -11,6 +11,8 @@ pub enum Problem {
     CountMissing,
     /// Memory is given as an amount and as a percentage.
     MemoryTwice,
+    /// A hint's value that binds the choice of cards to nothing.
+    Hint,
     /// A combination that the node's agent can't serve.
     Unserved,
     /// A node's list of cards.
@@ -54,6 +56,7 @@ impl fmt::Display for Problem {
             Self::Quantity => "quantity",
             Self::CountMissing => "count-missing",
             Self::MemoryTwice => "memory-twice",
+            Self::Hint => "hint",
             Self::Unserved => "unserved",
             Self::Registration => "registration",
             Self::Assignment => "assignment",

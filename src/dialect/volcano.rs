@@ -17,8 +17,8 @@ pub use mark::Rule;
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Inventory, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
+        Percent, PodRequest, Profile, ProfileName, Tie,
     },
     object::{Node, Pod},
 };
@@ -86,6 +86,15 @@ impl Dialect for Volcano {
 
     fn share_resources(&self) -> Vec<&str> {
         vec![names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES]
+    }
+
+    fn counted(&self) -> Vec<Counted<'_>> {
+        let unit = self.settings.memory_factor;
+        vec![
+            Counted { resource: names::COUNT, dimension: Dimension::Cards, unit: 1 },
+            Counted { resource: names::MEMORY, dimension: Dimension::Memory, unit },
+            Counted { resource: names::CORES, dimension: Dimension::Cores, unit: 1 },
+        ]
     }
 
     fn hint_keys(&self) -> &HintKeys {

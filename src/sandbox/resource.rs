@@ -176,6 +176,10 @@ pub static RESOURCES: &[Resource] = &[
     Resource::cluster(RBAC, "v1", "clusterroles", "ClusterRole"),
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
+    Resource::namespaced("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
+        .short(&["pg"])
+        .below(&["status"])
+        .counted(),
     Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass").short(&["pc"]).counted(),
 ];
 

@@ -3,6 +3,7 @@
 use super::{
     node::{NodeInfo, NodeName},
     pod::{PodInfo, PodKey, Uid},
+    quota::{QuotaInfo, QuotaKey},
 };
 use crate::device::{LockOwner, ProfileName};
 use jiff::Timestamp;
@@ -22,6 +23,12 @@ pub enum Event {
     NodeSeen(Box<NodeInfo>),
     /// A node is gone.
     NodeGone(NodeName),
+    /// Every quota that there is: what is not among them is gone.
+    Quotas(Vec<QuotaInfo>),
+    /// A quota, new or changed.
+    QuotaSeen(QuotaInfo),
+    /// A quota is gone.
+    QuotaGone(QuotaKey),
     /// What came of taking a lock.
     LockAnswered {
         /// For which pod.

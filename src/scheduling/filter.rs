@@ -15,11 +15,12 @@ use crate::device::{Assignment, Quota};
 
 /// The cards that the node would give, or every reason of the first test that it fails.
 ///
-/// `device_resources` are the dialects' own: a node need not advertise them.
+/// `device_resources` are the dialects' own: a node need not advertise them. `quota` is what the pod's namespace may still take.
 pub fn filter(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
+    quota: Quota,
 ) -> Result<Assignment, NodeReasons> {
     let constraints = &ask.constraints;
     let info = &node.info;
@@ -39,16 +40,16 @@ pub fn filter(
     if node.agent == Agent::Silent {
         return Err(vec![Reason::SilentAgent]);
     }
-    cards(ask, info, node)
+    cards(ask, info, node, quota)
 }
 
-fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState) -> Result<Assignment, NodeReasons> {
+fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState, quota: Quota) -> Result<Assignment, NodeReasons> {
     let offer = info.offer(ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
     let inventory = offer.inventory.as_ref().ok_or_else(|| vec![Reason::UnreadableDevices])?;
     if inventory.cards().is_empty() {
         return Err(vec![Reason::NoDevices]);
     }
-    allocate(&ask.request, inventory, &node.usage, &ask.profile, Quota::default())
+    allocate(&ask.request, inventory, &node.usage, &ask.profile, quota)
 }
 
 /// `pkg/scheduler/framework/plugins/noderesources/fit.go`

@@ -12,9 +12,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     node::NodeName,
     pod::{Stage, Uid},
+    quota,
     resources::ResourceAmounts,
 };
-use crate::device::{Answer, Assignment, InitPhase, Usage};
+use crate::device::{Answer, Assignment, CardUsage, InitPhase, ProfileName, Usage, usage};
 
 /// How firm a charge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +33,10 @@ pub enum Commitment {
 pub struct Charge {
     /// On which node.
     pub node: NodeName,
+    /// On whose quota.
+    pub namespace: Arc<str>,
+    /// In which dialect its shares are written.
+    pub profile: Option<ProfileName>,
     /// Shares of cards.
     pub assignment: Option<Arc<Assignment>>,
     /// Whether its init containers still count.
@@ -58,21 +63,32 @@ impl Charge {
             && self.stage == Stage::Pending
     }
 
+    /// What it holds at its peak over all its cards, and in which dialect.
+    fn peak(&self) -> Peak {
+        Some((self.profile?, usage::total(self.assignment.as_ref()?, self.init)))
+    }
+
     /// Whether both hold the same.
     pub fn holds_as(&self, other: &Self) -> bool {
         let same = match (&self.assignment, &other.assignment) {
             (Some(own), Some(other)) => own.holds_as(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        same && (&self.node, self.init, &self.resources) == (&other.node, other.init, &other.resources)
+        let what = |charge: &Self| (charge.node.clone(), charge.profile, charge.init);
+        same && what(self) == what(other) && self.resources == other.resources
     }
 }
 
-/// Every charge, by pod and by node.
+/// What a pod holds at its peak over all its cards, and in which dialect; `None`: no cards.
+type Peak = Option<(ProfileName, CardUsage)>;
+
+/// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Charge>,
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+    /// With what each pod holds at its peak over all its cards, as quotas count it.
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Peak>>,
 }
 
 impl Ledger {
@@ -80,6 +96,8 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
+        let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+        namespace.insert(uid.clone(), charge.peak());
         self.charges.insert(uid, charge);
         before
     }
@@ -91,6 +109,12 @@ impl Ledger {
             pods.remove(uid);
             if pods.is_empty() {
                 self.by_node.remove(&charge.node);
+            }
+        }
+        if let Some(pods) = self.by_namespace.get_mut(&charge.namespace) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_namespace.remove(&charge.namespace);
             }
         }
         Some(charge)
@@ -122,6 +146,17 @@ impl Ledger {
         let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
         let held: Vec<_> = self.on_node(node).filter_map(|(_, charge)| held(charge)).collect();
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+    }
+
+    /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
+    pub fn held_in(&self, namespace: &str) -> quota::Held {
+        let mut held = quota::Held::default();
+        let peaks = self.by_namespace.get(namespace).into_iter().flatten();
+        for (profile, peak) in peaks.filter_map(|(_, peak)| *peak) {
+            let total = held.entry(profile).or_default();
+            *total = total.and(peak);
+        }
+        held
     }
 
     /// The assignment, to be written a second after the last on the node, where its agents serve pods by that time: some read whole
@@ -159,6 +194,8 @@ mod tests {
         let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
         let charge = |node: &str, second| Charge {
             node: node.into(),
+            namespace: "default".into(),
+            profile: None,
             assignment: Some(written(second)),
             init: InitPhase::Done,
             resources: Arc::default(),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{affinity::NodeAffinity, node::NodeName, resources::ResourceAmounts};
 use crate::{
-    device::{Answer, Assignment, InitPhase, PodRequest, Profile},
+    device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
 };
 
@@ -90,6 +90,8 @@ pub enum Stage {
 pub struct Holding {
     /// The node.
     pub node: NodeName,
+    /// In which dialect its shares are written.
+    pub profile: Option<ProfileName>,
     /// Its shares of cards; none: it uses none.
     pub assignment: Option<Arc<Assignment>>,
     /// Whether its init containers still count.

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use super::quota::Exceeded;
+
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum CardReason {
@@ -159,9 +161,28 @@ pub type NodeReasons = Vec<Reason>;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FitError {
     nodes: usize,
+    cause: Cause,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Cause {
     /// A reason that holds on every node, such as a constraint that is not served.
-    pod: Option<String>,
-    counts: BTreeMap<String, usize>,
+    Pod(String),
+    /// The namespace's quota, whatever the node.
+    Quota(Exceeded),
+    /// So many nodes for each reason; and how the quota stands, where nodes failed for it.
+    Nodes(BTreeMap<String, usize>, Option<String>),
+}
+
+/// What may make room for a pod that no node would have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Awaits {
+    /// A change of a node.
+    Node,
+    /// A change of the namespace's quota, or of what is used of it.
+    Quota,
+    /// Either.
+    NodeOrQuota,
 }
 
 impl FitError {
@@ -176,28 +197,59 @@ impl FitError {
                 *counts.entry(word).or_insert(0) += 1;
             }
         }
-        Self { nodes, pod: None, counts }
+        Self { nodes, cause: Cause::Nodes(counts, None) }
+    }
+
+    /// The namespace's quota, whatever the node.
+    pub fn of_quota(exceeded: Exceeded) -> Self {
+        Self { nodes: 0, cause: Cause::Quota(exceeded) }
+    }
+
+    /// With how the namespace's quota stands, for which nodes failed.
+    #[must_use]
+    pub fn beside_quota(mut self, standing: String) -> Self {
+        if let Cause::Nodes(_, quota) = &mut self.cause {
+            *quota = Some(standing);
+        }
+        self
+    }
+
+    /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
+    pub fn repeats(&self, said: &str) -> bool {
+        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
+    /// What may make room for the pod.
+    pub fn awaits(&self) -> Awaits {
+        match &self.cause {
+            Cause::Quota(_) => Awaits::Quota,
+            Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
+            Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
+        }
     }
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: String) -> Self {
-        Self { nodes, pod: Some(reason), counts: BTreeMap::new() }
+        Self { nodes, cause: Cause::Pod(reason) }
     }
 }
 
-/// kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+/// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
 /// (`pkg/scheduler/framework/types.go` `FitError`).
 impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "0/{} nodes are available:", self.nodes)?;
-        let mut counts: Vec<_> =
-            self.counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
+        let (counts, quota) = match &self.cause {
+            Cause::Quota(exceeded) => return exceeded.fmt(formatter),
+            Cause::Pod(reason) => {
+                return write!(formatter, "0/{} nodes are available: {reason}.", self.nodes);
+            }
+            Cause::Nodes(counts, quota) => (counts, quota),
+        };
+        let mut counts: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
         counts.sort();
-        match &self.pod {
-            Some(reason) => write!(formatter, " {reason}."),
-            None if counts.is_empty() => write!(formatter, " no nodes."),
-            None => write!(formatter, " {}.", counts.join(", ")),
-        }
+        let counts = if counts.is_empty() { "no nodes".to_owned() } else { counts.join(", ") };
+        write!(formatter, "0/{} nodes are available: {counts}.", self.nodes)?;
+        quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
     }
 }
 

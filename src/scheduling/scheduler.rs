@@ -8,6 +8,7 @@ mod audit;
 mod lock;
 mod observe;
 mod outcome;
+mod quota;
 mod serve;
 mod tell;
 
@@ -19,7 +20,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    class::{Classes, judge},
+    class::Classes,
     effect::Effect,
     event::Event,
     ledger::{Charge, Commitment},
@@ -32,6 +33,7 @@ use super::{
 };
 use crate::device::{Answer, Assignment, InitPhase, LockOwner};
 use lock::{Releasing, Stranger};
+use quota::OverQuota;
 use tell::Telling;
 
 /// What the scheduler is told once.
@@ -50,8 +52,10 @@ enum Work {
     Idle,
     /// In the queue.
     Queued,
-    /// No node would have it; it waits for one to change.
+    /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
     Waiting(Arc<Ask>),
+    /// It would exceed the quota of its namespace.
+    OverQuota,
     /// It waits out a failure.
     BackingOff,
     /// Decided: it stands in this node's line or is being served there.
@@ -77,6 +81,7 @@ struct Entry {
 struct Synced {
     pods: bool,
     nodes: bool,
+    quotas: bool,
 }
 
 /// What is still to be done.
@@ -98,6 +103,8 @@ pub struct Scheduler {
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     queue: Queue,
     classes: Classes,
+    /// Pods that wait for the quota of their namespace.
+    over_quota: OverQuota,
     lines: Lines,
     synced: Synced,
     course: Course,
@@ -122,6 +129,7 @@ impl Scheduler {
             by_name: HashMap::new(),
             queue: Queue::default(),
             classes: Classes::default(),
+            over_quota: OverQuota::default(),
             lines: Lines::default(),
             synced: Synced::default(),
             course: Course::default(),
@@ -144,6 +152,9 @@ impl Scheduler {
             Event::Nodes(nodes) => self.resync_nodes(nodes),
             Event::NodeSeen(node) => self.see_node(*node),
             Event::NodeGone(name) => self.lose_node(&name),
+            Event::Quotas(quotas) => self.resync_quotas(quotas),
+            Event::QuotaSeen(quota) => self.see_quota(quota),
+            Event::QuotaGone(key) => self.lose_quota(&key),
             Event::LockAnswered { pod, node, profile, outcome } => {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
@@ -182,9 +193,9 @@ impl Scheduler {
         std::mem::take(&mut self.effects)
     }
 
-    /// Whether pods and nodes have been listed: the ledger is complete.
+    /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub fn is_synced(&self) -> bool {
-        self.synced.pods && self.synced.nodes
+        self.synced.pods && self.synced.nodes && self.synced.quotas
     }
 
     /// The cluster as it stands.
@@ -192,9 +203,9 @@ impl Scheduler {
         &self.snapshot
     }
 
-    /// How many pods wait to be decided, wait for a node to change, and stand in lines.
+    /// How many pods wait to be decided, wait for a node or a quota to change, and stand in lines.
     pub fn depths(&self) -> (usize, usize, usize) {
-        (self.queue.len(), self.classes.waiting(), self.lines.total())
+        (self.queue.len(), self.classes.waiting() + self.over_quota.len(), self.lines.total())
     }
 
     fn schedule(&mut self, now: Timestamp) {
@@ -222,7 +233,7 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
-        match self.decide(ask) {
+        match self.decide(uid, ask) {
             Ok((node, assignment)) => {
                 self.assume(uid, node.clone(), assignment, now);
                 self.set_work(uid, Work::InLine(node.clone()));
@@ -230,33 +241,35 @@ impl Scheduler {
                 self.lines.join(&node, uid.clone());
             }
             Err(error) => {
-                self.classes.wait(ask, uid.clone());
-                self.set_work(uid, Work::Waiting(ask.clone()));
+                self.wait(uid, ask, error.awaits());
                 self.tell_unschedulable(uid, error.to_string());
             }
         }
     }
 
     /// The best node and its cards, or why there is none.
-    fn decide(&mut self, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
+    fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
+        let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
         let lines = &self.lines;
         let shortest_first = |node: &NodeName| {
             let length = lines.length(node);
             if length < line::FULL { 0 } else { length }
         };
         let resources = &self.settings.device_resources;
-        let node = self.classes.best(ask, &self.snapshot, resources, shortest_first)?;
-        let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
-        let (assignment, _) =
-            judge(ask, state, resources).expect("a class's verdict is of the node as it is");
-        Ok((node, assignment))
+        self.classes.decide(ask, &namespace, &self.snapshot, resources, shortest_first)
     }
 
     /// Charges a decision to the ledger until it is confirmed or forgotten.
     fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
         let Some(entry) = self.pods.get(uid) else { return };
+        let profile = match &entry.info.claim {
+            Claim::Place(ask) => Some(ask.profile.name),
+            Claim::None | Claim::Unreadable(_) => None,
+        };
         let charge = Charge {
             node,
+            namespace: entry.info.key.namespace.clone(),
+            profile,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Ahead,
             resources: entry.info.resources.clone(),
@@ -289,6 +302,7 @@ impl Scheduler {
     fn release(&mut self, uid: &Uid) {
         if let Some(charge) = self.snapshot.release(uid) {
             self.wake(&charge.node);
+            self.wake_within_quota(&charge.namespace);
             self.lines.touch(&charge.node);
         }
     }

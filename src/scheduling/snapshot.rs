@@ -11,6 +11,7 @@ use super::{
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
     pod::Uid,
+    quota::{QuotaInfo, QuotaKey, Quotas},
     resources::ResourceAmounts,
 };
 use crate::device::Usage;
@@ -56,6 +57,7 @@ pub struct Snapshot {
     slots: Vec<Option<Arc<NodeState>>>,
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
+    quotas: Quotas,
     silent: BTreeSet<NodeName>,
     generation: u64,
 }
@@ -131,9 +133,31 @@ impl Snapshot {
         &self.ledger
     }
 
+    /// The quotas of namespaces.
+    pub fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// Takes in a quota, new or changed.
+    pub fn set_quota(&mut self, quota: QuotaInfo) {
+        self.quotas.set(quota, &self.ledger);
+    }
+
+    /// Takes a quota out.
+    pub fn remove_quota(&mut self, key: &QuotaKey) {
+        self.quotas.remove(key);
+    }
+
+    /// Folds anew what the pods of a namespace hold, if it is not what the ledger says; whether it was.
+    pub(super) fn check_quota(&mut self, namespace: &Arc<str>) -> Check {
+        let before = self.quotas.version();
+        self.quotas.refold(namespace, &self.ledger);
+        if self.quotas.version() == before { Check::Right } else { Check::Wrong }
+    }
+
     /// Charges a pod with what it holds.
     pub fn charge(&mut self, uid: Uid, charge: Charge) {
-        let node = charge.node.clone();
+        let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
         let before = self.ledger.get(&uid);
         if before.is_some_and(|before| before.holds_as(&charge)) {
             if let Some(before) = self.ledger.get_mut(&uid) {
@@ -146,12 +170,14 @@ impl Snapshot {
             self.refold(&before.node);
         }
         self.refold(&node);
+        self.quotas.refold(&namespace, &self.ledger);
     }
 
     /// Forgets what a pod holds, and returns it.
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.ledger.release(uid)?;
-        self.refold(&charge.node.clone());
+        self.refold(&charge.node);
+        self.quotas.refold(&charge.namespace, &self.ledger);
         Some(charge)
     }
 

@@ -56,6 +56,8 @@ pub(super) enum Counted {
     Answered(Outcome),
     /// It was refused before it was read as a review.
     Refused,
+    /// There was no room for it.
+    TurnedAway,
     /// The review panicked.
     Panicked,
 }
@@ -153,6 +155,7 @@ impl EncodeLabelValue for Counted {
             Self::Answered(Outcome::Denied) => "denied",
             Self::Answered(Outcome::Unreadable) => "unreadable",
             Self::Refused => "refused",
+            Self::TurnedAway => "turned_away",
             Self::Panicked => "panicked",
         })
     }

@@ -9,7 +9,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::workload::{self, Workload};
+use super::{
+    audit,
+    workload::{self, Workload},
+};
 use crate::{
     admission::{self, Operation, Rule, Stage, Verdict, Violation},
     object::Pod,
@@ -305,8 +308,9 @@ impl ReviewAnswer {
     /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
-        let response =
-            Response { uid, allowed: true, warnings: presentable(verdict.warnings()), ..Response::default() };
+        let warnings = verdict.warnings();
+        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings));
+        let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
@@ -325,13 +329,13 @@ impl ReviewAnswer {
         }
     }
 
-    fn denied(response: Response, violations: &[Violation]) -> Self {
+    fn denied(mut response: Response, violations: &[Violation]) -> Self {
         let rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
         let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
+        response.audit_annotations.insert("violations", names.join(","));
         let refused = Response {
             allowed: false,
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
-            audit_annotations: BTreeMap::from([("violations", names.join(","))]),
             ..response
         };
         Self { rules, ..Self::with(Outcome::Denied, refused) }

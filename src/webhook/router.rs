@@ -30,6 +30,7 @@ use tracing::{debug, error, info};
 use super::{
     metrics::{Counted, Metrics},
     review::{Judge, Outcome, ReviewAnswer, answer},
+    room::{Room, bounded},
     serve::Peer,
 };
 use crate::admission::Stage;
@@ -76,9 +77,16 @@ pub struct Webhook {
 
 /// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 pub fn router(webhook: Webhook) -> Router {
+    router_within(webhook, Room::default())
+}
+
+/// As [`router`], with this much room for reviews.
+pub fn router_within(webhook: Webhook, room: Room) -> Router {
+    let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
     Router::new()
         .route("/mutate", post(mutate))
         .route("/validate", post(validate))
+        .route_layer(bounded)
         .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
@@ -219,14 +227,14 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
 
 /// An error body: one line of JSON that names the reason and, where it is one, the field.
 #[derive(Debug)]
-struct Refusal {
+pub(super) struct Refusal {
     status: StatusCode,
     field: Option<String>,
     reason: String,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, field: None, reason: reason.into() }
     }
 }

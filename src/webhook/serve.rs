@@ -16,7 +16,7 @@ use hyper_util::{
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     task::{JoinError, JoinSet},
     time::{sleep, timeout},
 };
@@ -82,6 +82,28 @@ pub enum Peer {
     Anonymous,
 }
 
+/// The TLS settings that a new connection gets, which may change between two of them.
+#[derive(Clone, Debug)]
+pub struct TlsSettings(watch::Receiver<Arc<ServerConfig>>);
+
+impl From<Arc<ServerConfig>> for TlsSettings {
+    fn from(fixed: Arc<ServerConfig>) -> Self {
+        Self(watch::channel(fixed).1)
+    }
+}
+
+impl From<watch::Receiver<Arc<ServerConfig>>> for TlsSettings {
+    fn from(changing: watch::Receiver<Arc<ServerConfig>>) -> Self {
+        Self(changing)
+    }
+}
+
+impl TlsSettings {
+    fn acceptor(&self) -> TlsAcceptor {
+        self.0.borrow().clone().into()
+    }
+}
+
 /// A server that does not listen yet.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Listener {
@@ -118,10 +140,14 @@ impl Bound {
     }
 
     /// Serves `router` over TLS until `shutdown`, then lets open requests finish.
-    pub async fn serve(self, router: Router, tls: Arc<ServerConfig>, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(
+        self,
+        router: Router,
+        tls: impl Into<TlsSettings>,
+        shutdown: impl Future<Output = ()>,
+    ) {
         let Self { listener, limits, .. } = self;
-        let session =
-            Session { acceptor: tls.into(), http: http(&limits), router, handshake: limits.handshake };
+        let session = Session { tls: tls.into(), http: http(&limits), router, handshake: limits.handshake };
         let graceful = GracefulShutdown::new();
         let mut tasks = JoinSet::new();
         tokio::select! {
@@ -190,7 +216,7 @@ fn spoken(http: auto::Builder<TokioExecutor>, alpn: Option<&[u8]>) -> auto::Buil
 /// What a connection needs from its handshake to its end.
 #[derive(Clone)]
 struct Session {
-    acceptor: TlsAcceptor,
+    tls: TlsSettings,
     http: auto::Builder<TokioExecutor>,
     router: Router,
     handshake: Duration,
@@ -198,7 +224,7 @@ struct Session {
 
 impl Session {
     async fn run(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: OwnedSemaphorePermit) {
-        let stream = match timeout(self.handshake, self.acceptor.accept(stream)).await {
+        let stream = match timeout(self.handshake, self.tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
             Err(_) => return debug!(%peer, "a TLS handshake took too long"),

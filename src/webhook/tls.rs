@@ -101,17 +101,16 @@ impl Certificates {
         self.config(WebPkiClientVerifier::no_client_auth())
     }
 
-    /// As [`Self::server_config`], and a client may show a certificate, which must then be of `authority` (PEM, one or several).
+    /// As [`Self::server_config`], and a client may show a certificate, which must then be of `authority` (PEM, one or several);
+    /// `name` stands for it in errors.
     ///
     /// None is demanded here: kubelet probes without one. The router tells who may ask what.
     pub fn server_config_for(
         self: &Arc<Self>,
         authority: &str,
+        name: &str,
     ) -> Result<Arc<ServerConfig>, CertificateError> {
-        let unreadable = |reason: String| CertificateError::Certificate {
-            name: "the client authority".to_owned(),
-            reason,
-        };
+        let unreadable = |reason: String| CertificateError::Certificate { name: name.to_owned(), reason };
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
             let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use berth::{
     admission::{Facts, Guards, InventorySummary, NodeOffer, Severity, quota::NamespaceQuota},
     config::Config,
-    object::{Namespace, Node, Quantity},
+    dialect::Dialects,
+    object::{Namespace, Node},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -79,19 +80,19 @@ impl Given {
             Arc::new(InventorySummary::new(offers))
         };
         facts.inventory = self.nodes.as_ref().map(offers);
-        facts.quotas = Arc::new(self.quotas());
+        facts.quotas = Arc::new(self.quotas(&facts.dialects));
         let group =
             |group: &GivenGroup| ((group.namespace.clone(), group.name.clone()), group.preemptable.clone());
         facts.pod_groups = Arc::new(self.pod_groups.iter().map(group).collect());
         facts
     }
 
-    fn quotas(&self) -> BTreeMap<String, NamespaceQuota> {
+    fn quotas(&self, dialects: &Dialects) -> BTreeMap<String, NamespaceQuota> {
         let mut quotas = BTreeMap::<String, NamespaceQuota>::new();
         for given in &self.quotas {
-            let hard = given.hard.iter().map(|(key, value)| (key.clone(), Quantity::from(value.as_str())));
+            let hard = json!({"metadata": {"name": given.name}, "spec": {"hard": given.hard}});
             let quota = quotas.entry(given.namespace.clone()).or_default();
-            quota.limit(&given.name, &hard.collect());
+            assert_eq!(quota.limit(&serde_json::from_value(hard).unwrap(), dialects), []);
             quota.charge(&given.used);
         }
         quotas

@@ -6,7 +6,7 @@ use berth::{
     admission::{Facts, Operation, Request, Stage, Verdict, quota::NamespaceQuota, review},
     config::Config,
     device::{MemoryRequest, ShareRequest},
-    object::{Pod, Quantity},
+    object::Pod,
 };
 use serde_json::{Value, json};
 
@@ -211,8 +211,9 @@ fn fits(pod: &Value, memory: (u64, u64), cores: (u64, u64)) -> bool {
 
 fn quota(hard: &[(&str, u64)], used: &[(&str, u64)]) -> NamespaceQuota {
     let mut quota = NamespaceQuota::default();
-    let hard = hard.iter().map(|(key, units)| ((*key).to_owned(), Quantity::from(units.to_string())));
-    quota.limit("q", &hard.collect());
+    let hard: BTreeMap<_, _> = hard.iter().map(|(key, units)| (*key, units.to_string())).collect();
+    let object = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+    quota.limit(&serde_json::from_value(object).unwrap(), &facts(&json!({})).dialects);
     quota.charge(&used.iter().map(|(name, units)| ((*name).to_owned(), *units)).collect());
     quota
 }

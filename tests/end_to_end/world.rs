@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use berth::{
     app::{App, CertificateSource, Options, Parts},
-    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    cli::manifests::{self, ManifestsArgs},
     cluster::{self, Clock, Leadership, Metrics, event_loop::Binder},
     config::Config,
     sandbox::agent::{
@@ -95,6 +95,7 @@ impl World {
             metrics: Metrics::default(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
+            used: tokio::sync::watch::Sender::default(),
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }
@@ -237,21 +238,15 @@ fn options(client: kube::Client) -> Options {
         leadership: Leadership::Alone,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
+        client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
 
 /// Applies the webhook configurations that `berth manifests` prints.
 async fn register(client: &kube::Client, webhook: SocketAddr) {
-    let args = ManifestsArgs {
-        namespace: "berth-system".to_owned(),
-        image: None,
-        replicas: None,
-        unmanaged_pods: None,
-        webhook_url: Some(format!("https://{webhook}")),
-        output: ManifestFormat::Yaml,
-    };
-    for object in manifests::objects(&args).unwrap() {
+    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
+    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
         let kind = object["kind"].as_str().unwrap();
         let plural = match kind {
             "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",

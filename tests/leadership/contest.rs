@@ -87,6 +87,7 @@ impl Contest {
             metrics: metrics.clone(),
             writes_at_once: 64,
             leadership,
+            used: tokio::sync::watch::Sender::default(),
         };
         let (stop, stopped) = oneshot::channel();
         let mut running = JoinSet::new();

@@ -1,6 +1,5 @@
 //! Share pods without a scheduler that keeps the books of cards.
 
-use berth::cli::manifests::UnmanagedPods;
 use kube::api::PostParams;
 use serde_json::json;
 
@@ -32,7 +31,7 @@ async fn a_share_pod_that_came_past_the_webhook_is_refused_in_opted_in_namespace
 #[tokio::test]
 async fn unmanaged_share_pods_are_refused_everywhere_where_that_is_set() {
     let Some(world) = World::start().await else { return };
-    let changes = Changes { unmanaged_pods: Some(UnmanagedPods::Deny), ..Changes::default() };
+    let changes = Changes { settings: Some("unmanagedPods: deny"), ..Changes::default() };
     world.install(&changes, |kind| !kind.ends_with("WebhookConfiguration")).await;
     world.enforced().await;
     let pods = world.pods(USER, "other");

@@ -1,8 +1,15 @@
 //! The webhook configurations in front of a webhook that answers, and of one that is down.
 #![expect(clippy::disallowed_methods, reason = "the API server judges certificates by the clock on the wall")]
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
+use axum::{extract::State, middleware::Next, response::IntoResponse as _};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use berth::{
     admission::{self, Facts},
@@ -10,7 +17,7 @@ use berth::{
     webhook::{
         Certificates, Limits, Listener, Metrics, Readiness, Webhook,
         mint::{self, Lifetimes, ServingNames},
-        router,
+        router, verified_router,
     },
 };
 use http_body_util::BodyExt as _;
@@ -28,13 +35,29 @@ use super::{
 };
 
 /// A webhook on a loopback port that judges by the built-in settings, down when dropped.
-struct Serving {
-    changes: Changes,
+pub(crate) struct Serving {
+    pub(crate) changes: Changes,
+    /// So many requests are told to come again from now on.
+    busy: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
 impl Serving {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
+        Self::of(None, None).await
+    }
+
+    /// As [`Self::start`], with this `berth.yaml`.
+    pub(crate) async fn with(settings: &'static str) -> Self {
+        Self::of(Some(settings), None).await
+    }
+
+    /// As [`Self::start`], for clients with a certificate of this authority.
+    pub(crate) async fn for_clients_of(authority: &str) -> Self {
+        Self::of(None, Some(authority)).await
+    }
+
+    async fn of(settings: Option<&'static str>, clients: Option<&str>) -> Self {
         let names = ServingNames {
             service: "berth".into(),
             namespace: "berth-system".into(),
@@ -42,45 +65,71 @@ impl Serving {
         };
         let bundle = mint::bundle(&names, Lifetimes::default(), jiff::Timestamp::now()).unwrap();
         let certificates = Certificates::from_pair(&bundle.serving).unwrap();
-        let config = Config::default();
+        let config = Config::parse(settings.unwrap_or_default(), "berth.yaml").unwrap().0;
         let facts = Facts::new(config.admission_settings(), config.dialects());
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let (_, readiness) = watch::channel(Readiness::Ready);
         let judge = Arc::new(move |request: &admission::Request<'_>| admission::review(request, &facts));
-        let router = router(Webhook { judge, metrics, registry: Arc::new(registry), readiness });
+        let webhook = Webhook { judge, metrics, registry: Arc::new(registry), readiness };
+        let busy = Arc::new(AtomicUsize::new(0));
+        let router = match clients {
+            Some(_) => verified_router(webhook),
+            None => router(webhook).layer(axum::middleware::from_fn_with_state(Arc::clone(&busy), turn_away)),
+        };
+        let tls = match clients {
+            Some(authority) => certificates.server_config_for(authority, "the clients").unwrap(),
+            None => certificates.server_config(),
+        };
         let bound =
             Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let changes = Changes {
             webhook_url: Some(format!("https://{}", bound.local_addr())),
+            settings,
             ca_bundle: Some(STANDARD.encode(&bundle.authority.certificate)),
-            ..Changes::default()
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(bound.serve(router, certificates.server_config(), std::future::pending()));
-        Self { changes, _tasks: tasks }
+        tasks.spawn(bound.serve(router, tls, std::future::pending()));
+        Self { changes, busy, _tasks: tasks }
     }
 }
 
+/// Answers as a webhook does that has no room.
+async fn turn_away(
+    State(busy): State<Arc<AtomicUsize>>,
+    request: axum::extract::Request,
+    next: Next,
+) -> axum::response::Response {
+    let one_less = |left: usize| left.checked_sub(1);
+    if busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+        return (http::StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")]).into_response();
+    }
+    next.run(request).await
+}
+
 /// Waits until the API server calls the mutating webhook.
-async fn called(world: &World) {
+async fn called(world: &World, pod: &Value, scheduler: &str) {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     loop {
-        let pod = world.pods(USER, "train").create(&dry, &parsed(share_pod("probe", None))).await.ok();
-        let scheduler = pod.and_then(|pod| pod.spec?.scheduler_name);
-        if scheduler.as_deref() == Some("berth") {
+        let pod = world.pods(USER, "train").create(&dry, &parsed(pod.clone())).await.ok();
+        if pod.and_then(|pod| pod.spec?.scheduler_name).as_deref() == Some(scheduler) {
             return;
         }
         pause().await;
     }
 }
 
-async fn world(serving: &Serving) -> Option<World> {
+/// With everything installed and in force; `probe` is a share pod, which the webhook gives this scheduler.
+pub(crate) async fn world_with(serving: &Serving, probe: &Value, scheduler: &str) -> Option<World> {
     let world = World::start().await?;
     world.install(&serving.changes, |_| true).await;
-    called(&world).await;
+    called(&world, probe, scheduler).await;
     world.enforced().await;
     Some(world)
+}
+
+pub(crate) async fn world(serving: &Serving) -> Option<World> {
+    world_with(serving, &share_pod("probe", None), "berth").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -186,4 +235,69 @@ async fn with_the_webhook_down_share_pods_are_refused_and_all_others_live_as_eve
     });
     let (status, _) = post(&world, "/apis/apps/v1/namespaces/train/deployments", &deployment).await;
     assert_eq!(status, http::StatusCode::CREATED);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_api_server_comes_again_when_a_busy_webhook_says_so() {
+    let serving = Serving::start().await;
+    let Some(world) = world(&serving).await else { return };
+    serving.busy.store(1, Ordering::SeqCst);
+    let made = world.pods(USER, "train").create(&PostParams::default(), &parsed(share_pod("p", None))).await;
+    assert_eq!(made.unwrap().spec.unwrap().scheduler_name.as_deref(), Some("berth"));
+    assert_eq!(serving.busy.load(Ordering::SeqCst), 0, "it was turned away once");
+}
+
+/// What the API server needs to show a client certificate to its webhooks, as `webhook-config/README.md` has it.
+fn admission_configuration(folder: &std::path::Path, client: &rcgen::CertifiedKey<rcgen::KeyPair>) -> String {
+    let written = |name: &str, text: String| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let certificate = written("client.crt", client.cert.pem());
+    let key = written("client.key", client.signing_key.serialize_pem());
+    let user = json!({"name": "*", "user": {"client-certificate": certificate, "client-key": key}});
+    let kubeconfig = written(
+        "webhooks.kubeconfig",
+        json!({"apiVersion": "v1", "kind": "Config", "users": [user]}).to_string(),
+    );
+    let group = "apiserver.config.k8s.io/v1";
+    let plugins = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"].map(|name| {
+        let kind = "WebhookAdmissionConfiguration";
+        json!({"name": name, "configuration": {"apiVersion": group, "kind": kind, "kubeConfigFile": kubeconfig}})
+    });
+    let configuration = json!({"apiVersion": group, "kind": "AdmissionConfiguration", "plugins": plugins});
+    written("admission.yaml", configuration.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_server_with_a_client_certificate_is_answered_and_one_without_is_not() {
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority = rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap();
+    let mut params = rcgen::CertificateParams::default();
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let signing_key = rcgen::KeyPair::generate().unwrap();
+    let cert = params.signed_by(&signing_key, &authority).unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = admission_configuration(folder.path(), &rcgen::CertifiedKey { cert, signing_key });
+
+    let serving = Serving::for_clients_of(&authority.pem()).await;
+    let Some(world) = World::start_with(vec![format!("--admission-control-config-file={file}")]).await else {
+        return;
+    };
+    world.install(&serving.changes, |_| true).await;
+    called(&world, &share_pod("probe", None), "berth").await;
+
+    let Some(world) = World::start().await else { return };
+    world.install(&serving.changes, |kind| kind.ends_with("WebhookConfiguration")).await;
+    let pods = world.pods(USER, "train");
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let mut made = pods.create(&dry, &parsed(share_pod("p", None))).await;
+    while made.is_ok() {
+        pause().await;
+        made = pods.create(&dry, &parsed(share_pod("p", None))).await;
+    }
+    let refusal = refused(made);
+    assert!(refusal.contains("failed calling webhook \"mutate.berth.dev\""), "{refusal}");
 }

@@ -1,6 +1,7 @@
 //! A real API server with Berth's manifests applied and five callers of different rights.
 
-use berth::cli::manifests::{self, ManifestFormat, ManifestsArgs, UnmanagedPods};
+use berth::cli::manifests::{self, ManifestsArgs, Settings};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::{
     Api, Client,
@@ -35,12 +36,18 @@ pub(crate) struct World {
 pub(crate) struct Changes {
     pub(crate) webhook_url: Option<String>,
     pub(crate) ca_bundle: Option<String>,
-    pub(crate) unmanaged_pods: Option<UnmanagedPods>,
+    /// The text of `berth.yaml`.
+    pub(crate) settings: Option<&'static str>,
 }
 
 impl World {
     /// `None`, said aloud, where there is no API server to be had.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(Vec::new()).await
+    }
+
+    /// As [`Self::start`], with more flags of kube-apiserver.
+    pub(crate) async fn start_with(apiserver_flags: Vec<String>) -> Option<Self> {
         let identities = vec![
             Identity::service_account("berth-system", "berth"),
             Identity::service_account("gpu", "agent"),
@@ -48,7 +55,7 @@ impl World {
             Identity::new(NAMESPACE_ADMIN, &["system:authenticated"]),
             Identity::new(KUBELET, &["system:authenticated"]),
         ];
-        let options = Options { identities, ..Options::default() };
+        let options = Options { identities, apiserver_flags };
         let cluster = Cluster::start_with(Floor::Real, options).await?;
         let world = Self { cluster };
         world.people().await;
@@ -57,15 +64,10 @@ impl World {
 
     /// Applies what `berth manifests` prints; policies are in force when this returns.
     pub(crate) async fn install(&self, changes: &Changes, wanted: impl Fn(&str) -> bool) {
-        let args = ManifestsArgs {
-            namespace: "berth-system".to_owned(),
-            image: None,
-            replicas: None,
-            webhook_url: changes.webhook_url.clone(),
-            unmanaged_pods: changes.unmanaged_pods,
-            output: ManifestFormat::Yaml,
-        };
-        for mut object in manifests::objects(&args).unwrap() {
+        let args = ManifestsArgs { webhook_url: changes.webhook_url.clone(), ..ManifestsArgs::default() };
+        let read = |text: &str| Settings::parse(text.to_owned(), "berth.yaml").unwrap().0;
+        let settings = changes.settings.map(read).unwrap_or_default();
+        for mut object in manifests::objects(&args, &settings).unwrap() {
             if !wanted(object["kind"].as_str().unwrap()) {
                 continue;
             }
@@ -80,12 +82,23 @@ impl World {
         }
     }
 
-    /// Waits until the API server has taken a policy into force: until it refuses what it must.
+    /// Waits until the API server has taken the policies into force: until the one that was created last acts, in a namespace in
+    /// which no other does.
     pub(crate) async fn enforced(&self) {
-        let pod = plain_pod("probe", json!({"assigned.berth.dev/probe": "1"}));
-        let pods: Api<Pod> = Api::namespaced(self.cluster.client_of(USER), "train");
-        let dry = PostParams { dry_run: true, ..PostParams::default() };
-        while pods.create(&dry, &parsed(pod.clone())).await.is_ok() {
+        let mut pod = share_pod("probe", Some("unheard-of"));
+        pod["spec"]["containers"][0]["resources"]["limits"]["example.com/share"] = "1".into();
+        loop {
+            let request = http::Request::post("/api/v1/namespaces/quiet/pods?dryRun=All")
+                .header("content-type", "application/json")
+                .body(kube::client::Body::from(serde_json::to_vec(&pod).unwrap()))
+                .unwrap();
+            let response = self.cluster.client_of(USER).send(request).await.unwrap();
+            let mut said = format!("{:?}", response.headers().get_all("warning").iter().collect::<Vec<_>>());
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            said.push_str(&String::from_utf8_lossy(&body));
+            if said.contains("no known scheduler of shares") {
+                return;
+            }
             pause().await;
         }
     }
@@ -101,7 +114,12 @@ impl World {
     async fn people(&self) {
         let client = &self.cluster.client;
         let namespaces: Api<Namespace> = Api::all(client.clone());
-        for (name, labels) in [("train", json!({"berth.dev/admission": "enabled"})), ("other", json!({}))] {
+        let namespaces_and_labels = [
+            ("train", json!({"berth.dev/admission": "enabled"})),
+            ("other", json!({})),
+            ("quiet", json!({"berth.dev/admission": "ignore"})),
+        ];
+        for (name, labels) in namespaces_and_labels {
             let namespace = parsed(json!({"metadata": {"name": name, "labels": labels}}));
             namespaces.create(&PostParams::default(), &namespace).await.unwrap();
         }
@@ -109,9 +127,10 @@ impl World {
         let everyday = json!([
             {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": ["get", "list", "create", "update", "patch", "delete"]},
             {"apiGroups": [""], "resources": ["pods/status", "nodes/status"], "verbs": ["patch", "update"]},
+            {"apiGroups": [""], "resources": ["pods/resize", "pods/ephemeralcontainers"], "verbs": ["patch"]},
             {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create"]},
         ]);
-        for namespace in ["train", "other"] {
+        for namespace in ["train", "other", "quiet", "kube-system"] {
             role(client, Some(namespace), NAMESPACE_ADMIN, &all).await;
             role(client, Some(namespace), USER, &everyday).await;
         }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use berth::cli::manifests::{self, ManifestFormat, ManifestsArgs};
+use berth::cli::manifests::{self, ManifestsArgs};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client, Discovery,
@@ -43,7 +43,7 @@ impl Replica {
         let listen = free_address().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
         command.args(["serve", "--listen", &listen, "--tls-san", "127.0.0.1"]).args(arguments);
-        command.env("KUBECONFIG", plane.kubeconfig(ACCOUNT)).stdin(Stdio::null());
+        command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(ACCOUNT)).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         Self { child: command.spawn().unwrap() }
     }
@@ -96,18 +96,11 @@ pub fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// Creates everything that `berth manifests` prints.
-pub async fn apply_manifests(client: &Client, webhook: SocketAddr) {
-    let args = ManifestsArgs {
-        namespace: NAMESPACE.to_owned(),
-        image: None,
-        replicas: None,
-        unmanaged_pods: None,
-        webhook_url: Some(format!("https://{webhook}")),
-        output: ManifestFormat::Yaml,
-    };
+/// Creates everything that `berth manifests` prints for these arguments, with the webhook at that address.
+pub async fn apply_manifests(client: &Client, webhook: SocketAddr, args: ManifestsArgs) {
+    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..args };
     let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    for object in manifests::objects(&args).unwrap() {
+    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
         let (resource, capabilities) =

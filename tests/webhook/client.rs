@@ -1,6 +1,6 @@
 //! An HTTPS client that trusts one authority and speaks the protocol it is told to.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::body::{Body, Bytes};
 use berth::webhook::mint::Pair;
@@ -55,18 +55,20 @@ pub(crate) async fn handshake(
     authority: &str,
     protocol: Protocol,
 ) -> std::io::Result<TlsStream<TcpStream>> {
-    handshake_as(server, authority, protocol, None).await
+    handshake_as(server.address, authority, protocol, None).await
 }
 
 /// As [`handshake`], showing a certificate.
 async fn handshake_as(
-    server: &Server,
+    address: SocketAddr,
     authority: &str,
     protocol: Protocol,
     shown: Option<&Pair>,
 ) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
+    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -84,7 +86,7 @@ async fn handshake_as(
         Protocol::Http2 => b"h2".to_vec(),
     }];
     let name = ServerName::try_from("berth.berth-system.svc").unwrap();
-    let stream = TcpStream::connect(server.address).await?;
+    let stream = TcpStream::connect(address).await?;
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
@@ -99,7 +101,17 @@ impl Client {
         protocol: Protocol,
         shown: Option<&Pair>,
     ) -> std::io::Result<Self> {
-        let stream = handshake_as(server, &server.authority, protocol, shown).await?;
+        Self::connect_to(server.address, &server.authority, protocol, shown).await
+    }
+
+    /// As [`Self::connect_as`], to any server whose certificate is of `authority` (PEM, one or several).
+    pub(crate) async fn connect_to(
+        address: SocketAddr,
+        authority: &str,
+        protocol: Protocol,
+        shown: Option<&Pair>,
+    ) -> std::io::Result<Self> {
+        let stream = handshake_as(address, authority, protocol, shown).await?;
         let certificate = stream.get_ref().1.peer_certificates().unwrap()[0].to_vec();
         let mut driver = JoinSet::new();
         let io = TokioIo::new(stream);

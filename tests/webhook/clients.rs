@@ -13,17 +13,21 @@ use super::{
     server::Server,
 };
 
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn client(&self) -> Pair {
+    pub(crate) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    pub(crate) fn client(&self) -> Pair {
         let mut params = CertificateParams::default();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().unwrap();
@@ -35,7 +39,7 @@ impl Authority {
 #[tokio::test]
 async fn reviews_are_answered_to_the_authoritys_clients_and_probes_to_everybody() {
     let authority = Authority::new();
-    let server = Server::verifying(&authority.0.pem()).await;
+    let server = Server::verifying(&authority.pem()).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let mut anonymous = Client::connect(&server, protocol).await.unwrap();
         assert_eq!(
@@ -56,7 +60,7 @@ async fn reviews_are_answered_to_the_authoritys_clients_and_probes_to_everybody(
 
 #[tokio::test]
 async fn a_certificate_of_somebody_else_gets_no_answer() {
-    let server = Server::verifying(&Authority::new().0.pem()).await;
+    let server = Server::verifying(&Authority::new().pem()).await;
     let stranger = Authority::new().client();
     let answered = async {
         let mut client = Client::connect_as(&server, Protocol::Http1, Some(&stranger)).await.ok()?;

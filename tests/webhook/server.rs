@@ -60,7 +60,7 @@ impl Server {
     pub(crate) async fn verifying(clients: &str) -> Self {
         let Bundle { authority, serving } = bundle();
         let certificates = Certificates::from_pair(&serving).unwrap();
-        let tls = certificates.server_config_for(clients).unwrap();
+        let tls = certificates.server_config_for(clients, "the clients").unwrap();
         Self::bound(
             ignoring(),
             Limits::default(),

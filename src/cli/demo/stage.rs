@@ -16,7 +16,7 @@ use tokio::{sync::oneshot, task::JoinSet};
 use super::DemoArgs;
 use crate::{
     app::{App, CertificateSource, Options, Parts},
-    cli::manifests::{self, ManifestFormat, ManifestsArgs},
+    cli::manifests::{self, ManifestsArgs},
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::{
@@ -157,21 +157,15 @@ fn options(config: Config, client: Client) -> Options {
         leadership: Leadership::Alone,
         listen: ANY_PORT,
         certificates: CertificateSource::Minted(serving),
+        client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
 }
 
 /// Applies the webhook configurations that `berth manifests` prints.
 async fn register(client: &Client, webhook: SocketAddr) -> anyhow::Result<()> {
-    let args = ManifestsArgs {
-        namespace: "berth-system".to_owned(),
-        image: None,
-        replicas: None,
-        webhook_url: Some(format!("https://{webhook}")),
-        unmanaged_pods: None,
-        output: ManifestFormat::Yaml,
-    };
-    for object in manifests::objects(&args)? {
+    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
+    for object in manifests::objects(&args, &manifests::Settings::default())? {
         match object["kind"].as_str() {
             Some("MutatingWebhookConfiguration") => {
                 create::<MutatingWebhookConfiguration>(client, object).await?;

@@ -14,6 +14,10 @@ fn args(flags: &[&str]) -> ManifestsArgs {
     Program::try_parse_from([&["manifests"], flags].concat()).unwrap().args
 }
 
+fn objects(args: &ManifestsArgs) -> Result<Vec<Value>, ManifestsError> {
+    super::objects(args, &Settings::default())
+}
+
 fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
@@ -21,7 +25,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 #[test]
 fn every_document_names_itself() {
     let objects = objects(&args(&[])).unwrap();
-    assert_eq!(objects.len(), 25);
+    assert_eq!(objects.len(), 30);
     for object in &objects {
         for name in ["/apiVersion", "/kind", "/metadata/name"] {
             let text = object.pointer(name).and_then(Value::as_str).unwrap_or_default();
@@ -40,6 +44,27 @@ fn the_whole_file_set_is_embedded() {
         .collect();
     found.sort();
     assert_eq!(found, FILES.map(|(name, _)| name));
+}
+
+#[test]
+fn what_is_printed_is_what_the_files_hold() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("webhook-config");
+    let read = |(name, _): (&str, &str)| -> Vec<Value> {
+        serde_saphyr::from_multiple(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+    };
+    let files: Vec<Value> = FILES.into_iter().flat_map(read).collect();
+    assert_eq!(objects(&args(&[])).unwrap(), files);
+}
+
+#[test]
+fn every_key_that_rules_read_is_among_those_whose_change_is_judged() {
+    let objects = objects(&args(&[])).unwrap();
+    let update = &of_kind(&objects, "ValidatingWebhookConfiguration")[0]["webhooks"][1];
+    assert_eq!(update["name"], "update.berth.dev");
+    let changes = update["matchConditions"][2]["expression"].as_str().unwrap();
+    for key in crate::admission::hint_keys::KNOWN {
+        assert!(changes.contains(&format!("'{key}'")), "{key}");
+    }
 }
 
 #[test]
@@ -86,11 +111,11 @@ fn a_url_that_the_api_server_would_refuse_is_refused() {
 fn what_is_printed_reads_back_the_same() {
     let flags = ["--namespace", "gpu", "--replicas", "4"];
     let expected = objects(&args(&flags)).unwrap();
-    let printed = run(&args(&flags)).unwrap();
+    let printed = run(&args(&flags), None).unwrap().0;
     let read: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
     assert_eq!(read, expected);
     let json: Value =
-        serde_json::from_str(&run(&args(&[&flags[..], &["-o", "json"]].concat())).unwrap()).unwrap();
+        serde_json::from_str(&run(&args(&[&flags[..], &["-o", "json"]].concat()), None).unwrap().0).unwrap();
     assert_eq!(json["items"], Value::Array(expected));
 }
 
@@ -118,20 +143,6 @@ fn typed_readers_take_every_webhook_and_workload() {
 }
 
 #[test]
-fn unmanaged_pods_are_set_in_policy_and_settings_alike() {
-    for (word, action) in [("warn", "Warn"), ("deny", "Deny"), ("allow", "Audit")] {
-        let objects = objects(&args(&["--unmanaged-pods", word])).unwrap();
-        let bindings = of_kind(&objects, "ValidatingAdmissionPolicyBinding");
-        let binding =
-            bindings.iter().find(|binding| binding["metadata"]["name"] == UNMANAGED_POLICY).unwrap();
-        assert_eq!(binding["spec"]["validationActions"], json!([action]));
-        let settings =
-            of_kind(&objects, "ConfigMap")[0].pointer("/data/berth.yaml").unwrap().as_str().unwrap();
-        assert!(settings.contains(&format!("unmanagedPods: {word}\n")), "{settings}");
-    }
-}
-
-#[test]
 fn every_webhook_but_the_one_that_only_warns_fails_closed() {
     let objects = objects(&args(&[])).unwrap();
     let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -147,4 +158,88 @@ fn every_webhook_but_the_one_that_only_warns_fails_closed() {
         );
         assert_eq!(webhook["sideEffects"], "None");
     }
+}
+
+#[test]
+fn two_halves_have_an_identity_each_and_share_no_right() {
+    let objects = objects(&args(&["--split", "--namespace", "gpu"])).unwrap();
+    let names = |kind| -> Vec<&str> {
+        of_kind(&objects, kind).iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect()
+    };
+    for kind in ["ServiceAccount", "Deployment", "PodDisruptionBudget"] {
+        assert_eq!(names(kind), ["berth-webhook", "berth-binder"], "{kind}");
+    }
+    for (at, flag) in ["--webhook-only", "--scheduler-only"].into_iter().enumerate() {
+        let deployment = of_kind(&objects, "Deployment")[at];
+        let (name, pod) = (&deployment["metadata"]["name"], &deployment["spec"]["template"]);
+        assert_eq!(&pod["spec"]["serviceAccountName"], name);
+        assert!(pod["spec"]["containers"][0]["args"].as_array().unwrap().contains(&json!(flag)));
+        assert_eq!(deployment["spec"]["selector"]["matchLabels"], pod["metadata"]["labels"]);
+        let budget = of_kind(&objects, "PodDisruptionBudget")[at];
+        assert_eq!(budget["spec"]["selector"]["matchLabels"], pod["metadata"]["labels"]);
+    }
+    let webhooks = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(&of_kind(&objects, "Service")[0]["spec"]["selector"], webhooks);
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        for binding in of_kind(&objects, kind) {
+            let subject = &binding["subjects"][0];
+            let webhooks = binding["roleRef"]["name"] == "berth:webhook";
+            let expected = if webhooks { "berth-webhook" } else { "berth-binder" };
+            assert_eq!((&subject["name"], &subject["namespace"]), (&json!(expected), &json!("gpu")));
+        }
+    }
+    for schema in of_kind(&objects, "FlowSchema") {
+        let account = &schema["spec"]["rules"][0]["subjects"][0]["serviceAccount"];
+        assert_eq!(account, &json!({"name": "berth-binder", "namespace": "gpu"}));
+    }
+}
+
+#[test]
+fn cert_manager_makes_publishes_and_mounts_the_certificate() {
+    let printed = objects(&args(&["--cert-manager", "--namespace", "gpu"])).unwrap();
+    assert_eq!(printed[0]["kind"], "Namespace", "what stands in it comes after");
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let annotations = &of_kind(&printed, kind)[0]["metadata"]["annotations"];
+        assert_eq!(annotations, &json!({"cert-manager.io/inject-ca-from": "gpu/berth-webhook"}));
+    }
+    let certificates = of_kind(&printed, "Certificate");
+    let served = certificates.iter().find(|object| object["metadata"]["name"] == "berth-webhook").unwrap();
+    assert_eq!(served["metadata"]["namespace"], "gpu");
+    let names: Vec<_> =
+        served["spec"]["dnsNames"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let serving = crate::webhook::mint::ServingNames {
+        service: "berth".to_owned(),
+        namespace: "gpu".to_owned(),
+        extra: Vec::new(),
+    };
+    assert_eq!(names, serving.all());
+    let pod = &of_kind(&printed, "Deployment")[0]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert!(container["args"].as_array().unwrap().contains(&json!("/etc/berth-tls/tls.crt")));
+    assert_eq!(container["volumeMounts"][1]["mountPath"], "/etc/berth-tls");
+    assert_eq!(pod["volumes"][1]["secret"]["secretName"], served["spec"]["secretName"]);
+    let text = serde_json::to_string(&printed).unwrap();
+    assert!(!text.contains("resourceNames\":[\"berth-webhook-tls"), "the server touches no Secret");
+
+    let split = objects(&args(&["--cert-manager", "--split"])).unwrap();
+    let mounts = |at: usize| of_kind(&split, "Deployment")[at]["spec"]["template"]["spec"]["volumes"].clone();
+    assert_eq!((mounts(0).as_array().unwrap().len(), mounts(1).as_array().unwrap().len()), (2, 1));
+}
+
+/// `berth serve --namespace` reads it: Secret, Lease and serving names are of the namespace that was installed into.
+#[test]
+fn the_server_is_told_its_namespace() {
+    let objects = objects(&args(&["--namespace", "gpu"])).unwrap();
+    let container = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0];
+    let told =
+        json!([{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]);
+    assert_eq!(container["env"], told);
+}
+
+#[test]
+fn the_priority_class_of_the_pods_is_there() {
+    let objects = objects(&args(&[])).unwrap();
+    let class = of_kind(&objects, "PriorityClass")[0];
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    assert_eq!(pod["priorityClassName"], class["metadata"]["name"]);
 }

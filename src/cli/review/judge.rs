@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use json_patch::PatchOperation;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     cli::documents::{Document, DocumentError},
     config::Config,
     dialect::marks,
-    object::{Metadata, Namespace, Node, Pod, Quantity},
+    object::{Namespace, Node, Pod, PodGroup, ResourceQuota},
 };
 
 /// What came of a review.
@@ -59,7 +59,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
             }
             "Node" => offers.push(NodeOffer::read(&document.read::<Node>()?, &facts.dialects)),
             "PodGroup" => {
-                let Named { metadata } = document.read()?;
+                let PodGroup { metadata } = document.read()?;
                 let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
                 let namespace = document.namespace().unwrap_or("default").to_owned();
                 groups.insert((namespace, metadata.name), mark);
@@ -78,9 +78,9 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
 fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, NamespaceQuota>, DocumentError> {
     let mut quotas: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
-        let quota: Quota = document.read()?;
+        let quota: ResourceQuota = document.read()?;
         let namespace = document.namespace().unwrap_or("default");
-        quotas.entry(namespace.to_owned()).or_default().limit(&quota.metadata.name, &quota.spec.hard);
+        quotas.entry(namespace.to_owned()).or_default().limit(&quota, &facts.dialects);
     }
     for document in documents.iter().filter(|document| document.kind() == "Pod" && super::is_bound(document))
     {
@@ -94,25 +94,14 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
     Ok(quotas)
 }
 
-/// An object of which only the metadata counts.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Named {
-    metadata: Metadata,
-}
-
-/// A ResourceQuota.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Quota {
-    metadata: Metadata,
-    spec: QuotaSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct QuotaSpec {
-    hard: BTreeMap<String, Quantity>,
+/// What can't be read of the ResourceQuotas among the documents, and where.
+pub(super) fn unread_quotas(documents: &[Document], facts: &Facts) -> Result<Vec<String>, DocumentError> {
+    let mut troubles = Vec::new();
+    for document in documents.iter().filter(|document| document.kind() == "ResourceQuota") {
+        let found = NamespaceQuota::default().limit(&document.read()?, &facts.dialects);
+        troubles.extend(found.into_iter().map(|trouble| format!("{}: {trouble}", document.place)));
+    }
+    Ok(troubles)
 }
 
 /// Judges the pod of a document; `prefix` is the path at which the pod stands, for errors.

@@ -16,7 +16,7 @@ use crate::{
     },
     config::Config,
     dialect::Dialects,
-    object::{Metadata, Node, Pod},
+    object::{Metadata, Node, Pod, ResourceQuota},
 };
 
 /// What a simulation starts from.
@@ -26,6 +26,8 @@ pub(super) struct Input {
     pub(super) nodes: Vec<(Node, String)>,
     /// Pods that hold something, and where each stood.
     pub(super) state: Vec<(Pod, String)>,
+    /// Quotas of namespaces, and where each stood.
+    pub(super) quotas: Vec<(ResourceQuota, String)>,
     /// Pods that want a place, in the order of the input.
     pub(super) pods: Vec<Incoming>,
     /// What the rules may know.
@@ -94,6 +96,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
     let mut input = Input {
         nodes: Vec::new(),
         state: Vec::new(),
+        quotas: Vec::new(),
         pods: Vec::new(),
         facts: review::facts(documents, config)?,
         priorities: Priorities::system(),
@@ -106,7 +109,8 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
             "PriorityClass" => input.priorities.learn(document.read()?),
-            "Namespace" => {}
+            "ResourceQuota" => input.quotas.push((quota(document)?, called)),
+            "Namespace" | "PodGroup" => {}
             "Pod" => {
                 let document = identified(document, position, &mut uids)?;
                 let pod: Pod = document.read()?;
@@ -130,6 +134,15 @@ pub(super) fn called(document: &Document) -> String {
     let name = document.name().unwrap_or_default();
     let namespace = document.namespace().map_or_else(String::new, |namespace| format!("{namespace}/"));
     format!("{} ({} {namespace}{name})", document.place, document.kind())
+}
+
+/// The quota with a namespace.
+fn quota(document: &Document) -> Result<ResourceQuota, DocumentError> {
+    let mut quota: ResourceQuota = document.read()?;
+    if quota.metadata.namespace.is_empty() {
+        "default".clone_into(&mut quota.metadata.namespace);
+    }
+    Ok(quota)
 }
 
 /// The pod with a namespace and with a uid that no other pod of the input has.

@@ -110,6 +110,11 @@ impl Run<'_> {
                 self.snapshot.charge(info.key.uid, charge);
             }
         }
+        for (quota, called) in &self.input.quotas {
+            let (info, troubles) = self.reader.quota(quota);
+            self.warn(called, &troubles);
+            self.snapshot.set_quota(info);
+        }
     }
 
     fn warn(&mut self, called: &str, troubles: &[Unreadable]) {
@@ -163,20 +168,19 @@ impl Run<'_> {
     fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
         let Claim::Place(ask) = &info.claim else { return row };
         if self.explain == Explain::EveryNode {
-            row.nodes = Some(self.verdicts(ask));
+            row.nodes = Some(self.verdicts(ask, &info.key.namespace));
         }
         if let Some(unserved) = ask.constraints.unserved.first() {
             let reason = format!("Pod has a constraint that is not served yet: {unserved}");
             let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
             return row.unschedulable(error.to_string());
         }
-        let node = match self.classes.best(ask, &self.snapshot, &self.device_resources, |_| 0) {
-            Ok(node) => node,
+        let namespace = &info.key.namespace;
+        let decided = self.classes.decide(ask, namespace, &self.snapshot, &self.device_resources, |_| 0);
+        let (node, assignment) = match decided {
+            Ok(decided) => decided,
             Err(error) => return row.unschedulable(error.to_string()),
         };
-        let state = self.snapshot.node(&node).expect("the best node is one of the snapshot");
-        let judged = judge(ask, state, &self.device_resources);
-        let (assignment, _) = judged.expect("a class's verdict is of the node as it is");
         let dialect = self.dialect(ask.profile.name).clone();
         let record = dialect.record(&assignment, &node, self.now);
         let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
@@ -190,7 +194,8 @@ impl Run<'_> {
     }
 
     /// What each node, by name, makes of the ask.
-    fn verdicts(&self, ask: &Ask) -> Vec<NodeVerdict> {
+    fn verdicts(&self, ask: &Ask, namespace: &str) -> Vec<NodeVerdict> {
+        let quota = self.snapshot.quotas().left(namespace, ask.profile.name);
         let dialect = self.dialect(ask.profile.name);
         let unserved = ask.constraints.unserved.first();
         let verdict = |state: &Arc<crate::scheduling::snapshot::NodeState>| {
@@ -198,7 +203,7 @@ impl Run<'_> {
             if unserved.is_some() {
                 return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
             }
-            match judge(ask, state, &self.device_resources) {
+            match judge(ask, state, &self.device_resources, quota) {
                 Ok((assignment, score)) => {
                     NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
                 }
@@ -214,6 +219,8 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
     let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
     Some(Charge {
         node: holding.node.clone(),
+        namespace: info.key.namespace.clone(),
+        profile: holding.profile,
         assignment: holding.assignment.clone(),
         init: holding.init,
         resources: info.resources.clone(),
@@ -229,8 +236,14 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
 
 /// What a pod holds that has just been placed: its agent has allocated at once.
 fn placed(info: &PodInfo, node: NodeName, assignment: Assignment, now: Timestamp) -> Charge {
+    let profile = match &info.claim {
+        Claim::Place(ask) => Some(ask.profile.name),
+        Claim::None | Claim::Unreadable(_) => None,
+    };
     Charge {
         node,
+        namespace: info.key.namespace.clone(),
+        profile,
         assignment: Some(Arc::new(assignment)),
         init: InitPhase::Ahead,
         resources: info.resources.clone(),

@@ -24,7 +24,7 @@ pub(super) fn read(default: CardPolicy, pod: &Pod) -> Result<CardChoice, Unreada
         Some(word) => CardChoice::lone(policy(word).unwrap_or(CardPolicy::Spread), numa),
     };
     let weights = pod.metadata.annotation(names::WEIGHTS).map_or(Ok(Weights::default()), weights);
-    let refuse = |message| Unreadable::annotation(Problem::Quantity, names::WEIGHTS, message);
+    let refuse = |message| Unreadable::annotation(Problem::Hint, names::WEIGHTS, message);
     Ok(CardChoice { weights: weights.map_err(refuse)?, ..choice })
 }
 
@@ -42,7 +42,7 @@ fn policy(word: &str) -> Option<CardPolicy> {
 /// `slot=<n>,core=<n>,memory=<n>`: each once, in any order, whole numbers from 0, not all of them 0.
 fn weights(text: &str) -> Result<Weights, String> {
     let (mut slots, mut cores, mut memory) = (None, None, None);
-    for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+    for entry in text.split(',').map(str::trim) {
         let (key, value) = entry.split_once('=').ok_or_else(|| format!("`{entry}` is not `key=value`"))?;
         let (key, value) = (key.trim(), value.trim());
         let place = match key {
@@ -76,9 +76,15 @@ mod tests {
             weights(" memory = 3, slot = 1, core = 0 "),
             Ok(Weights { slots: 1, cores: 0, memory: 3 })
         );
-        for text in
-            ["", "slot=1", "slot=1,core,memory=1", "slot=1,core=-1,memory=1", "slot=1,slot=1,memory=1"]
-        {
+        for text in [
+            "",
+            "slot=1",
+            "slot=1,core,memory=1",
+            "slot=1,core=-1,memory=1",
+            "slot=1,slot=1,memory=1",
+            "slot=1,core=1,memory=1,",
+            "slot=0,core=0,memory=0",
+        ] {
             assert!(weights(text).is_err(), "{text}");
         }
     }

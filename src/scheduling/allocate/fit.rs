@@ -30,30 +30,35 @@ pub struct Scene<'a> {
 
 /// What the pod itself holds so far.
 #[derive(Clone, Debug, Default)]
-pub struct Held(BTreeMap<CardId, (usage::Held, Vec<Slice>)>);
+pub struct Held {
+    cards: BTreeMap<CardId, (usage::Held, Vec<Slice>)>,
+    /// All cards together.
+    total: usage::Held,
+}
 
 impl Held {
     /// Takes in what a further container was given.
     pub fn take(&mut self, role: Role, shares: &[Share]) {
         for (id, amounts) in usage::amounts(shares) {
-            let (held, _) = self.0.entry(id.clone()).or_default();
+            let (held, _) = self.cards.entry(id.clone()).or_default();
             *held = held.with(role, amounts);
         }
         for share in shares {
-            self.0.entry(share.card.clone()).or_default().1.extend(share.slice.clone());
+            self.cards.entry(share.card.clone()).or_default().1.extend(share.slice.clone());
         }
+        self.total = self.with(role, shares);
     }
 
-    /// The most that is held at any moment, over all cards.
-    fn total(&self) -> CardUsage {
-        self.0.values().map(|(amounts, _)| amounts.most()).fold(CardUsage::default(), CardUsage::and)
+    /// All cards together, with these shares of a further container.
+    fn with(&self, role: Role, shares: &[Share]) -> usage::Held {
+        self.total.with(role, shares.iter().fold(CardUsage::default(), CardUsage::with))
     }
 }
 
 impl Scene<'_> {
     /// What is in use of the card while the next container runs.
     pub(super) fn in_use(&self, card: &Card) -> CardUsage {
-        let own = self.held.0.get(&card.id).map(|(amounts, _)| amounts.beside()).unwrap_or_default();
+        let own = self.held.cards.get(&card.id).map(|(amounts, _)| amounts.beside()).unwrap_or_default();
         self.usage.card(&card.id).and(own)
     }
 
@@ -77,12 +82,12 @@ impl Scene<'_> {
             slice: None,
         };
         self.fit_users(card, used, here().count() > 0)?;
-        self.fit_quota(role, chosen, &want)?;
+        self.fit_quota(role, ask, chosen, &want)?;
         self.fit_amounts(card, used, &want)?;
         if card.mode != Mode::Mig {
             return Ok(want);
         }
-        let own = self.held.0.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
+        let own = self.held.cards.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
         let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
         let slice = slice::cut(card, self.usage.users(&card.id), taken, want);
         // A slice may be larger than what was asked; where the card's own account has no room for it, its registration is wrong.
@@ -90,7 +95,9 @@ impl Scene<'_> {
             card.memory.left(used.memory) >= share.memory
                 && core_budget(self.profile, card).left(used.cores) >= share.cores
         };
-        slice.filter(room).ok_or(CardReason::CardMigTopologyInfeasible)
+        let slice = slice.filter(room).ok_or(CardReason::CardMigTopologyInfeasible)?;
+        self.fit_quota(role, ask, chosen, &slice)?;
+        Ok(slice)
     }
 
     /// What depends on the card and the pod's wishes, not on what is in use.
@@ -142,15 +149,27 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn fit_quota(&self, role: Role, chosen: &[Share], want: &Share) -> Result<(), CardReason> {
+    /// Whether the share, beside the smallest of those chosen that make up the request, stays within the namespace's quota: where
+    /// links decide, more are chosen than will be taken.
+    fn fit_quota(
+        &self,
+        role: Role,
+        ask: ShareRequest,
+        chosen: &[Share],
+        want: &Share,
+    ) -> Result<(), CardReason> {
         if self.quota == Quota::default() {
             return Ok(());
         }
-        let mut held = self.held.clone();
-        held.take(role, &[chosen, std::slice::from_ref(want)].concat());
-        let total = held.total();
-        let over = self.quota.memory.is_some_and(|left| total.memory > left)
-            || self.quota.cores.is_some_and(|left| total.cores > left);
-        if over { Err(CardReason::ResourceQuotaNotFit) } else { Ok(()) }
+        let mut shares: Vec<_> = chosen.to_vec();
+        shares.sort_by_key(|share| (share.memory, share.cores));
+        shares.truncate(ask.cards.get().saturating_sub(1) as usize);
+        shares.push(want.clone());
+        if self.is_within_quota(role, &shares) { Ok(()) } else { Err(CardReason::ResourceQuotaNotFit) }
+    }
+
+    /// Whether the pod stays within the namespace's quota with these shares of a further container.
+    pub(super) fn is_within_quota(&self, role: Role, shares: &[Share]) -> bool {
+        self.quota.admits(self.held.with(role, shares).most())
     }
 }

@@ -240,7 +240,7 @@ fn a_pod_keeps_off_cards_whose_users_it_shuns() {
 #[test]
 fn quota_counts_the_pod_as_it_runs() {
     let inventory = Inventory::new(vec![card(0), card(1)]);
-    let quota = Quota { memory: Some(MiB::new(5000)), cores: None };
+    let quota = Quota { memory: Some(MiB::new(5000)), ..Quota::default() };
     let fits = |containers: &[(Role, u32, u64, u32)]| {
         allocate(&ask(containers), &inventory, &Usage::default(), &HAMI, quota)
     };

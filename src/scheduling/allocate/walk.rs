@@ -25,7 +25,18 @@ pub fn walk(
         }
     }
     if walk.chosen.len() >= wanted {
-        return Ok(links::closest(walk.chosen, wanted, scene.inventory.links()));
+        let closest = links::closest(walk.chosen.clone(), wanted, scene.inventory.links());
+        if scene.is_within_quota(role, &closest) {
+            return Ok(closest);
+        }
+        // The best-linked of unequal cards may be the larger ones: the smallest that make up the request were within the quota.
+        walk.chosen.sort_by_key(|share| (share.memory, share.cores));
+        walk.chosen.truncate(wanted);
+        if scene.is_within_quota(role, &walk.chosen) {
+            return Ok(walk.chosen);
+        }
+        walk.fail(CardReason::ResourceQuotaNotFit, walk.chosen.len());
+        walk.chosen.clear();
     }
     Err(reasons(walk.failed, walk.chosen.len(), cards.len()))
 }

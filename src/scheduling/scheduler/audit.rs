@@ -48,7 +48,21 @@ impl Scheduler {
                 self.wake(&node);
             }
         }
+        self.audit_quotas();
         self.audit_reasons(&uids);
+    }
+
+    /// What is used of a quota is the sum of what its namespace's pods hold.
+    fn audit_quotas(&mut self) {
+        let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
+        for namespace in namespaces {
+            if self.snapshot.check_quota(&namespace) == Check::Wrong {
+                self.drift(format!(
+                    "what is used of the quota of namespace {namespace} was not the sum of its pods"
+                ));
+                self.wake_within_quota(&namespace);
+            }
+        }
     }
 
     fn drift(&mut self, what: String) {
@@ -103,6 +117,7 @@ impl Scheduler {
             Work::Idle => !wants || bound,
             Work::Queued | Work::BackingOff => self.queue.contains(uid),
             Work::Waiting(ask) => self.classes.holds(ask, uid),
+            Work::OverQuota => self.over_quota.holds(&entry.info.key),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
                 held.is_some()
@@ -121,17 +136,21 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<Arc<Ask>, Option<String>> = HashMap::new();
+        let mut said: HashMap<(Arc<Ask>, Arc<str>), Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
+            let namespace = entry.info.key.namespace.clone();
+            let reason = entry.reason.clone().unwrap_or_default();
             match (&entry.work, entry.info.claim.clone()) {
-                (Work::Waiting(_), Claim::Place(ask)) => {
-                    if !said.contains_key(&ask) {
-                        let error = self.decide(&ask).err().map(|error| error.to_string());
-                        said.insert(ask.clone(), error);
+                (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
+                    let alike = (ask.clone(), namespace);
+                    if !said.contains_key(&alike) {
+                        let error = self.decide(uid, &ask).err();
+                        said.insert(alike.clone(), error);
                     }
-                    match said[&ask].clone() {
-                        Some(message) => self.tell_unschedulable(uid, message),
+                    match said[&alike].clone() {
+                        Some(error) if error.repeats(&reason) => {}
+                        Some(error) => self.tell_unschedulable(uid, error.to_string()),
                         None => self.end_needless_wait(uid, &ask),
                     }
                 }
@@ -148,6 +167,10 @@ impl Scheduler {
     fn end_needless_wait(&mut self, uid: &Uid, ask: &Arc<Ask>) {
         self.drift(format!("pod {uid} waited although a node would have had it"));
         self.classes.leave(ask, uid);
+        if let Some(entry) = self.pods.get(uid) {
+            self.over_quota.leave(&entry.info.key);
+        }
+        self.set_work(uid, Work::Idle);
         self.enqueue(uid);
     }
 

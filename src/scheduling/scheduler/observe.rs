@@ -67,6 +67,13 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
+            Work::OverQuota if changed => {
+                self.over_quota.leave(&entry.info.key);
+                self.set_work(&uid, Work::Idle);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
             Work::Queued | Work::BackingOff if !wants => {
                 self.queue.remove(&uid);
@@ -84,6 +91,7 @@ impl Scheduler {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
         }
+        self.over_quota.leave(&key);
         self.queue.remove(uid);
         self.forget(uid);
         self.release(uid);
@@ -163,6 +171,8 @@ impl Scheduler {
             held.filter(|held| bound && held.commitment == Commitment::Bound && held.node == holding.node);
         let charge = Charge {
             node: holding.node.clone(),
+            namespace: pod.key.namespace.clone(),
+            profile: holding.profile,
             assignment: holding.assignment.clone(),
             init: holding.init,
             resources: pod.resources.clone(),
@@ -179,6 +189,7 @@ impl Scheduler {
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
+            self.wake_within_quota(&held.namespace.clone());
             self.lines.touch(&held.node);
         }
         self.lines.touch(&holding.node);

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work, lock::Gate};
 use crate::scheduling::{
-    class::judge,
     effect::Effect,
     line::{Serving, Step},
     node::NodeName,
@@ -112,8 +111,7 @@ impl Scheduler {
             return None;
         };
         let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
-        let state = self.snapshot.node(node);
-        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let judged = self.judge(uid, &ask, node);
         let fits = judged.is_some();
         let moved = judged.as_ref().map(|(assignment, _)| assignment) != before.as_deref();
         if let Some((assignment, _)) = judged {
@@ -122,6 +120,7 @@ impl Scheduler {
         // Cards that it was to have and no longer is are there for others.
         if moved {
             self.wake(node);
+            self.wake_within_quota_of(uid);
         }
         fits.then_some(ask)
     }
@@ -171,8 +170,7 @@ impl Scheduler {
             return false;
         };
         let Some(charge) = self.snapshot.release(&uid) else { return false };
-        let state = self.snapshot.node(node);
-        let judged = state.and_then(|state| judge(&ask, state, &self.settings.device_resources).ok());
+        let judged = self.judge(&uid, &ask, node);
         let same = judged.is_some_and(|(assignment, _)| Some(&assignment) == charge.assignment.as_deref());
         self.snapshot.charge(uid, charge);
         same

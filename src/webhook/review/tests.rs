@@ -102,6 +102,20 @@ fn a_denial_says_field_message_and_rule() {
 }
 
 #[test]
+fn the_audit_log_keeps_the_rules_that_only_warned() {
+    let warnings =
+        ["spec.nodeName: is set (preset-node)", "would go to node-1 (one of 3)", "metadata: near (hint-key)"];
+    let warnings: Vec<String> = warnings.map(str::to_owned).into();
+    let admitted = Verdict::Admitted { patch: Vec::new(), warnings: warnings.clone() };
+    let answered = answer(&review(|_| {}), Stage::Validate, &judge(admitted)).unwrap();
+    assert_eq!(wire(&answered)["response"]["auditAnnotations"], json!({"warnings": "preset-node,hint-key"}));
+    let denied = Verdict::Denied { violations: vec![violation("quantity", "", "x")], warnings };
+    let answered = answer(&review(|_| {}), Stage::Validate, &judge(denied)).unwrap();
+    let both = json!({"violations": "quantity", "warnings": "preset-node,hint-key"});
+    assert_eq!(wire(&answered)["response"]["auditAnnotations"], both);
+}
+
+#[test]
 fn the_judge_sees_stage_operation_and_the_namespace_of_the_request() {
     let seeing: Judge = Arc::new(|request| {
         assert_eq!(request.stage, Stage::Validate);

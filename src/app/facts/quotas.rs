@@ -1,0 +1,83 @@
+//! What admission may know of quotas: the limits that are watched, and what is used of them as this process's binder knows it.
+//!
+//! Where no binder leads here, the limits stand alone: only what can never fit is refused.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube::Client;
+use tokio::sync::watch;
+
+use super::{super::Parts, Shared};
+use crate::{
+    admission::{Facts, quota::NamespaceQuota},
+    cluster::keep::keep,
+    dialect::Dialects,
+    object::ResourceQuota,
+    scheduling::quota::Used,
+};
+
+/// The ResourceQuotas there are.
+type Known = Arc<Vec<ResourceQuota>>;
+
+/// Follows ResourceQuotas and what is used of them.
+pub(super) async fn follow(
+    facts: &Shared,
+    client: &Client,
+    parts: Parts,
+    mut used: watch::Receiver<Arc<Used>>,
+) {
+    let known = watch::Sender::<Known>::default();
+    let read = |quota: &ResourceQuota| {
+        // Where there is a binder, it says so.
+        if parts == Parts::Webhook {
+            report(quota, &facts.0.load().dialects);
+        }
+        quota.clone()
+    };
+    let limits = keep(client, read, |quotas| {
+        known.send_replace(Arc::new(quotas.values().cloned().collect()));
+    });
+    let mut limits_known = known.subscribe();
+    let joined = async {
+        loop {
+            let (limits, held) = (limits_known.borrow_and_update().clone(), used.borrow_and_update().clone());
+            facts.set(|facts| facts.quotas = Arc::new(quotas(&limits, &held, facts)));
+            // A sender that is gone tells nothing more; the other may.
+            tokio::select! {
+                Ok(()) = limits_known.changed() => {}
+                Ok(()) = used.changed() => {}
+                else => std::future::pending().await,
+            }
+        }
+    };
+    tokio::join!(limits, joined);
+}
+
+/// The quotas of each namespace that has some on shares.
+fn quotas(limits: &[ResourceQuota], used: &Used, facts: &Facts) -> BTreeMap<String, NamespaceQuota> {
+    let mut quotas: BTreeMap<String, NamespaceQuota> = BTreeMap::new();
+    for quota in limits {
+        let namespace = quota.metadata.namespace.clone();
+        quotas.entry(namespace).or_default().limit(quota, &facts.dialects);
+    }
+    quotas.retain(|_, quota| !quota.limits.is_empty());
+    for (namespace, quota) in &mut quotas {
+        for (profile, usage) in used.get(namespace.as_str()).into_iter().flatten() {
+            quota.hold(*profile, *usage, &facts.dialects);
+        }
+    }
+    quotas
+}
+
+/// Says what can't be read of a quota.
+fn report(quota: &ResourceQuota, dialects: &Dialects) {
+    let (namespace, name) = (&quota.metadata.namespace, &quota.metadata.name);
+    for trouble in NamespaceQuota::default().limit(quota, dialects) {
+        tracing::warn!(
+            resource_quota = %format!("{namespace}/{name}"),
+            field = trouble.field,
+            "{}",
+            trouble.message
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! What `berth.yaml` changes in the objects: names in expressions, who comes in, what the policies do, and its own copy.
+//!
+//! The files hold the built-in names; nothing is added here that they do not have a place for.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::config::{Config, ConfigError, Notice, Scope, UnmanagedPods};
+
+/// Schedulers beside ours that keep the books of cards.
+const OTHERS: [&str; 2] = ["hami-scheduler", "volcano"];
+
+/// What runs a pod without a look at its share, whoever adopts its pods.
+const BOOKLESS: &str = "default-scheduler";
+
+/// The policy that `unmanagedPods` sets.
+pub(super) const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
+
+/// The label by which a namespace comes in, or stays out.
+const ADMISSION: &str = "berth.dev/admission";
+
+/// The settings to install with.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    config: Config,
+    /// The file's own text; the built-in file's where there is none.
+    text: Option<String>,
+}
+
+impl Settings {
+    /// Reads a file, and tells what of it has no effect.
+    pub fn load(file: &Path) -> Result<(Self, Vec<Notice>), ConfigError> {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|reason| ConfigError::Unreadable { file: name.clone(), reason })?;
+        Self::parse(text, &name)
+    }
+
+    /// Reads the text of a file of this name, and tells what of it has no effect.
+    pub fn parse(text: String, file: &str) -> Result<(Self, Vec<Notice>), ConfigError> {
+        let (config, notices) = Config::parse(&text, file)?;
+        Ok((Self { config, text: Some(text) }, notices))
+    }
+
+    /// Makes an object follow the settings.
+    pub(super) fn apply(&self, object: &mut Value) {
+        let name = object["metadata"]["name"].as_str();
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" && name == Some(UNMANAGED_POLICY) {
+            object["spec"]["validationActions"] = json!([self.unmanaged()]);
+        }
+        if let (Some(text), Some(kept)) = (&self.text, object.pointer_mut("/data/berth.yaml")) {
+            *kept = text.as_str().into();
+        }
+        let renamed = self.renamed();
+        walk(object, &|fields| {
+            if fields.get("name") == Some(&json!("schedulers")) && fields.contains_key("expression") {
+                fields["expression"] = self.schedulers().into();
+            } else if let Some(Value::String(expression)) = fields.get_mut("expression") {
+                *expression = with_literals(expression, &renamed);
+            }
+            if self.config.scope == Scope::OptOut && fields.get("key") == Some(&json!(ADMISSION)) {
+                opt_out(fields);
+            }
+        });
+    }
+
+    /// The action of the policy on share pods that nobody keeps the books of.
+    fn unmanaged(&self) -> &'static str {
+        match self.config.unmanaged_pods {
+            UnmanagedPods::Warn => "Warn",
+            UnmanagedPods::Deny => "Deny",
+            UnmanagedPods::Allow => "Audit",
+        }
+    }
+
+    /// The schedulers of shares, ours first, as a CEL list. One that is adopted is one, unless it is known not to be.
+    fn schedulers(&self) -> String {
+        let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
+        let mut names = vec![self.config.scheduler_name.as_str()];
+        for name in OTHERS.into_iter().chain(adopted.filter(|name| *name != BOOKLESS)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+        format!("[{}]", quoted.join(", "))
+    }
+
+    /// The built-in names that have another one now.
+    fn renamed(&self) -> Vec<(String, String)> {
+        let names = |config: &Config| {
+            let hami = &config.dialects.hami;
+            [
+                config.scheduler_name.clone(),
+                hami.resource_count_name.clone(),
+                hami.resource_memory_name.clone(),
+                hami.resource_memory_percentage_name.clone(),
+                hami.resource_core_name.clone(),
+                hami.resource_priority_name.clone(),
+            ]
+        };
+        let pairs = names(&Config::default()).into_iter().zip(names(&self.config));
+        pairs.filter(|(before, after)| before != after).collect()
+    }
+}
+
+/// The expression with each string literal in its new name. The files write literals in single quotes and escape nothing.
+fn with_literals(expression: &str, renamed: &[(String, String)]) -> String {
+    let new = |literal: &str| {
+        let pair = renamed.iter().find(|(before, _)| before == literal);
+        pair.map_or_else(|| literal.to_owned(), |(_, after)| after.clone())
+    };
+    let parts = expression.split('\'').enumerate();
+    let parts = parts.map(|(at, part)| if at % 2 == 1 { new(part) } else { part.to_owned() });
+    parts.collect::<Vec<_>>().join("'")
+}
+
+/// A requirement that a namespace be labelled becomes one that it not be labelled otherwise.
+fn opt_out(requirement: &mut serde_json::Map<String, Value>) {
+    if requirement.get("values") == Some(&json!(["enabled"])) {
+        requirement["operator"] = "NotIn".into();
+        requirement["values"] = json!(["ignore"]);
+    }
+}
+
+/// Shows every mapping below `value`, and itself, to `change`.
+fn walk(value: &mut Value, change: &impl Fn(&mut serde_json::Map<String, Value>)) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, change)),
+        Value::Object(fields) => {
+            change(fields);
+            fields.values_mut().for_each(|field| walk(field, change));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! What of a file comes to stand in the objects.
+
+use super::{
+    super::{ManifestsArgs, objects},
+    *,
+};
+
+const RENAMED: &str = "\
+# The site's own names.
+schedulerName: gpu
+adoptSchedulers: [default-scheduler, volcano, batch]
+unmanagedPods: deny
+scope: opt-out
+dialects:
+  hami:
+    resourceCountName: nvidia.com/gpumem
+    resourceMemoryName: example.com/memory
+";
+
+fn installed(text: &str) -> Vec<Value> {
+    let (settings, notices) = Settings::parse(text.to_owned(), "berth.yaml").unwrap();
+    assert!(notices.is_empty(), "{notices:?}");
+    objects(&ManifestsArgs::default(), &settings).unwrap()
+}
+
+fn expressions(object: &Value) -> String {
+    match object {
+        Value::Object(fields) => {
+            let own = fields.get("expression").and_then(Value::as_str).unwrap_or_default();
+            let below: String = fields.values().map(expressions).collect();
+            format!("{own}\n{below}")
+        }
+        Value::Array(items) => items.iter().map(expressions).collect(),
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn the_file_of_the_defaults_says_what_the_defaults_are() {
+    let objects = objects(&ManifestsArgs::default(), &Settings::default()).unwrap();
+    let kept = objects.iter().find_map(|object| object.pointer("/data/berth.yaml")?.as_str()).unwrap();
+    assert_eq!(Config::parse(kept, "berth.yaml").unwrap().0, Config::default());
+    assert_eq!(installed(kept), objects, "and changes nothing");
+}
+
+#[test]
+fn the_config_map_holds_the_file_as_it_is() {
+    let objects = installed(RENAMED);
+    let kept = objects.iter().find_map(|object| object.pointer("/data/berth.yaml")).unwrap();
+    assert_eq!(kept, RENAMED);
+}
+
+#[test]
+fn names_are_exchanged_as_whole_words_and_all_at_once() {
+    let all: String = installed(RENAMED).iter().map(expressions).collect();
+    assert!(
+        all.contains("name in ['nvidia.com/gpumem', 'example.com/memory', 'nvidia.com/gpumem-percentage',")
+    );
+    assert!(!all.contains("'nvidia.com/gpu'") && !all.contains("'berth'"), "{all}");
+    assert!(all.contains("authorizer.group('berth.dev')"), "what only begins like a name is none");
+    assert!(all.contains("object.spec.schedulerName == 'gpu'"));
+}
+
+#[test]
+fn schedulers_of_shares_are_ours_the_known_and_the_adopted() {
+    let all: String = installed(RENAMED).iter().map(expressions).collect();
+    assert_eq!(all.matches("['gpu', 'hami-scheduler', 'volcano', 'batch']").count(), 2, "{all}");
+}
+
+#[test]
+fn unmanaged_pods_are_the_action_of_their_policy() {
+    for (word, action) in [("warn", "Warn"), ("deny", "Deny"), ("allow", "Audit")] {
+        let objects = installed(&format!("unmanagedPods: {word}\n"));
+        let binding = |object: &&Value| {
+            object["kind"] == "ValidatingAdmissionPolicyBinding"
+                && object["metadata"]["name"] == UNMANAGED_POLICY
+        };
+        let binding = objects.iter().find(binding).unwrap();
+        assert_eq!(binding["spec"]["validationActions"], json!([action]));
+    }
+}
+
+#[test]
+fn who_comes_in_unasked_is_every_namespace_but_ours_and_those_that_are_labelled() {
+    let text = |objects: &[Value]| serde_json::to_string(objects).unwrap();
+    let built_in = text(&installed(""));
+    let asked = r#"{"key":"berth.dev/admission","operator":"In","values":["enabled"]}"#;
+    let unasked = r#"{"key":"berth.dev/admission","operator":"NotIn","values":["ignore"]},{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-system","berth-system"]}"#;
+    let opt_out = text(&installed("scope: opt-out"));
+    assert_eq!(built_in.matches(asked).count(), 5, "four webhooks and the backstop");
+    assert_eq!((opt_out.matches(asked).count(), opt_out.matches(unasked).count()), (0, 5));
+}
+
+#[test]
+fn the_files_write_no_literal_that_the_exchange_would_miss() {
+    for object in installed("") {
+        let text = expressions(&object);
+        assert!(!text.contains(['"', '\\']) && text.matches('\'').count().is_multiple_of(2), "{text}");
+    }
+}

@@ -1,0 +1,213 @@
+//! Quotas of namespaces: which bounds there are, what the ledger says is used of them, and what is left for one more pod.
+//!
+//! What is used is a fold over charges, pods that are being bound included. It evicts nobody: where a bound shrinks below what is used,
+//! nothing is left.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use super::ledger::Ledger;
+use crate::device::{CardUsage, Dimension, ProfileName, Quota};
+
+/// A bound that a ResourceQuota sets on shares of one dialect's cards.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Bound {
+    /// Whose cards.
+    pub profile: ProfileName,
+    /// Which amount.
+    pub dimension: Dimension,
+    /// The key under which the ResourceQuota has it.
+    pub key: Arc<str>,
+    /// How many units.
+    pub hard: u64,
+    /// What a unit is, in what the dimension counts.
+    pub unit: u32,
+}
+
+impl Bound {
+    /// What is left of it, in what the dimension counts.
+    fn left(&self, used: CardUsage) -> u64 {
+        self.hard.saturating_mul(self.unit.max(1).into()).saturating_sub(self.dimension.of(used))
+    }
+
+    fn units(&self, usage: CardUsage) -> u64 {
+        self.dimension.of(usage).div_ceil(self.unit.max(1).into())
+    }
+}
+
+/// How a ResourceQuota is named.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct QuotaKey {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// A ResourceQuota, as far as it bounds shares of cards.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct QuotaInfo {
+    /// Its names.
+    pub key: QuotaKey,
+    /// Its bounds; none: it bounds no shares.
+    pub bounds: Vec<Bound>,
+}
+
+/// What the pods of a namespace hold, by dialect.
+pub type Held = BTreeMap<ProfileName, CardUsage>;
+
+/// What the pods of each namespace with a quota hold.
+pub type Used = BTreeMap<Arc<str>, Held>;
+
+/// Every quota, and what is used of it.
+#[derive(Clone, Debug, Default)]
+pub struct Quotas {
+    /// Those that bound something, by namespace and name.
+    bounds: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Vec<Bound>>>,
+    used: Used,
+    version: u64,
+}
+
+impl Quotas {
+    /// Takes in a quota, new or changed.
+    pub(super) fn set(&mut self, quota: QuotaInfo, ledger: &Ledger) {
+        let QuotaKey { namespace, name } = quota.key.clone();
+        if quota.bounds.is_empty() {
+            return self.remove(&quota.key);
+        }
+        self.bounds.entry(namespace.clone()).or_default().insert(name, quota.bounds);
+        self.refold(&namespace, ledger);
+    }
+
+    /// Takes a quota out.
+    pub(super) fn remove(&mut self, key: &QuotaKey) {
+        let Some(quotas) = self.bounds.get_mut(&key.namespace) else { return };
+        quotas.remove(&key.name);
+        if quotas.is_empty() {
+            self.bounds.remove(&key.namespace);
+            self.used.remove(&key.namespace);
+            self.version += 1;
+        }
+    }
+
+    /// Folds anew what the pods of a namespace hold, where that matters.
+    pub(super) fn refold(&mut self, namespace: &Arc<str>, ledger: &Ledger) {
+        if !self.bounds.contains_key(namespace) {
+            return;
+        }
+        let held = ledger.held_in(namespace);
+        if self.used.get(namespace) != Some(&held) {
+            self.used.insert(namespace.clone(), held);
+            self.version += 1;
+        }
+    }
+
+    /// Every quota's name.
+    pub(super) fn keys(&self) -> BTreeSet<QuotaKey> {
+        let of = |(namespace, quotas): (&Arc<str>, &BTreeMap<Arc<str>, Vec<Bound>>)| {
+            let namespace = namespace.clone();
+            let key = move |name: &Arc<str>| QuotaKey { namespace: namespace.clone(), name: name.clone() };
+            quotas.keys().map(key).collect::<Vec<_>>()
+        };
+        self.bounds.iter().flat_map(of).collect()
+    }
+
+    /// What the pods of each namespace with a quota hold.
+    pub fn used(&self) -> &Used {
+        &self.used
+    }
+
+    /// Greater after every change of what is used.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What a pod of this namespace may still take of this dialect's cards.
+    pub fn left(&self, namespace: &str, profile: ProfileName) -> Quota {
+        let used = self.used_of(namespace, profile);
+        self.bounds_of(namespace, profile)
+            .fold(Quota::default(), |quota, (_, bound)| quota.bounded(bound.dimension, bound.left(used)))
+    }
+
+    /// The first quota that so much more would exceed, by name.
+    pub fn exceeded(&self, namespace: &str, profile: ProfileName, more: CardUsage) -> Option<Exceeded> {
+        let used = self.used_of(namespace, profile);
+        let is_over = |bound: &Bound| {
+            let more = bound.dimension.of(more);
+            more > 0 && more > bound.left(used)
+        };
+        let (first, _) = self.bounds_of(namespace, profile).find(|(_, bound)| is_over(bound))?;
+        let over =
+            self.bounds_of(namespace, profile).filter(|(name, bound)| *name == first && is_over(bound));
+        let row = |bound: &Bound| Row {
+            key: bound.key.clone(),
+            requested: bound.units(more),
+            used: bound.units(used),
+            limited: bound.hard,
+        };
+        Some(Exceeded { quota: first.clone(), rows: over.map(|(_, bound)| row(bound)).collect() })
+    }
+
+    /// Every quota of the namespace as it stands, for a pod whose need depends on the cards that it would get.
+    pub fn standing(&self, namespace: &str, profile: ProfileName) -> String {
+        let used = self.used_of(namespace, profile);
+        let words = |(name, bound): (&Arc<str>, &Bound)| {
+            format!("{name}: {}={} of {} used", bound.key, bound.units(used), bound.hard)
+        };
+        self.bounds_of(namespace, profile).map(words).collect::<Vec<_>>().join(", ")
+    }
+
+    fn used_of(&self, namespace: &str, profile: ProfileName) -> CardUsage {
+        self.used.get(namespace).and_then(|held| held.get(&profile)).copied().unwrap_or_default()
+    }
+
+    fn bounds_of(&self, namespace: &str, profile: ProfileName) -> impl Iterator<Item = (&Arc<str>, &Bound)> {
+        let quotas = self.bounds.get(namespace).into_iter().flatten();
+        quotas
+            .flat_map(|(name, bounds)| bounds.iter().map(move |bound| (name, bound)))
+            .filter(move |(_, bound)| bound.profile == profile)
+    }
+}
+
+/// A quota that a pod would exceed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exceeded {
+    quota: Arc<str>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Row {
+    key: Arc<str>,
+    requested: u64,
+    used: u64,
+    limited: u64,
+}
+
+impl Exceeded {
+    /// Whether the message is of this quota.
+    pub fn is_said_in(&self, message: &str) -> bool {
+        message.starts_with(&format!("exceeded quota: {}, ", self.quota))
+    }
+}
+
+/// The API server's own words (`k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go`).
+impl fmt::Display for Exceeded {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |amount: fn(&Row) -> u64| {
+            let rows = self.rows.iter().map(|row| format!("{}={}", row.key, amount(row)));
+            rows.collect::<Vec<_>>().join(",")
+        };
+        write!(
+            formatter,
+            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+            self.quota,
+            list(|row| row.requested),
+            list(|row| row.used),
+            list(|row| row.limited)
+        )
+    }
+}

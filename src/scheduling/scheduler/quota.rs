@@ -1,0 +1,162 @@
+//! Quotas of namespaces: taking them in, and waking the pods that wait for one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Scheduler, Work};
+use crate::{
+    device::Assignment,
+    scheduling::{
+        class::judge,
+        node::NodeName,
+        pod::{Ask, Claim, PodKey, Uid},
+        quota::{QuotaInfo, QuotaKey},
+        reason::Awaits,
+    },
+};
+
+/// Pods by their namespace.
+type ByNamespace = BTreeMap<Arc<str>, BTreeSet<Uid>>;
+
+/// Pods that wait for the quota of their namespace.
+#[derive(Debug, Default)]
+pub(super) struct OverQuota {
+    /// For nothing else.
+    alone: ByNamespace,
+    /// Or for a node to change.
+    beside: ByNamespace,
+}
+
+impl OverQuota {
+    fn join(&mut self, pod: &PodKey, awaits: Awaits) {
+        let waiting = match awaits {
+            Awaits::Quota => &mut self.alone,
+            Awaits::NodeOrQuota => &mut self.beside,
+            Awaits::Node => return,
+        };
+        waiting.entry(pod.namespace.clone()).or_default().insert(pod.uid.clone());
+    }
+
+    /// The pod waits for no quota any more.
+    pub(super) fn leave(&mut self, pod: &PodKey) {
+        for waiting in [&mut self.alone, &mut self.beside] {
+            if let Some(pods) = waiting.get_mut(&pod.namespace) {
+                pods.remove(&pod.uid);
+                if pods.is_empty() {
+                    waiting.remove(&pod.namespace);
+                }
+            }
+        }
+    }
+
+    /// Whether the pod waits for nothing but the quota.
+    pub(super) fn holds(&self, pod: &PodKey) -> bool {
+        self.alone.get(&pod.namespace).is_some_and(|pods| pods.contains(&pod.uid))
+    }
+
+    /// How many pods wait for nothing but a quota.
+    pub(super) fn len(&self) -> usize {
+        self.alone.values().map(BTreeSet::len).sum()
+    }
+
+    /// The pods of a namespace.
+    fn of(&self, namespace: &Arc<str>) -> impl Iterator<Item = &Uid> {
+        [&self.alone, &self.beside].into_iter().filter_map(|waiting| waiting.get(namespace)).flatten()
+    }
+
+    fn take(&mut self, namespace: &Arc<str>) -> BTreeSet<Uid> {
+        let mut taken = self.alone.remove(namespace).unwrap_or_default();
+        taken.extend(self.beside.remove(namespace).unwrap_or_default());
+        taken
+    }
+}
+
+impl Scheduler {
+    pub(super) fn resync_quotas(&mut self, quotas: Vec<QuotaInfo>) {
+        let live: BTreeSet<QuotaKey> = quotas.iter().map(|quota| quota.key.clone()).collect();
+        for gone in self.snapshot.quotas().keys().difference(&live) {
+            self.lose_quota(gone);
+        }
+        for quota in quotas {
+            self.see_quota(quota);
+        }
+        self.synced.quotas = true;
+    }
+
+    pub(super) fn see_quota(&mut self, quota: QuotaInfo) {
+        let namespace = quota.key.namespace.clone();
+        self.snapshot.set_quota(quota);
+        self.wake_namespace(&namespace);
+    }
+
+    pub(super) fn lose_quota(&mut self, key: &QuotaKey) {
+        self.snapshot.remove_quota(key);
+        self.wake_namespace(&key.namespace);
+    }
+
+    /// The pod found no node: it waits for what may make room for it.
+    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, awaits: Awaits) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.over_quota.join(&entry.info.key, awaits);
+        }
+        if awaits == Awaits::Quota {
+            self.set_work(uid, Work::OverQuota);
+        } else {
+            self.classes.wait(ask, uid.clone());
+            self.set_work(uid, Work::Waiting(ask.clone()));
+        }
+    }
+
+    /// The namespace's quota is another: pods that wait for it are decided again.
+    fn wake_namespace(&mut self, namespace: &Arc<str>) {
+        for uid in self.over_quota.take(namespace) {
+            self.wake_over_quota(&uid);
+        }
+    }
+
+    /// Less of the namespace's quota is used: pods that wait for it and now may be within are decided again. The others are not, since
+    /// each would be told anew how much is used.
+    pub(super) fn wake_within_quota(&mut self, namespace: &Arc<str>) {
+        let quotas = self.snapshot.quotas();
+        let within = |uid: &&Uid| match self.pods.get(*uid).map(|entry| &entry.info.claim) {
+            Some(Claim::Place(ask)) => {
+                quotas.exceeded(namespace, ask.profile.name, ask.request.least()).is_none()
+            }
+            _ => true,
+        };
+        let woken: Vec<Uid> = self.over_quota.of(namespace).filter(within).cloned().collect();
+        for uid in woken {
+            if let Some(entry) = self.pods.get(&uid) {
+                self.over_quota.leave(&entry.info.key);
+            }
+            self.wake_over_quota(&uid);
+        }
+    }
+
+    /// As [`Self::wake_within_quota`], for the namespace of this pod.
+    pub(super) fn wake_within_quota_of(&mut self, uid: &Uid) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.wake_within_quota(&entry.info.key.namespace.clone());
+        }
+    }
+
+    /// Decides a pod again that has waited for its namespace's quota, unless something else has happened to it meanwhile.
+    fn wake_over_quota(&mut self, uid: &Uid) {
+        match self.pods.get(uid).map(|entry| entry.work.clone()) {
+            Some(Work::OverQuota) => {}
+            Some(Work::Waiting(ask)) => self.classes.leave(&ask, uid),
+            _ => return,
+        }
+        self.set_work(uid, Work::Idle);
+        self.enqueue(uid);
+    }
+
+    /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.
+    pub(super) fn judge(&self, uid: &Uid, ask: &Ask, node: &NodeName) -> Option<(Assignment, f64)> {
+        let namespace = &self.pods.get(uid)?.info.key.namespace;
+        let quota = self.snapshot.quotas().left(namespace, ask.profile.name);
+        judge(ask, self.snapshot.node(node)?, &self.settings.device_resources, quota).ok()
+    }
+}

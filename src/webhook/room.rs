@@ -1,0 +1,77 @@
+//! How much reviews may hold in memory at once: who finds no room waits a little, and then is asked to come again.
+//!
+//! A body counts with the length that it announces, before a byte of it is read. Probes and metrics need no room.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use http_body::Body as _;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+
+use super::{
+    metrics::{Counted, Metrics},
+    router::{BODY_LIMIT, Refusal},
+};
+use crate::admission::Stage;
+
+/// What one place stands for; the smallest review takes one.
+const PLACE: usize = 64 * 1024;
+
+/// The API server reads it, and asks again within its own time-out (client-go `rest/with_retry.go`: 429 with this header).
+const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
+
+/// Room for the bodies of reviews. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Room {
+    places: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl Room {
+    /// Room for `bytes` of bodies, and for no less than the largest one; a review waits for it no longer than `patience`.
+    pub fn new(bytes: usize, patience: Duration) -> Self {
+        Self { places: Arc::new(Semaphore::new(bytes.max(BODY_LIMIT) / PLACE)), patience }
+    }
+}
+
+impl Default for Room {
+    /// 128 MiB: two thousand usual reviews. The API server waits 3 s for us, a third of which is spent in line at most.
+    fn default() -> Self {
+        Self::new(128 * 1024 * 1024, Duration::from_secs(1))
+    }
+}
+
+/// Lets a review through once there is room for it, and turns it away where there is none in time.
+pub(super) async fn bounded(
+    State((room, metrics)): State<(Room, Metrics)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let needed = places(&request);
+    let Ok(held) = timeout(room.patience, room.places.acquire_many(needed)).await else {
+        let stage = if request.uri().path() == "/mutate" { Stage::Mutate } else { Stage::Validate };
+        metrics.count(stage, Counted::TurnedAway, started);
+        let why = "too many reviews at once; ask again";
+        let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, why);
+        return ([(header::RETRY_AFTER, COME_AGAIN)], refusal).into_response();
+    };
+    let response = next.run(request).await;
+    drop(held);
+    response
+}
+
+/// What the body announces; one that announces nothing may become as large as any.
+fn places(request: &Request) -> u32 {
+    let announced = request.body().size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
+    let bytes = announced.unwrap_or(BODY_LIMIT).clamp(1, BODY_LIMIT);
+    u32::try_from(bytes.div_ceil(PLACE)).expect("the largest body has few places")
+}

@@ -1,0 +1,151 @@
+//! Quotas of shares and groups of pods: what admission denies for them, and what the binder lets wait.
+
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::core::v1 as core, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::floor::Floor,
+    world::{World, hami_node, phase, pod},
+};
+
+/// After this time what should have become known has not.
+const LIMIT: Duration = Duration::from_mins(1);
+
+fn share(name: &str, memory: &str) -> Value {
+    pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory}))
+}
+
+async fn bound(world: &World, name: &str, hard: Value) {
+    let quotas: Api<core::ResourceQuota> = Api::default_namespaced(world.cluster.client.clone());
+    let quota = json!({"metadata": {"name": name}, "spec": {"hard": hard}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+}
+
+async fn change(world: &World, name: &str, hard: Value) {
+    let quotas: Api<core::ResourceQuota> = Api::default_namespaced(world.cluster.client.clone());
+    let patch = Patch::Merge(json!({"spec": {"hard": hard}}));
+    quotas.patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// The denial of this pod, once it is denied: what the rules read is followed by a watch of its own.
+async fn denial(world: &World, pod: Value) -> String {
+    let pod: core::Pod = serde_json::from_value(pod).unwrap();
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let mut again = tokio::time::interval(Duration::from_millis(50));
+    let denied = async {
+        loop {
+            again.tick().await;
+            match world.pods().create(&dry_run, &pod).await {
+                Err(kube::Error::Api(status)) => return status.message.clone(),
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, denied).await.expect("the pod is denied in time")
+}
+
+pub(crate) async fn a_pod_beyond_the_quota_waits_and_goes_when_another_ends(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    bound(&world, "gpus", json!({"limits.nvidia.com/gpumem": "10k"})).await;
+    world.start_berth();
+    world.create(share("first", "6000")).await;
+    world.running("first").await;
+    world.create(share("second", "6000")).await;
+    let over = "exceeded quota: gpus, requested: limits.nvidia.com/gpumem=6000, used: \
+                limits.nvidia.com/gpumem=6000, limited: limits.nvidia.com/gpumem=10000";
+    assert_eq!(world.unschedulable("second").await, over);
+    world.create(share("small", "4000")).await;
+    world.running("small").await;
+    world.delete("small").await;
+    world.delete("first").await;
+    world.running("second").await;
+    // A quota that shrinks takes nothing away, and one that grows lets in who waited.
+    change(&world, "gpus", json!({"limits.nvidia.com/gpumem": "1k"})).await;
+    world.create(share("third", "1000")).await;
+    assert!(world.unschedulable("third").await.contains("limited: limits.nvidia.com/gpumem=1000"));
+    assert_eq!(phase(&world.running("second").await), "Running");
+    change(&world, "gpus", json!({"limits.nvidia.com/gpumem": "7000"})).await;
+    world.running("third").await;
+    world.agents_are_content();
+}
+
+pub(crate) async fn what_exceeds_the_quota_is_denied_before_a_pod_exists(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 2)], json!({})).await else {
+        return;
+    };
+    bound(&world, "gpus", json!({"limits.nvidia.com/gpumem": "10000"})).await;
+    let never = denial(&world, share("never", "12000")).await;
+    assert!(never.contains("needs 12000 of nvidia.com/gpumem"), "{never}");
+    assert!(never.contains("allows 10000, of which 0 are used"), "{never}");
+    world.create(share("first", "6000")).await;
+    world.running("first").await;
+    let second = denial(&world, share("second", "6000")).await;
+    assert!(second.contains("of which 6000 are used: 4000 are left (quota)"), "{second}");
+    world.create(share("small", "4000")).await;
+    world.running("small").await;
+    world.agents_are_content();
+}
+
+fn groups() -> ApiResource {
+    ApiResource {
+        group: "scheduling.volcano.sh".to_owned(),
+        version: "v1beta1".to_owned(),
+        api_version: "scheduling.volcano.sh/v1beta1".to_owned(),
+        kind: "PodGroup".to_owned(),
+        plural: "podgroups".to_owned(),
+    }
+}
+
+/// Installs the kind where it is not built in, while Berth is at work.
+async fn install_groups(world: &World) {
+    let crds: Api<CustomResourceDefinition> = Api::all(world.cluster.client.clone());
+    let name = "podgroups.scheduling.volcano.sh";
+    let crd = json!({
+        "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {
+            "group": "scheduling.volcano.sh",
+            "scope": "Namespaced",
+            "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
+            "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+    let established = await_condition(crds, name, is_crd_established());
+    tokio::time::timeout(LIMIT, established).await.expect("the kind is served in time").unwrap();
+}
+
+pub(crate) async fn a_pod_and_its_group_must_not_contradict_each_other(floor: Floor) {
+    let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
+        return;
+    };
+    if floor == Floor::Real {
+        install_groups(&world).await;
+    }
+    let api: Api<DynamicObject> = Api::default_namespaced_with(world.cluster.client.clone(), &groups());
+    let group = json!({
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "annotations": {"volcano.sh/preemptable": "true"}},
+    });
+    api.create(&PostParams::default(), &serde_json::from_value(group).unwrap()).await.unwrap();
+    let mut member = share("member", "1000");
+    member["metadata"]["annotations"] =
+        json!({"volcano.sh/preemptable": "false", "scheduling.k8s.io/group-name": "gang"});
+    let message = denial(&world, member.clone()).await;
+    assert!(message.contains("the pod says false and its PodGroup gang says true"), "{message}");
+    member["metadata"]["annotations"]["volcano.sh/preemptable"] = json!("true");
+    world.create(member).await;
+    world.running("member").await;
+    world.agents_are_content();
+}
