@@ -1,3 +1,5 @@
+// Judging: the cluster replayed by resourceVersion. It must not know when or by whom an event was recorded.
+
 package main
 
 import (

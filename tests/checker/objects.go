@@ -1,3 +1,5 @@
+// What pods and nodes say of cards, as HAMi and Volcano write it. It must not judge.
+
 package main
 
 import (

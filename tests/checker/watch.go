@@ -1,3 +1,5 @@
+// Recording: every event of pods and nodes, in the order in which each watch brings them. It must not leave a gap unsaid.
+
 package main
 
 import (
