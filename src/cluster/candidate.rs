@@ -287,15 +287,21 @@ impl Candidate {
         tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");
     }
 
+    /// A renewal that was cut off by the stop may land in between: then what it wrote is read and cleared.
     async fn clear(&self) -> Result<(), kube::Error> {
         let name = &self.settings.name;
-        let Some(found) = self.leases.get_opt(name).await? else { return Ok(()) };
-        let spec = found.spec.clone().unwrap_or_default();
-        if lease::holder(&spec) != Some(&*self.settings.identity) {
-            return Ok(());
+        loop {
+            let Some(found) = self.leases.get_opt(name).await? else { return Ok(()) };
+            let spec = found.spec.clone().unwrap_or_default();
+            if lease::holder(&spec) != Some(&*self.settings.identity) {
+                return Ok(());
+            }
+            let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
+            match self.leases.replace(name, &PostParams::default(), &lease).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                outcome => return outcome.map(drop),
+            }
         }
-        let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
-        self.leases.replace(name, &PostParams::default(), &lease).await.map(drop)
     }
 }
 

@@ -189,14 +189,19 @@ impl Reader {
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
+        let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
-            match dialect.assignment(pod) {
-                Ok(Some(carried)) => return Some((dialect, carried)),
-                Ok(None) => {}
-                Err(trouble) => troubles.push(trouble),
+            match (dialect.assignment(pod), &mut known) {
+                (Ok(Some(carried)), None) => known = Some((dialect, carried)),
+                // HAMi's scheduler gives a pod cards of several vendors.
+                (Ok(Some(more)), Some((_, carried))) => {
+                    carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
+                }
+                (Ok(None), _) => {}
+                (Err(trouble), _) => troubles.push(trouble),
             }
         }
-        None
+        known
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
-mod choice;
+pub(super) mod choice;
 mod links;
 mod mig;
 pub mod names;
-mod record;
-mod register;
-mod request;
+pub(super) mod record;
+pub(super) mod register;
+pub(super) mod request;
 
 use jiff::Timestamp;
 
@@ -69,8 +69,8 @@ impl Hami {
     };
 
     const HINTS: HintKeys = HintKeys {
-        use_model: names::USE_MODEL,
-        no_use_model: names::NO_USE_MODEL,
+        use_model: Some(names::USE_MODEL),
+        no_use_model: Some(names::NO_USE_MODEL),
         use_id: names::USE_ID,
         no_use_id: names::NO_USE_ID,
     };
@@ -119,7 +119,7 @@ impl Dialect for Hami {
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
-        register::read(node)
+        register::read_linked(node)
     }
 
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {

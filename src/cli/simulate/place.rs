@@ -19,7 +19,7 @@ use crate::{
     device::{Answer, Assignment, InitPhase, LockOwner, ProfileName},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, FitError, PodInfo, Snapshot, Stage, Uid,
+        Ask, Claim, PodInfo, Snapshot, Stage, Uid,
         class::{Classes, judge},
         ledger::{Charge, Commitment},
         node::NodeName,
@@ -170,9 +170,7 @@ impl Run<'_> {
         if self.explain == Explain::EveryNode {
             row.nodes = Some(self.verdicts(ask, &info.key.namespace));
         }
-        if let Some(unserved) = ask.constraints.unserved.first() {
-            let reason = format!("Pod has a constraint that is not served yet: {unserved}");
-            let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
+        if let Some(error) = ask.unserved(self.snapshot.nodes().count()) {
             return row.unschedulable(error.to_string());
         }
         let namespace = &info.key.namespace;

@@ -45,6 +45,9 @@ impl Scheduler {
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_agent(node, now);
+        if self.course == Course::Standby {
+            return;
+        }
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
@@ -183,7 +186,7 @@ impl Scheduler {
             Some(Step::Rebinding { at } | Step::Relocking { at } | Step::Fencing { at }) => Some(*at),
             _ => None,
         };
-        let idle = step.is_none() && self.course == Course::Onward;
+        let idle = step.is_none() && self.course != Course::Draining;
         let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()
     }
