@@ -18,10 +18,12 @@ pub mod metrics;
 pub mod read;
 pub mod retry;
 pub mod send;
+pub mod sightings;
 pub mod standby;
 pub mod tell;
 pub mod watch;
 pub mod wire;
+pub mod withdraw;
 
 pub use clock::Clock;
 pub use event_loop::ClusterError;

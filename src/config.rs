@@ -246,6 +246,51 @@ mod tests {
     }
 
     #[test]
+    fn a_card_policy_may_be_a_list_of_different_known_ones() {
+        let policy = |value: &str| format!("dialects:\n  hami:\n    gpuSchedulerPolicy: {value}\n");
+        let (config, _) = Config::parse(&policy("\"binpack, topology-aware\""), "f").unwrap();
+        let written = serde_json::to_value(&config).unwrap();
+        assert_eq!(written["dialects"]["hami"]["gpuSchedulerPolicy"], "binpack,topology-aware");
+        for (value, words) in [
+            ("binpack,best", "must be `binpack`, `spread`, `mutex`, `numa`, `topology-aware`, or several"),
+            ("\"binpack,\"", "must be `binpack`"),
+            ("spread,spread", "`spread` is there twice"),
+        ] {
+            let message = error(&policy(value));
+            assert!(message.starts_with("berth.yaml:3: dialects.hami.gpuSchedulerPolicy: "), "{message}");
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn every_argument_of_deviceshare_has_an_effect_or_is_told_to_have_none() {
+        let text = "dialects: {volcano: {arguments: {\n\
+            deviceshare.GPUSharingEnable: false, deviceshare.GPUNumberEnable: false, deviceshare.VGPUEnable: true,\n\
+            deviceshare.NodeLockEnable: true, deviceshare.SchedulePolicy: spread, deviceshare.ScheduleWeight: 3,\n\
+            deviceshare.GPUExclusiveRules: [{app: a}],\n\
+            deviceshare.AscendMindClusterVNPUEnable: true, deviceshare.AscendHAMiVNPUEnable: true,\n\
+            deviceshare.KnownGeometriesCMName: x, deviceshare.KnownGeometriesCMNamespace: y}}}";
+        let (config, notices) = Config::parse(text, "f").unwrap();
+        let told: Vec<_> = notices.iter().filter_map(|notice| notice.key.rsplit('.').next()).collect();
+        let unused = [
+            "AscendMindClusterVNPUEnable",
+            "AscendHAMiVNPUEnable",
+            "KnownGeometriesCMName",
+            "KnownGeometriesCMNamespace",
+        ];
+        assert_eq!(told, unused);
+        let settings = config.dialects.volcano.settings();
+        assert_eq!(
+            (settings.card_policy, settings.node_policy),
+            (crate::device::CardPolicy::Spread, crate::device::NodePolicy::Spread)
+        );
+        assert_eq!((settings.exclusive_rules.len(), settings.lock.is_some()), (1, true));
+        let weightless = "dialects: {volcano: {arguments: {deviceshare.ScheduleWeight: 0}}}";
+        let (config, _) = Config::parse(weightless, "f").unwrap();
+        assert_eq!(config.dialects.volcano.settings().node_policy, crate::device::NodePolicy::Indifferent);
+    }
+
+    #[test]
     fn keys_without_use_are_told_once_each() {
         let text = "dialects:\n  hami:\n    deviceSplitCount: 10\n    http_bind: x\n  volcano:\n    arguments:\n      \
                     deviceshare.KnownGeometriesCMName: x\n";

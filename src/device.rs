@@ -17,7 +17,7 @@ pub mod slice;
 pub mod usage;
 
 pub use amount::{MiB, Percent};
-pub use assignment::{Answer, Assignment, ContainerShares, Role, Share};
+pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
 pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use lock::{Lock, LockOwner};

@@ -3,12 +3,14 @@
 //! The only place where wire names stand. No allocation, no client, no clock: the time comes in as a parameter.
 
 pub mod amounts;
+pub mod answer;
 pub mod gpushare;
 pub mod hami;
 pub mod hints;
 pub mod koordinator;
 pub mod lock;
 pub mod marks;
+pub mod registered;
 pub mod segments;
 pub mod unreadable;
 pub mod vendor;
@@ -20,10 +22,11 @@ use jiff::Timestamp;
 
 pub use hints::HintKeys;
 pub use lock::{LockForm, LockSpec};
+pub use registered::{Registered, Registration};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
-    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName},
+    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName, Remains},
     object::{Node, Pod},
 };
 
@@ -61,6 +64,8 @@ pub struct Carried {
     pub assignment: Assignment,
     /// The node that the annotations name; it holds also before the pod is bound.
     pub node: Option<String>,
+    /// What of it can't be read; cards that are named are held all the same.
+    pub unread: Vec<Unreadable>,
 }
 
 /// What an upstream webhook sets in pods that ask for shares of its vendor.
@@ -79,6 +84,15 @@ pub struct Record {
     pub annotations: BTreeMap<String, String>,
     /// Labels, likewise.
     pub labels: BTreeMap<String, String>,
+}
+
+/// What a dialect calls a card by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum CardNaming {
+    /// Its uuid.
+    Uuid,
+    /// Its number on the node.
+    Number,
 }
 
 /// One protocol between a scheduler and a node's device plugin.
@@ -119,10 +133,15 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The cards that the node's plugin has registered; `None`: this plugin does not run there.
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable>;
 
+    /// Until when the node's cards may be used without a new sign of its plugin; `None`: for good.
+    fn expiry(&self, _node: &Node) -> Option<Timestamp> {
+        None
+    }
+
     /// What the pod asks; `None`: nothing of this dialect.
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>>;
 
-    /// The assignment that the pod carries, whoever wrote it.
+    /// The assignment that the pod carries, whoever wrote it; an error where nothing of it can be read.
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable>;
 
     /// How the assignment is written for the node's agent.
@@ -130,6 +149,21 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// What the agent has made of the pod.
     fn answer(&self, pod: &Pod) -> Answer;
+
+    /// What the pod's assignment is to the node's agent once the pod is dead.
+    fn remains(&self, _pod: &Pod) -> Remains {
+        Remains::Harmless
+    }
+
+    /// The annotations that withdraw the assignment of a dead pod; none where its remains are always harmless.
+    fn withdrawal(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
+    /// What its cards are called by.
+    fn naming(&self) -> CardNaming {
+        CardNaming::Uuid
+    }
 
     /// The lock that the node's agent needs; `None`: it does without.
     fn lock(&self) -> Option<&LockSpec>;

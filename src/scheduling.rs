@@ -18,6 +18,7 @@ pub mod pod;
 pub mod queue;
 pub mod quota;
 pub mod reason;
+pub mod remedy;
 pub mod resources;
 pub mod scheduler;
 pub mod score;
@@ -25,7 +26,7 @@ pub mod snapshot;
 pub mod taint;
 
 pub use effect::{Concern, Effect};
-pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome};
+pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome};
 pub use measure::{Attempt, Measure, Standing};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};

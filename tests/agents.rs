@@ -375,6 +375,43 @@ async fn volcano_fails_a_pod_of_two_sharing_containers_as_its_plugin_does() {
 }
 
 #[tokio::test]
+async fn volcano_serves_the_next_pod_with_a_dead_ones_share_unless_that_is_closed() {
+    let Some(case) = Case::start(vec![two_cards("n1").volcano()]).await else {
+        return;
+    };
+    // Never bound, so that its kubelet has no part in it.
+    case.create("dead", json!({"containers": [volcano_container("main", 2000)]})).await;
+    let annotations = json!({
+        "volcano.sh/vgpu-node": "n1", "volcano.sh/vgpu-time": "0", "volcano.sh/devices-to-allocate": "GPU-a,NVIDIA,2000,0:",
+    });
+    let failed =
+        Patch::Merge(json!({"metadata": {"annotations": annotations}, "status": {"phase": "Failed"}}));
+    case.pods().patch_status("dead", &PatchParams::default(), &failed).await.unwrap();
+    case.create("next", json!({"containers": [volcano_container("main", 2000)]})).await;
+    case.bind_volcano("next", "n1", "GPU-b,NVIDIA,2000,0:").await;
+    case.in_phase("next", "Running").await;
+    let wrong = Violation::WrongPod {
+        node: "n1".to_owned(),
+        admitting: "default/next".to_owned(),
+        found: "default/dead".to_owned(),
+    };
+    assert_eq!(case.fleet.violations(), [wrong]);
+}
+
+#[tokio::test]
+async fn volcano_closes_a_pod_that_it_fails() {
+    let Some(case) = Case::start(vec![two_cards("n1").volcano()]).await else {
+        return;
+    };
+    case.fleet.behave("n1", Behaviour { answer: Answer::FailingEvery(1), runs_for: None }).unwrap();
+    case.create("p1", json!({"containers": [volcano_container("main", 2000)]})).await;
+    case.bind_volcano("p1", "n1", "GPU-a,NVIDIA,2000,0:").await;
+    let pod = case.in_phase("p1", "Failed").await;
+    assert_eq!(annotation(&pod, "volcano.sh/bind-phase"), "failed");
+    assert_eq!(annotation(&pod, "volcano.sh/vgpu-time"), "18446744073709551615");
+}
+
+#[tokio::test]
 async fn many_nodes_are_served_by_one_watch() {
     let name = |number: usize| format!("n{number}");
     let nodes = (0..100).map(|number| hami_node(&name(number))).collect();

@@ -12,6 +12,8 @@ mod binding;
 mod leftovers;
 #[path = "end_to_end/nodes.rs"]
 mod nodes;
+#[path = "end_to_end/numbers.rs"]
+mod numbers;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
 #[path = "end_to_end/slices.rs"]
@@ -20,6 +22,8 @@ mod slices;
 mod support;
 #[path = "end_to_end/vendors.rs"]
 mod vendors;
+#[path = "end_to_end/withdrawal.rs"]
+mod withdrawal;
 #[path = "end_to_end/world.rs"]
 mod world;
 
@@ -54,14 +58,21 @@ on_both_floors! {
     binding::a_node_with_an_unreadable_registration_is_out_until_mended,
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
+    binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
     quotas::a_pod_and_its_group_must_not_contradict_each_other,
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
+    leftovers::more_than_a_card_has_is_told_and_nothing_more_is_given_of_it,
+    numbers::blocks_of_memory_share_the_lowest_card_that_has_room,
+    numbers::whole_cards_are_given_once,
+    numbers::what_the_plugin_would_fail_is_refused,
     nodes::every_release_of_a_plugin_is_served,
     nodes::linked_cards_go_together,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,
+    withdrawal::a_pod_deleted_before_its_allocation_is_withdrawn,
+    withdrawal::a_failed_pod_that_another_scheduler_left_is_withdrawn,
 }

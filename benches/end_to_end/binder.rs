@@ -13,11 +13,7 @@ use std::{
 use anyhow::Context as _;
 use berth::{
     cluster::{self, Clock, Handoff, Leadership, Metrics, Reader, event_loop::Binder},
-    device::{CardPolicy, MiB, NodePolicy, Percent},
-    dialect::{
-        Dialects, LockForm, LockSpec,
-        hami::{Hami, Settings, names},
-    },
+    dialect::{Dialects, hami::Hami},
     scheduling::scheduler,
 };
 use http::Request;
@@ -31,10 +27,8 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tower::util::MapRequestLayer;
 
-use super::{blind::Blind, requests};
+use super::{blind::Blind, load::SCHEDULER, requests};
 
-/// The name under which the load's pods ask for a place.
-pub(crate) const SCHEDULER: &str = "berth";
 /// What is said once the cluster has been listed.
 pub(crate) const READY: &str = "ready";
 
@@ -69,7 +63,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::stderr).init();
     let counts = Counts::default();
     let client = client(args, counts.clone()).await?;
-    let dialects = Dialects::new(vec![Arc::new(Hami::new(settings()))]);
+    let dialects =
+        Dialects::new(vec![Arc::new(Hami::new(berth::config::Config::default().dialects.hami.settings()))]);
     let reader = Arc::new(Reader::new(dialects, SCHEDULER.to_owned()));
     match args.kind {
         Kind::Berth => berth(client, reader, args.at_once).await?,
@@ -138,22 +133,4 @@ async fn client(args: &Args, counts: Counts) -> anyhow::Result<Client> {
         request
     });
     Ok(ClientBuilder::try_from(config)?.with_layer(&count).build())
-}
-
-/// HAMi's defaults.
-fn settings() -> Settings {
-    Settings {
-        count: names::COUNT.to_owned(),
-        memory: names::MEMORY.to_owned(),
-        memory_percentage: names::MEMORY_PERCENTAGE.to_owned(),
-        cores: names::CORES.to_owned(),
-        priority: names::PRIORITY.to_owned(),
-        default_memory: MiB::new(0),
-        default_cores: Percent::new(0),
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock: LockSpec { key: names::LOCK.to_owned(), form: LockForm::Comma, expiry: LOCK_EXPIRY },
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     device::{Inventory, Mode},
-    dialect::{Dialects, SharingMode, marks},
+    dialect::{Dialects, Registered, SharingMode, marks},
     object::Node,
 };
 
@@ -29,11 +29,8 @@ pub struct NodeOffer {
 impl NodeOffer {
     /// Reads a node; cards that can't be read are not there.
     pub fn read(node: &Node, dialects: &Dialects) -> Self {
-        let read = |dialect: &std::sync::Arc<dyn crate::dialect::Dialect>| {
-            let inventory = dialect.inventory(node).ok().flatten()?;
-            Some((dialect.mode(), inventory))
-        };
-        let offers = dialects.iter().filter_map(read);
+        let plugins = Registered::read(dialects, node).plugins.into_iter();
+        let offers = plugins.filter_map(|plugin| Some((plugin.mode, plugin.inventory.ok()?)));
         Self::new(&node.metadata.name, |key| node.metadata.label(key), offers)
     }
 

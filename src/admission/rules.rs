@@ -130,7 +130,7 @@ pub fn of_problem(problem: Problem) -> Rule {
         Problem::MemoryTwice => MEMORY_TWICE,
         Problem::Hint => HINT_VALUE,
         Problem::Unserved => UNSERVED,
-        Problem::Quantity | Problem::Registration | Problem::Assignment => QUANTITY,
+        Problem::Quantity | Problem::Registration | Problem::Assignment | Problem::Lock => QUANTITY,
     }
 }
 

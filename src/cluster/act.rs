@@ -15,6 +15,7 @@ use super::{
     send::SendError,
     tell::{self, News},
     wire::Watched,
+    withdraw,
 };
 use crate::{
     device::{Assignment, LockOwner, ProfileName},
@@ -22,7 +23,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, Setback,
-        TellOutcome,
+        TellOutcome, WithdrawOutcome,
     },
 };
 
@@ -73,6 +74,10 @@ impl Hands {
                 let outcome = self.bind(&pod, &node, profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
+            Effect::Withdraw { pod, node, profile } => {
+                let outcome = self.withdraw(&pod, &node, profile).await;
+                Some(Event::Withdrawn { pod, node, outcome })
+            }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
             Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
@@ -97,9 +102,15 @@ impl Hands {
                 self.tell(&Concern::Pod(pod), News::SilentAgent { node: &node }).await;
                 None
             }
-            Effect::ReportOvercommitted { node, what } => {
-                tracing::error!(%node, what, "more of a card is given away than there is");
-                self.tell(&Concern::Node(node), News::Overcommitted { what: &what }).await;
+            Effect::TellExcess { pod, message } => {
+                self.tell(&Concern::Pod(pod), News::Excess { message: &message }).await;
+                None
+            }
+            Effect::ReportExcess { node, cards } => {
+                for card in &cards {
+                    tracing::warn!(%node, "{card}");
+                }
+                self.metrics.overcommitted(&node, cards.len());
                 None
             }
             Effect::ReportDrift { of, what } => {
@@ -159,6 +170,23 @@ impl Hands {
         };
         let cut = || BindOutcome::Doubtful(cut_off());
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
+        let annotations = self.dialect(profile).withdrawal();
+        self.metrics.write(Written::withdrawal);
+        let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
+        match self.fence.within(bind::REACH, written).await {
+            Some(Ok(())) => {
+                tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
+                WithdrawOutcome::Done
+            }
+            Some(Err(error)) => {
+                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
+                WithdrawOutcome::Failed
+            }
+            None => WithdrawOutcome::Failed,
+        }
     }
 
     /// Writes an Event. One that is lost is no harm: what was to be said of a pod that waits stands in its condition.

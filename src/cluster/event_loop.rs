@@ -200,6 +200,7 @@ impl Writes {
                     | Effect::ReadPod { .. }
                     | Effect::ReadNode { .. }
                     | Effect::ReleaseLock { .. }
+                    | Effect::Withdraw { .. }
             )
         };
         let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);
@@ -231,8 +232,10 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
-                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } | Effect::TellWaiting { .. } => {
-                }
+                Effect::TellUnschedulable { .. }
+                | Effect::TellSilent { .. }
+                | Effect::TellWaiting { .. }
+                | Effect::TellExcess { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    device::{Answer, CardId, Health, InitPhase, Inventory, Role},
-    dialect::Dialects,
+    device::{Answer, Card, CardId, Health, InitPhase, Inventory, Role},
+    dialect::{CardNaming, Dialects},
     scheduling::{
         Scheduler, Snapshot, Uid,
         allocate::core_budget,
@@ -47,7 +47,8 @@ pub struct ChargeRow {
     pub node: String,
     /// `Assumed`: decided and not yet bound; `Intended`: meant by another scheduler; `Bound`.
     pub commitment: &'static str,
-    /// What the node's device plugin has made of it: `Awaited`, `Succeeded` or `Failed`.
+    /// What the node's device plugin has made of it: `Awaited`, `Succeeded` or `Failed`; `Withdrawn`:
+    /// Berth took the assignment back, since the pod died before it.
     pub answer: &'static str,
 }
 
@@ -64,8 +65,12 @@ pub struct NodeRow {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CardRow {
-    /// The card.
-    pub uuid: String,
+    /// The card; one that is known by its number only has `index` instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Its number, where no plugin tells its uuid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// Containers that share it.
     pub slots_used: u32,
     /// Containers that may.
@@ -153,6 +158,7 @@ fn answer(answer: Answer) -> &'static str {
         Answer::Awaited => "Awaited",
         Answer::Succeeded => "Succeeded",
         Answer::Failed => "Failed",
+        Answer::Withdrawn => "Withdrawn",
     }
 }
 
@@ -170,37 +176,52 @@ fn cards(
     state: &NodeState,
     snapshot: &Snapshot,
     dialects: &Dialects,
-    names: &BTreeMap<Uid, String>,
+    pods: &BTreeMap<Uid, String>,
 ) -> Vec<CardRow> {
     let mut rows: Vec<CardRow> = Vec::new();
     for offer in &state.info.offers {
         let dialect = dialects.named(offer.profile);
-        let profile = dialect.expect("an offer is of one of the dialects").profile();
+        let dialect = dialect.expect("an offer is of one of the dialects");
+        let (profile, naming) = (dialect.profile(), dialect.naming());
         let cards = offer.inventory.iter().flat_map(Inventory::cards);
         for card in cards {
-            if rows.iter().any(|row| row.uuid == card.id.as_str()) {
+            let names = state.info.aliases.iter().filter(|(one, _)| *one == card.id).map(|(_, other)| other);
+            let known = |id: &CardId| rows.iter().any(|row| row.uuid.as_deref() == Some(id.as_str()));
+            if known(&card.id) || names.into_iter().any(known) {
                 continue;
             }
+            let by_number = naming == CardNaming::Number;
             let used = state.usage.card(&card.id);
             rows.push(CardRow {
-                uuid: card.id.to_string(),
+                uuid: (!by_number).then(|| card.id.to_string()),
+                index: by_number.then_some(card.index),
                 slots_used: used.slots,
                 slots: card.slots,
-                memory_used: used.memory.get(),
+                memory_used: used.memory.of_card(card.memory).get(),
                 memory: card.memory.get(),
-                cores_used: used.cores.get(),
+                cores_used: used.cores.of_card(core_budget(profile, card)).get(),
                 cores: core_budget(profile, card).get(),
                 healthy: card.health != Health::Unhealthy,
-                pods: holders(&card.id, &state.info.name, snapshot, names),
+                pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
             });
         }
     }
     rows
 }
 
-/// The pods that hold a share of a card, by name.
+/// Every name of a card.
+fn called(card: &Card, aliases: &[(CardId, CardId)]) -> Vec<CardId> {
+    let others = aliases.iter().flat_map(|(one, other)| {
+        let numbered = (*other == card.id).then(|| one.clone());
+        let named = (*one == card.id).then(|| other.clone());
+        numbered.into_iter().chain(named)
+    });
+    std::iter::once(card.id.clone()).chain(others).collect()
+}
+
+/// The pods that hold a share of a card of these names, by name.
 fn holders(
-    card: &CardId,
+    card: &[CardId],
     node: &NodeName,
     snapshot: &Snapshot,
     names: &BTreeMap<Uid, String>,
@@ -211,9 +232,9 @@ fn holders(
     pods
 }
 
-fn holds(charge: &Charge, card: &CardId) -> bool {
+fn holds(charge: &Charge, card: &[CardId]) -> bool {
     let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
     let mut living =
         containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| share.card == *card))
+    living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))
 }

@@ -57,6 +57,8 @@ pub enum Written {
     binding,
     /// A pod's condition is set.
     condition,
+    /// The assignment of a dead pod is taken back.
+    withdrawal,
     /// An Event.
     event,
 }
@@ -122,8 +124,8 @@ pub struct Metrics {
     writes: Family<WriteLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
-    overcommitted_cards: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
+    overcommitted_cards: Family<NodeLabels, Gauge>,
     synced: Gauge,
     drift: Counter,
     leader: Gauge,
@@ -146,8 +148,8 @@ impl Default for Metrics {
             writes: Family::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
-            overcommitted_cards: Gauge::default(),
             unreadable_registrations: Family::default(),
+            overcommitted_cards: Family::default(),
             synced: Gauge::default(),
             drift: Counter::default(),
             leader: Gauge::default(),
@@ -175,7 +177,14 @@ impl Metrics {
             drop(self.bindings.get_or_create(&OutcomeLabels { outcome }));
             drop(self.locks.get_or_create(&OutcomeLabels { outcome }));
         }
-        for kind in [Written::lock, Written::unlock, Written::binding, Written::condition, Written::event] {
+        for kind in [
+            Written::lock,
+            Written::unlock,
+            Written::binding,
+            Written::condition,
+            Written::withdrawal,
+            Written::event,
+        ] {
             drop(self.writes.get_or_create(&WriteLabels { kind }));
         }
         for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
@@ -213,10 +222,10 @@ impl Metrics {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
         let help = "Nodes that are held back since their device plugin owes an answer for too long";
         scheduler.register("silent_agents", help, self.silent_agents.clone());
-        let help = "Cards of which more is given away than there is; an Event of the node says to whom";
-        scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
+        let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
+        scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
         let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
         scheduler.register("drift", help, self.drift.clone());
@@ -287,7 +296,6 @@ impl Metrics {
             self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));
         }
         self.silent_agents.set(count(standing.silent_agents));
-        self.overcommitted_cards.set(count(standing.overcommitted_cards));
         self.longest_lock_wait.set(standing.longest_lock_wait.as_secs_f64());
         self.synced.set(i64::from(standing.synced));
     }
@@ -296,6 +304,16 @@ impl Metrics {
     pub fn stands_by(&self) {
         self.standing(&Standing::default());
         self.unreadable_registrations.clear();
+        self.overcommitted_cards.clear();
+    }
+
+    /// Of so many cards of the node more is held than there is.
+    pub fn overcommitted(&self, node: &str, cards: usize) {
+        let labels = NodeLabels { node: node.to_owned() };
+        match i64::try_from(cards).unwrap_or(i64::MAX) {
+            0 => drop(self.overcommitted_cards.remove(&labels)),
+            cards => drop(self.overcommitted_cards.get_or_create(&labels).set(cards)),
+        }
     }
 
     /// What was remembered was not what it should have been.

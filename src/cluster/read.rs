@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, Counted, InitPhase, ProfileName},
-    dialect::{Carried, Dialect, Dialects, Problem, Unreadable},
+    device::{Answer, Counted, InitPhase, Lock, ProfileName, Remains},
+    dialect::{Carried, Dialect, Dialects, Problem, Registered, Registration, Unreadable},
     object::{
         Node, Pod, ResourceQuota,
         quota::{key_of, units},
@@ -73,6 +73,7 @@ impl Reader {
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
             placer: self.placer(pod),
             stage: stage(pod),
+            leaving: pod.metadata.deletion_timestamp,
             claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
             holding,
             resources: Arc::new(resources),
@@ -89,12 +90,23 @@ impl Reader {
             troubles.push(Unreadable::new(Problem::Quantity, field, error.to_string()));
             ResourceAmounts::default()
         });
-        let offers = self.dialects.iter().filter_map(|dialect| offer(dialect.as_ref(), node, &mut troubles));
-        let offers = offers.collect();
+        let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
+        let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
+        let offering =
+            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
+        let expiries = self.dialects.iter().filter(offering);
+        let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
-            let state = dialect.lock()?.read(node);
+            let spec = dialect.lock()?;
+            let state = spec.read(node);
+            if let Lock::Malformed { value } = &state {
+                let message =
+                    format!("`{value}` says neither since when nor by whom it is held: it is taken over");
+                troubles.push(Unreadable::annotation(Problem::Lock, &spec.key, message));
+            }
             Some(NodeLock { profile: dialect.name(), state })
         });
+        let locks = locks.collect();
         let info = NodeInfo {
             name: node.metadata.name.as_str().into(),
             uid: node.metadata.uid.as_str().into(),
@@ -104,7 +116,9 @@ impl Reader {
             cordoned: node.spec.unschedulable,
             allocatable,
             offers,
-            locks: locks.collect(),
+            aliases,
+            expiries,
+            locks,
         };
         (info, troubles)
     }
@@ -194,17 +208,28 @@ impl Reader {
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
+            takeable: self.takeable(pod),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
         })
+    }
+
+    /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
+    fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
+        let mut dialects = self.dialects.iter();
+        dialects.find(|dialect| dialect.remains(pod) == Remains::Takeable).map(|dialect| dialect.name())
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
         let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
             match (dialect.assignment(pod), &mut known) {
-                (Ok(Some(carried)), None) => known = Some((dialect, carried)),
+                (Ok(Some(mut carried)), None) => {
+                    troubles.append(&mut carried.unread);
+                    known = Some((dialect, carried));
+                }
                 // HAMi's scheduler gives a pod cards of several vendors.
-                (Ok(Some(more)), Some((_, carried))) => {
+                (Ok(Some(mut more)), Some((_, carried))) => {
+                    troubles.append(&mut more.unread);
                     carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
                 }
                 (Ok(None), _) => {}
@@ -232,14 +257,9 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
     }
 }
 
-fn offer(dialect: &dyn Dialect, node: &Node, troubles: &mut Vec<Unreadable>) -> Option<Offer> {
-    match dialect.inventory(node) {
-        Ok(inventory) => inventory.map(|cards| Offer { profile: dialect.name(), inventory: Some(cards) }),
-        Err(trouble) => {
-            troubles.push(trouble);
-            Some(Offer { profile: dialect.name(), inventory: None })
-        }
-    }
+fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+    let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+    Offer { profile: plugin.profile, inventory }
 }
 
 fn stage(pod: &Pod) -> Stage {

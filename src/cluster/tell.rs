@@ -52,11 +52,6 @@ pub enum News<'a> {
         /// On which node.
         node: &'a str,
     },
-    /// More of one of its cards is given away than there is.
-    Overcommitted {
-        /// Of which, how much, and to whom.
-        what: &'a str,
-    },
     /// What was remembered of it was wrong.
     Drift {
         /// What.
@@ -66,6 +61,11 @@ pub enum News<'a> {
     SilentAgent {
         /// On which node.
         node: &'a str,
+    },
+    /// More is held of one of its cards than there is.
+    Excess {
+        /// What is held, and what there is.
+        message: &'a str,
     },
 }
 
@@ -167,7 +167,6 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             };
             ("Warning", "FailedAllocation", "Allocating", note)
         }
-        News::Overcommitted { what } => ("Warning", "CardOvercommitted", "Auditing", what.to_owned()),
         News::Drift { what } => {
             let note = format!("What Berth remembered was wrong and has been put right: {what}");
             ("Warning", "LedgerDrift", "Auditing", note)
@@ -179,6 +178,7 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             );
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
+        News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
     };
     Event {
         metadata: ObjectMeta {

@@ -23,8 +23,9 @@ use crate::{
     scheduling::{Event, QuotaKey},
 };
 
-/// Ended pods hold nothing: they arrive as deleted.
-const LIVE_PODS: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
+/// it carries may have to be withdrawn.
+const PODS: &str = "status.phase!=Succeeded";
 
 /// Everything that the scheduler is to see, as events.
 pub fn all(
@@ -39,7 +40,7 @@ pub fn all(
 
 /// Pods, as events.
 pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let config = watcher::Config::default().fields(LIVE_PODS);
+    let config = watcher::Config::default().fields(PODS);
     let read = move |pod: &Pod| {
         let (info, troubles) = reader.pod(pod);
         for trouble in troubles {

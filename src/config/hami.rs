@@ -49,8 +49,9 @@ pub struct HamiConfig {
     pub runtime_class_name: String,
     /// Which node first, where the pod does not say.
     pub node_scheduler_policy: Policy,
-    /// Which card first, where the pod does not say.
-    pub gpu_scheduler_policy: Policy,
+    /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
+    #[serde(serialize_with = "listed")]
+    pub gpu_scheduler_policy: Vec<Policy>,
     /// How long a foreign lock is respected without a sign of its holder.
     #[serde(serialize_with = "duration::serialize")]
     pub node_lock_expire: SignedDuration,
@@ -74,8 +75,7 @@ pub enum GpuCorePolicy {
 }
 
 /// Which node or card first.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Policy {
     /// The fullest that fits.
     Binpack,
@@ -86,7 +86,6 @@ pub enum Policy {
     /// Cards on the higher NUMA node.
     Numa,
     /// Cards with the best links between them.
-    #[serde(rename = "topology-aware")]
     TopologyAware,
 }
 
@@ -239,19 +238,48 @@ fn node_policy(section: &mut Section) -> Result<Policy, Trouble> {
     field.map_or(Ok(Policy::Binpack), |field| field.choice(&choices))
 }
 
-fn card_policy(section: &mut Section) -> Result<Policy, Trouble> {
+fn card_policy(section: &mut Section) -> Result<Vec<Policy>, Trouble> {
     let field = section.take_either("gpuSchedulerPolicy", "gpu-scheduler-policy")?;
-    let Some(field) = field else { return Ok(Policy::Spread) };
+    let Some(field) = field else { return Ok(vec![Policy::Spread]) };
     let text = field.text()?;
-    if text.contains(',') {
-        let message = format!("`{text}` is a list, which only a pod's annotation may be; take one policy");
-        return Err(field.trouble(message));
+    let mut policies = Vec::new();
+    for word in text.split(',').map(str::trim) {
+        let Some(policy) = CARD_POLICIES.iter().find(|policy| policy.name() == word) else {
+            let known: Vec<_> = CARD_POLICIES.iter().map(|policy| format!("`{}`", policy.name())).collect();
+            return Err(field.must_be(&format!("{}, or several of them parted by commas", known.join(", "))));
+        };
+        if policies.contains(policy) {
+            return Err(field.trouble(format!("`{word}` is there twice")));
+        }
+        policies.push(*policy);
     }
-    field.choice(&[
-        ("binpack", Policy::Binpack),
-        ("spread", Policy::Spread),
-        ("mutex", Policy::Mutex),
-        ("numa", Policy::Numa),
-        ("topology-aware", Policy::TopologyAware),
-    ])
+    Ok(policies)
+}
+
+/// Every policy that a card may be chosen by.
+const CARD_POLICIES: [Policy; 5] =
+    [Policy::Binpack, Policy::Spread, Policy::Mutex, Policy::Numa, Policy::TopologyAware];
+
+impl Policy {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Binpack => "binpack",
+            Self::Spread => "spread",
+            Self::Mutex => "mutex",
+            Self::Numa => "numa",
+            Self::TopologyAware => "topology-aware",
+        }
+    }
+}
+
+impl Serialize for Policy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// As it is written: parted by commas.
+fn listed<S: serde::Serializer>(policies: &[Policy], serializer: S) -> Result<S::Ok, S::Error> {
+    let names: Vec<_> = policies.iter().map(|policy| policy.name()).collect();
+    serializer.serialize_str(&names.join(","))
 }

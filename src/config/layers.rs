@@ -139,6 +139,10 @@ impl HamiConfig {
         }
     }
 
+    fn card_policies(&self) -> Vec<CardPolicy> {
+        self.gpu_scheduler_policy.iter().copied().map(card_policy).collect()
+    }
+
     /// The other vendors that are served.
     fn vendors(&self) -> Vec<Vendor> {
         if !self.enabled {
@@ -146,10 +150,10 @@ impl HamiConfig {
         }
         let settings = vendor::Settings {
             node_policy: node_policy(self.node_scheduler_policy),
-            card_policy: card_policy(self.gpu_scheduler_policy),
+            card_policies: self.card_policies(),
             lock_expiry: self.node_lock_expire,
         };
-        self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings)).collect()
+        self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings.clone())).collect()
     }
 
     /// What the resources are called.
@@ -172,7 +176,8 @@ impl HamiConfig {
         self.vendors.clone_from(&other.vendors);
     }
 
-    fn settings(&self) -> hami::Settings {
+    /// What the dialect is told.
+    pub fn settings(&self) -> hami::Settings {
         hami::Settings {
             count: self.resource_count_name.clone(),
             memory: self.resource_memory_name.clone(),
@@ -184,7 +189,7 @@ impl HamiConfig {
             default_count: self.default_gpu_num,
             memory_factor: self.memory_factor,
             node_policy: node_policy(self.node_scheduler_policy),
-            card_policy: card_policy(self.gpu_scheduler_policy),
+            card_policies: self.card_policies(),
             lock: LockSpec {
                 key: hami::names::LOCK.to_owned(),
                 form: LockForm::Comma,
@@ -251,7 +256,8 @@ impl VnpusConfig {
 }
 
 impl VolcanoConfig {
-    fn settings(&self) -> volcano::Settings {
+    /// What the dialect of vGPUs is told.
+    pub fn settings(&self) -> volcano::Settings {
         let arguments = &self.arguments;
         volcano::Settings {
             memory_factor: self.gpu_memory_factor,

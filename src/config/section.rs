@@ -47,7 +47,7 @@ impl Field {
         Notice { file: String::new(), line: self.line, key: self.path.clone(), message: message.into() }
     }
 
-    fn must_be(&self, what: &str) -> Trouble {
+    pub(super) fn must_be(&self, what: &str) -> Trouble {
         let found = match &self.node.value {
             Value::Null => "nothing".to_owned(),
             Value::Bool(value) => format!("`{value}`"),

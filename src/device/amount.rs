@@ -15,6 +15,15 @@ pub struct MiB(u64);
 pub struct Percent(u32);
 
 impl MiB {
+    /// More than any card has, and the most that a share can say: held where an amount can't be read.
+    pub const UNREAD: Self = Self(i32::MAX.unsigned_abs() as u64);
+
+    /// What this comes to on a card of that memory: all of it where an unreadable amount is among it.
+    #[must_use]
+    pub fn of_card(self, memory: Self) -> Self {
+        if self < Self::UNREAD { self } else { memory }
+    }
+
     /// This many MiB.
     pub const fn new(mib: u64) -> Self {
         Self(mib)
@@ -40,6 +49,15 @@ impl MiB {
 }
 
 impl Percent {
+    /// More than any card has, and the most that a share can say: held where an amount can't be read.
+    pub const UNREAD: Self = Self(i32::MAX.unsigned_abs());
+
+    /// What this comes to on a card of that compute: all of it where an unreadable amount is among it.
+    #[must_use]
+    pub fn of_card(self, cores: Self) -> Self {
+        if self < Self::UNREAD { self } else { cores }
+    }
+
     /// One whole card.
     pub const WHOLE: Self = Self(100);
     /// No claim on compute.

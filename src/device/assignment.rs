@@ -90,4 +90,15 @@ pub enum Answer {
     Succeeded,
     /// The agent could not do what the assignment says.
     Failed,
+    /// The assignment was withdrawn, since the pod died first: the agent serves nobody with it.
+    Withdrawn,
+}
+
+/// What an assignment is to the node's agent once its pod is dead.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Remains {
+    /// Nothing: the agent passes it over.
+    Harmless,
+    /// One that still waits: the agent may serve the next pod with it.
+    Takeable,
 }

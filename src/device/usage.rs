@@ -77,6 +77,15 @@ pub struct Users {
 }
 
 impl Users {
+    /// Both together.
+    fn and(mut self, other: Self) -> Self {
+        self.amounts = self.amounts.and(other.amounts);
+        self.slices.extend(other.slices);
+        self.unsliced = self.unsliced.saturating_add(other.unsliced);
+        self.marks.extend(other.marks);
+        self
+    }
+
     fn add(&mut self, share: &Share) {
         match &share.slice {
             Some(slice) => self.slices.push(slice.clone()),
@@ -106,6 +115,21 @@ impl Usage {
             }
         }
         usage
+    }
+
+    /// With cards of two names counted together, under both.
+    #[must_use]
+    pub fn with_aliases(mut self, aliases: &[(CardId, CardId)]) -> Self {
+        let mut named: BTreeMap<&CardId, Vec<&CardId>> = BTreeMap::new();
+        for (one, other) in aliases {
+            named.entry(one).or_insert_with(|| vec![one]).push(other);
+        }
+        for names in named.into_values() {
+            let parts: Vec<Users> = names.iter().filter_map(|name| self.cards.get(*name).cloned()).collect();
+            let Some(whole) = parts.into_iter().reduce(Users::and) else { continue };
+            self.cards.extend(names.into_iter().map(|name| (name.clone(), whole.clone())));
+        }
+        self
     }
 
     /// What is in use of this card.
@@ -169,9 +193,17 @@ impl Held {
 pub fn total(assignment: &Assignment, init: InitPhase) -> CardUsage {
     let counted = |container: &&ContainerShares| container.role != Role::Init || init == InitPhase::Ahead;
     let held = assignment.containers.iter().filter(counted).fold(Held::default(), |held, container| {
-        held.with(container.role, container.shares.iter().fold(CardUsage::default(), CardUsage::with))
+        let shares = container.shares.iter().map(readable);
+        held.with(container.role, shares.fold(CardUsage::default(), |sum, share| sum.with(&share)))
     });
     held.most()
+}
+
+/// The share as far as its amounts can be read: one that holds a whole card for want of an amount counts for no more than one share.
+fn readable(share: &Share) -> Share {
+    let memory = Some(share.memory).filter(|memory| *memory < MiB::UNREAD).unwrap_or_default();
+    let cores = Some(share.cores).filter(|cores| *cores < Percent::UNREAD).unwrap_or_default();
+    Share { memory, cores, ..share.clone() }
 }
 
 /// What these shares of one container come to on each card.
@@ -257,6 +289,30 @@ mod tests {
         let mut twice = container(Role::Init, 1000, 10);
         twice.shares.extend(twice.shares.clone());
         assert_eq!(use_of(vec![twice, container(Role::App, 500, 0)], InitPhase::Ahead), (2, 2000, 20));
+    }
+
+    #[test]
+    fn an_amount_that_can_not_be_read_holds_the_card_and_nothing_of_a_quota() {
+        let mut broken = container(Role::App, MiB::UNREAD.get(), 10);
+        broken.shares[0].cores = Percent::UNREAD;
+        let pod = Assignment { containers: vec![broken], ..Assignment::default() };
+        let held = total(&pod, InitPhase::Done);
+        assert_eq!((held.slots, held.memory, held.cores), (1, MiB::default(), Percent::NONE));
+        assert_eq!(Usage::of([(&pod, InitPhase::Done)]).card(&"GPU-1".into()).memory, MiB::UNREAD);
+    }
+
+    #[test]
+    fn a_card_of_two_names_is_one_card() {
+        let pod = |card: &str, memory| {
+            let mut container = container(Role::App, memory, 10);
+            container.shares[0].card = card.into();
+            Assignment { containers: vec![container], ..Assignment::default() }
+        };
+        let pods = [pod("0", 1000), pod("GPU-a", 3000), pod("1", 500)];
+        let usage = Usage::of(pods.iter().map(|pod| (pod, InitPhase::Done)));
+        let usage = usage.with_aliases(&[("0".into(), "GPU-a".into()), ("1".into(), "GPU-b".into())]);
+        let memory = ["0", "GPU-a", "1", "GPU-b"].map(|card| usage.card(&card.into()).memory.get());
+        assert_eq!(memory, [4000, 4000, 500, 500]);
     }
 
     #[test]

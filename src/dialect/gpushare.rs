@@ -9,7 +9,9 @@ mod request;
 
 use jiff::Timestamp;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, volcano::names};
+use super::{
+    CardNaming, Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, volcano::names,
+};
 use crate::{
     device::{
         Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
@@ -148,6 +150,10 @@ impl Dialect for GpuShare {
         }
     }
 
+    fn naming(&self) -> CardNaming {
+        CardNaming::Number
+    }
+
     fn lock(&self) -> Option<&LockSpec> {
         match self.settings.unit {
             Unit::Memory => self.settings.lock.as_ref(),
@@ -203,7 +209,10 @@ mod tests {
         let one = json!({"volcano.sh/gpu-memory": "1000"});
         assert!(dialect(Unit::Memory).request(&pod(&[json!({}), one.clone()])).unwrap().is_some());
         assert!(dialect(Unit::Memory).request(&pod(&[one.clone(), one.clone()])).is_err());
-        assert!(dialect(Unit::Cards).request(&pod(&[one])).unwrap().is_none());
+        assert!(dialect(Unit::Cards).request(&pod(std::slice::from_ref(&one))).unwrap().is_none());
+        let init = json!({"spec": {"initContainers": [{"resources": {"limits": one}}], "containers": [{}]}});
+        let refused = dialect(Unit::Memory).request(&serde_json::from_value(init).unwrap()).unwrap_err();
+        assert_eq!(refused[0].field, "spec.initContainers[0]");
     }
 
     #[test]

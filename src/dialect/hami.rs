@@ -3,6 +3,7 @@
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
 pub(super) mod choice;
+mod handshake;
 mod links;
 mod mig;
 pub mod names;
@@ -12,7 +13,7 @@ pub(super) mod request;
 
 use jiff::Timestamp;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, segments};
+use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer, segments};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
@@ -44,8 +45,8 @@ pub struct Settings {
     pub memory_factor: u32,
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
-    /// Which card first, where the pod does not say.
-    pub card_policy: CardPolicy,
+    /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
+    pub card_policies: Vec<CardPolicy>,
     /// The node lock.
     pub lock: LockSpec,
 }
@@ -122,6 +123,10 @@ impl Dialect for Hami {
         register::read_linked(node)
     }
 
+    fn expiry(&self, node: &Node) -> Option<Timestamp> {
+        handshake::expiry(node)
+    }
+
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
         request::read(&self.settings, pod)
     }
@@ -135,11 +140,7 @@ impl Dialect for Hami {
     }
 
     fn answer(&self, pod: &Pod) -> Answer {
-        match pod.metadata.annotation(names::BIND_PHASE) {
-            Some("success") => Answer::Succeeded,
-            Some("failed") => Answer::Failed,
-            _ => Answer::Awaited,
-        }
+        answer::by_phase(pod, names::BIND_PHASE)
     }
 
     fn lock(&self) -> Option<&LockSpec> {

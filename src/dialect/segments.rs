@@ -5,6 +5,7 @@
 //! `pkg/scheduler/api/devices/nvidia/vgpu/utils.go`. What we write is positional: a segment for each container, init
 //! containers first, empty where it asked nothing; both plugins read that.
 
+use super::{Carried, Problem, Unreadable};
 use crate::{
     device::{Assignment, ContainerShares, MiB, Percent, Role, Share, Slice},
     object::Pod,
@@ -32,12 +33,14 @@ pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
     init.chain(pod.spec.containers.iter().map(|_| Role::App))
 }
 
-/// Reads the whole string of a pod; `asks` tells for each container in starting order whether it asks for a share.
+/// Reads the whole string of a pod, and says what of it can't be read; `asks` tells for each container in starting order whether it
+/// asks for a share. Where a card is named but not how much of it, all of it is held.
 ///
 /// Three generations are told apart by their number of segments: one for each container, one for each app container, one for
 /// each container that asks.
-pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String> {
-    let segments = text.split(';').map(shares).collect::<Result<Vec<_>, _>>()?;
+pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<String>) {
+    let mut unread = Vec::new();
+    let segments: Vec<Vec<Share>> = text.split(';').map(|segment| shares(segment, &mut unread)).collect();
     let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
     let stated = segments.len() - usize::from(segments.last().is_some_and(Vec::is_empty));
     let roles: Vec<Role> = roles(pod).collect();
@@ -51,7 +54,23 @@ pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> Result<Assignment, String
             None => containers.push(ContainerShares { role: Role::App, shares }),
         }
     }
-    Ok(Assignment { containers, ..Assignment::default() })
+    (Assignment { containers, ..Assignment::default() }, unread)
+}
+
+/// What a pod carries under this key; an error where nothing of it can be read.
+pub fn carried(
+    (key, text): (&str, &str),
+    pod: &Pod,
+    asks: &[bool],
+    node: Option<String>,
+) -> Result<Carried, Unreadable> {
+    let (assignment, unread) = decode(text, pod, asks);
+    let refuse = |message| Unreadable::annotation(Problem::Assignment, key, message);
+    let mut unread: Vec<_> = unread.into_iter().map(refuse).collect();
+    if assignment.shares().next().is_none() && !unread.is_empty() {
+        return Err(unread.swap_remove(0));
+    }
+    Ok(Carried { assignment, node, unread })
 }
 
 /// Which container each segment belongs to. The last segment may be a container's or stand for nothing: both counts are given.
@@ -69,52 +88,83 @@ fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[
     }
 }
 
-fn shares(segment: &str) -> Result<Vec<Share>, String> {
-    segment.split(':').filter(|part| part.contains(',')).map(share).collect()
+fn shares(segment: &str, unread: &mut Vec<String>) -> Vec<Share> {
+    let parts = segment.split(':').filter(|part| part.contains(','));
+    parts.filter_map(|part| share(part, unread)).collect()
 }
 
 /// `<uuid>`, or `<uuid>[<group>-<number>]` for a slice of a whole card's cut: Volcano, and HAMi up to v2.9, where the group is the
-/// number of a template.
-fn card_and_slice(id: &str) -> Result<(&str, Option<Slice>), &'static str> {
-    let (card, slice) = match id.split_once('[') {
-        Some((card, slice)) => (card, Some(slice)),
-        None => (id, None),
-    };
-    if card.is_empty() {
-        return Err("names no card");
-    }
-    let Some(slice) = slice else {
-        return if id.contains(']') { Err("has `]` without `[`") } else { Ok((card, None)) };
+/// number of a template. A slice that can't be read is told beside its card.
+fn card_and_slice(id: &str) -> (&str, Result<Option<Slice>, &'static str>) {
+    let Some((card, slice)) = id.split_once('[') else {
+        return (id, if id.contains(']') { Err("has `]` without `[`") } else { Ok(None) });
     };
     let parts = slice.strip_suffix(']').and_then(|slice| slice.split_once('-'));
     let parts = parts.and_then(|(group, position)| Some((group, position.parse().ok()?)));
-    let Some((group, position)) = parts.filter(|(group, _)| !group.is_empty()) else {
-        return Err("names no slice `[<group>-<number>]`");
-    };
-    Ok((card, Some(Slice::Numbered { group: group.into(), position })))
+    let slice = parts.filter(|(group, _)| !group.is_empty());
+    let slice = slice.map(|(group, position)| Slice::Numbered { group: group.into(), position });
+    (card, slice.map(Some).ok_or("names no slice `[<group>-<number>]`"))
 }
 
-fn share(text: &str) -> Result<Share, String> {
+/// One share; `None` where it names no card.
+fn share(text: &str, unread: &mut Vec<String>) -> Option<Share> {
+    let mut complain = |what: String| unread.push(format!("share `{text}` {what}"));
     let mut fields = text.split(',');
-    let (Some(id), Some(_word), Some(memory), Some(cores)) =
-        (fields.next(), fields.next(), fields.next(), fields.next())
-    else {
-        return Err(format!("share `{text}` has fewer than 4 fields"));
+    let (card, slice) = card_and_slice(fields.next().unwrap_or_default());
+    if card.is_empty() {
+        complain("names no card".to_owned());
+        return None;
+    }
+    if fields.clone().count() < 3 {
+        complain("has fewer than 4 fields".to_owned());
+    }
+    let mut amount = |what: &str, field: Option<&str>| {
+        let field = field?;
+        let number = field.parse::<u32>().map_err(|_| "is not a number");
+        let number = number
+            .and_then(|number| i32::try_from(number).map(i32::unsigned_abs).map_err(|_| "is out of range"));
+        number.map_err(|why| complain(format!("{what} `{field}` {why}"))).ok()
     };
-    let (card, slice) = card_and_slice(id).map_err(|message| format!("share `{text}` {message}"))?;
-    let number = |field: &str, what| {
-        let number =
-            field.parse::<u32>().map_err(|_| format!("share `{text}`: {what} `{field}` is not a number"));
-        number.and_then(|number| {
-            i32::try_from(number)
-                .map(|_| number)
-                .map_err(|_| format!("share `{text}`: {what} `{field}` is out of range"))
-        })
+    let _word = fields.next();
+    let (memory, cores) = (amount("memory", fields.next()), amount("cores", fields.next()));
+    let (memory, slice) = match slice {
+        Ok(slice) => (memory, slice),
+        Err(why) => {
+            complain(why.to_owned());
+            (None, None)
+        }
     };
-    Ok(Share {
+    Some(Share {
         card: card.into(),
-        memory: MiB::new(number(memory, "memory")?.into()),
-        cores: Percent::new(number(cores, "cores")?),
+        memory: memory.map_or(MiB::UNREAD, |memory| MiB::new(memory.into())),
+        cores: cores.map_or(Percent::UNREAD, Percent::new),
         slice,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_read_is_held_and_the_rest_is_told() {
+        let read = |text| {
+            let (assignment, unread) = decode(text, &Pod::default(), &[]);
+            let held = |share: &Share| (share.card.to_string(), share.memory.get(), share.cores.get());
+            (assignment.shares().map(held).collect::<Vec<_>>(), unread)
+        };
+        let all = MiB::UNREAD.get();
+        let (held, unread) =
+            read("GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,lots,30:GPU-c,NVIDIA,1:,NVIDIA,1,1:GPU-d[x,NVIDIA,5,5:");
+        let wanted =
+            [("GPU-a", 3000, 30), ("GPU-b", all, 30), ("GPU-c", 1, Percent::UNREAD.get()), ("GPU-d", all, 5)];
+        assert_eq!(held, wanted.map(|(card, memory, cores)| (card.to_owned(), memory, cores)));
+        let wanted = [
+            "share `GPU-b,NVIDIA,lots,30` memory `lots` is not a number",
+            "share `GPU-c,NVIDIA,1` has fewer than 4 fields",
+            "share `,NVIDIA,1,1` names no card",
+            "share `GPU-d[x,NVIDIA,5,5` names no slice `[<group>-<number>]`",
+        ];
+        assert_eq!(unread, wanted);
+    }
 }

@@ -19,6 +19,8 @@ pub enum Problem {
     Registration,
     /// A pod's assignment.
     Assignment,
+    /// A node's lock.
+    Lock,
 }
 
 /// One thing that can't be read.
@@ -60,6 +62,7 @@ impl fmt::Display for Problem {
             Self::Unserved => "unserved",
             Self::Registration => "registration",
             Self::Assignment => "assignment",
+            Self::Lock => "lock",
         })
     }
 }

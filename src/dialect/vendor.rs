@@ -47,12 +47,12 @@ pub const LEFT_TO_HAMI: [&str; 10] = [
 ];
 
 /// What HAMi's scheduler does for every vendor.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
-    /// Which card first, where the pod does not say.
-    pub card_policy: CardPolicy,
+    /// Which card first, where the pod does not say; of several, each decides where those before it see no difference.
+    pub card_policies: Vec<CardPolicy>,
     /// After this time a foreign holder of the lock that gives no sign may be taken over.
     pub lock_expiry: SignedDuration,
 }
@@ -132,7 +132,7 @@ impl Dialect for Vendor {
     }
 
     fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
-        request::read(&self.row, self.settings, pod)
+        request::read(&self.row, &self.settings, pod)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {

@@ -8,17 +8,20 @@ pub mod names;
 mod record;
 mod register;
 mod request;
+mod withdrawal;
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
 pub use geometry::ModelGeometries;
 pub use mark::Rule;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable};
+use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
-        Percent, PodRequest, Profile, ProfileName, Tie,
+        Percent, PodRequest, Profile, ProfileName, Remains, Tie,
     },
     object::{Node, Pod},
 };
@@ -122,11 +125,18 @@ impl Dialect for Volcano {
     }
 
     fn answer(&self, pod: &Pod) -> Answer {
-        match pod.metadata.annotation(names::BIND_PHASE) {
-            Some("success") => Answer::Succeeded,
-            Some("failed") => Answer::Failed,
-            _ => Answer::Awaited,
+        match answer::by_phase(pod, names::BIND_PHASE) {
+            Answer::Awaited if withdrawal::is_closed(pod) => Answer::Withdrawn,
+            answer => answer,
         }
+    }
+
+    fn remains(&self, pod: &Pod) -> Remains {
+        withdrawal::remains(pod)
+    }
+
+    fn withdrawal(&self) -> BTreeMap<String, String> {
+        withdrawal::annotations()
     }
 
     fn lock(&self) -> Option<&LockSpec> {

@@ -7,6 +7,7 @@ mod api;
 mod ascend;
 pub mod audit;
 mod fit;
+pub mod gpushare;
 pub mod hami;
 mod kubelet;
 pub mod mig;

@@ -4,6 +4,7 @@
 //! if it passes ([`walk`]). Order and tests come from HAMi v2.10 `pkg/device/nvidia/device.go` `Fit` and Volcano `vgpu/utils.go`
 //! `checkNodeGPUSharingPredicateAndScore`; what differs between them is data in `Profile`.
 
+pub mod explain;
 pub mod fit;
 pub mod links;
 pub mod order;

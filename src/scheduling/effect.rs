@@ -41,6 +41,15 @@ pub enum Effect {
         /// With which shares.
         assignment: Arc<Assignment>,
     },
+    /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
+    Withdraw {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// In which dialect.
+        profile: ProfileName,
+    },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {
         /// Which pod.
@@ -95,12 +104,19 @@ pub enum Effect {
         /// Whose agent.
         node: NodeName,
     },
-    /// Say that more of a card is given away than there is.
-    ReportOvercommitted {
+    /// Say that more is held of a card than there is.
+    TellExcess {
+        /// A pod that holds a share of it.
+        pod: PodKey,
+        /// What is held, and what there is.
+        message: String,
+    },
+    /// Keep the account of the cards of which more is held than there is.
+    ReportExcess {
         /// On which node.
         node: NodeName,
-        /// Of which card, how much, and to whom.
-        what: String,
+        /// Each of them, in words; none: all is well again.
+        cards: Vec<String>,
     },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {

@@ -52,6 +52,15 @@ pub enum Event {
         /// What came of it.
         outcome: BindOutcome,
     },
+    /// What came of withdrawing the assignment of a dead pod.
+    Withdrawn {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+        /// What came of it.
+        outcome: WithdrawOutcome,
+    },
     /// What a pod looks like at the API server, read to settle a doubt; `None`: it is gone.
     PodRead {
         /// Which pod was in doubt.
@@ -146,6 +155,15 @@ pub enum TellOutcome {
         /// For so long it is not said again; zero: nothing was asked for.
         wait: SignedDuration,
     },
+}
+
+/// What came of withdrawing an assignment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WithdrawOutcome {
+    /// Nobody is served with it any more, or the pod is gone.
+    Done,
+    /// It may or may not be withdrawn.
+    Failed,
 }
 
 /// What came of a Binding.

@@ -43,8 +43,6 @@ pub struct Standing {
     pub in_line: usize,
     /// Nodes whose device plugin owes an answer for too long.
     pub silent_agents: usize,
-    /// Cards of which more is given away than there is.
-    pub overcommitted_cards: usize,
     /// For how long the pod that has waited longest has stood at the head of a line without being served.
     pub longest_lock_wait: SignedDuration,
 }

@@ -1,10 +1,15 @@
 //! A node, as scheduling sees it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{Inventory, Lock, ProfileName},
+    device::{CardId, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -48,6 +53,10 @@ pub struct NodeInfo {
     pub allocatable: ResourceAmounts,
     /// Its cards, by plugin.
     pub offers: Vec<Offer>,
+    /// Cards with two names, such as a number and a uuid: what is held of one is held of the other.
+    pub aliases: Vec<(CardId, CardId)>,
+    /// Until when cards may be used without a new sign of their plugin, where there is an end to it.
+    pub expiries: Vec<(ProfileName, Timestamp)>,
     /// Its locks, for the dialects that need one.
     pub locks: Vec<NodeLock>,
 }
@@ -56,6 +65,11 @@ impl NodeInfo {
     /// What the plugin of this dialect offers.
     pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.profile == profile)
+    }
+
+    /// The plugins that have given no sign for too long.
+    pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
+        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| *profile).collect()
     }
 
     /// The lock of this dialect; `None`: it needs none.
@@ -74,9 +88,12 @@ impl NodeInfo {
             cordoned,
             allocatable,
             offers,
+            aliases,
+            expiries: _,
             locks: _,
         } = self;
-        (uid, labels, taints, cordoned, allocatable, offers)
-            == (&other.uid, &other.labels, &other.taints, &other.cordoned, &other.allocatable, &other.offers)
+        let own = (uid, labels, taints, cordoned, allocatable, offers, aliases);
+        let Self { uid, labels, taints, cordoned, allocatable, offers, aliases, .. } = other;
+        own == (uid, labels, taints, cordoned, allocatable, offers, aliases)
     }
 }

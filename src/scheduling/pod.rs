@@ -107,6 +107,8 @@ pub struct Holding {
     pub init: InitPhase,
     /// What the node's agent has made of it.
     pub answer: Answer,
+    /// The dialect whose agent may serve another pod with the assignment once this one is dead.
+    pub takeable: Option<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
 }
@@ -144,6 +146,8 @@ pub struct PodInfo {
     pub placer: Placer,
     /// How far it is.
     pub stage: Stage,
+    /// When it is to be gone, where it is being deleted.
+    pub leaving: Option<Timestamp>,
     /// What there is to do for it.
     pub claim: Claim,
     /// What it holds.

@@ -95,6 +95,8 @@ pub enum Reason {
     NoDevices,
     /// What its device plugin registered can't be read.
     UnreadableDevices,
+    /// Its device plugin reports itself from time to time and has not for too long.
+    ExpiredRegistration,
     /// Its device plugin owes an answer for too long.
     SilentAgent,
     /// It has fewer cards than one container asks for.
@@ -118,6 +120,14 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it is about the node's cards: what a pod asks of them may be changed.
+    pub fn is_of_cards(&self) -> bool {
+        matches!(
+            self,
+            Self::NodeInsufficientDevice | Self::Card { .. } | Self::AllocatedCardsInsufficientRequest { .. }
+        )
+    }
+
     /// The name, as `berth simulate --explain` prints it.
     pub fn name(&self) -> String {
         match self {
@@ -128,6 +138,7 @@ impl Reason {
             Self::Insufficient(resource) => format!("Insufficient {resource}"),
             Self::NoDevices => "NodeUnregistered".to_owned(),
             Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
+            Self::ExpiredRegistration => "NodeRegistrationExpired".to_owned(),
             Self::SilentAgent => "NodeAgentSilent".to_owned(),
             Self::NodeInsufficientDevice => "NodeInsufficientDevice".to_owned(),
             Self::Card { reason, .. } => reason.name().to_owned(),
@@ -144,6 +155,7 @@ impl Reason {
             Self::Insufficient(resource) => format!("Insufficient {resource}"),
             Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for".to_owned(),
             Self::UnreadableDevices => "node(s) had an unreadable GPU registration".to_owned(),
+            Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting".to_owned(),
             Self::SilentAgent => "node(s) had a device plugin that does not answer".to_owned(),
             Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for".to_owned(),
             Self::Card { reason, .. } => reason.words().to_owned(),

@@ -6,7 +6,7 @@
 mod agent;
 mod audit;
 mod blocked;
-mod capacity;
+mod excess;
 mod lock;
 mod observe;
 mod outcome;
@@ -16,6 +16,7 @@ mod show;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod withdraw;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -37,11 +38,12 @@ use super::{
     reason::FitError,
     snapshot::Snapshot,
 };
-use crate::device::{Answer, Assignment, InitPhase, LockOwner};
+use crate::device::{Answer, Assignment, CardId, InitPhase, LockOwner};
 use agent::Silence;
 use lock::{Held, Releasing, Stranger};
 use quota::OverQuota;
 use tell::Telling;
+use withdraw::Remnant;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -133,9 +135,11 @@ pub struct Scheduler {
     silences: BTreeMap<NodeName, Silence>,
     /// Until when a node's device plugin may be at work for a pod that has gone.
     vacated: BTreeMap<NodeName, Timestamp>,
-    /// Cards of which more is given away than there is.
-    overcommitted: BTreeSet<capacity::Place>,
     measures: Vec<Measure>,
+    /// Dead pods whose assignments their nodes' agents may still take.
+    remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
+    /// Cards of which more is held than there is, in words.
+    excess: BTreeMap<NodeName, BTreeMap<CardId, String>>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -163,8 +167,9 @@ impl Scheduler {
             held: BTreeMap::new(),
             silences: BTreeMap::new(),
             vacated: BTreeMap::new(),
-            overcommitted: BTreeSet::new(),
             measures: Vec::new(),
+            remnants: BTreeMap::new(),
+            excess: BTreeMap::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }
@@ -192,6 +197,7 @@ impl Scheduler {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found } => self.node_read(&node, found, now),
@@ -368,13 +374,6 @@ impl Scheduler {
         if let Some(entry) = self.pods.get_mut(uid) {
             self.queue.push(&entry.info, entry.seen);
             entry.work = Work::Queued;
-        }
-    }
-
-    /// Keeps in mind when a pod joined its line.
-    fn line_up(&mut self, uid: &Uid, now: Timestamp) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.lined_up = Some(now);
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
     quota::{QuotaInfo, QuotaKey, Quotas},
     resources::ResourceAmounts,
 };
-use crate::device::Usage;
+use crate::device::{ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +38,8 @@ pub struct NodeState {
     pub pods: i64,
     /// Whether its device plugin answers.
     pub agent: Agent,
+    /// The plugins that have given no sign for too long.
+    pub expired: BTreeSet<ProfileName>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
 }
@@ -59,6 +61,8 @@ pub struct Snapshot {
     ledger: Ledger,
     quotas: Quotas,
     silent: BTreeSet<NodeName>,
+    /// By node, the plugins that have given no sign for too long.
+    expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
     generation: u64,
 }
 
@@ -85,6 +89,7 @@ impl Snapshot {
             self.slots[slot] = None;
             self.generation += 1;
         }
+        self.expired.remove(name);
     }
 
     /// Takes in whether a node's device plugin answers; returns what was thought of it before.
@@ -105,11 +110,29 @@ impl Snapshot {
         self.silent.iter().filter(|name| self.by_name.contains_key(*name)).count()
     }
 
+    /// Takes in which of a node's plugins have given no sign for too long; returns what was thought of it before.
+    pub(super) fn set_expired(
+        &mut self,
+        name: &NodeName,
+        expired: BTreeSet<ProfileName>,
+    ) -> BTreeSet<ProfileName> {
+        let known = self.expired.get(name).cloned().unwrap_or_default();
+        if known != expired {
+            if expired.is_empty() {
+                self.expired.remove(name);
+            } else {
+                self.expired.insert(name.clone(), expired);
+            }
+            self.refold(name);
+        }
+        known
+    }
+
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
         let ledger = &self.ledger;
-        let right = state.usage == ledger.usage(name)
+        let right = state.usage == ledger.usage(name).with_aliases(&state.info.aliases)
             && state.requested == ledger.requested(name)
             && state.pods == ledger.pods(name);
         if right {
@@ -205,11 +228,12 @@ impl Snapshot {
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
         self.slots[slot] = Some(Arc::new(NodeState {
+            usage: self.ledger.usage(name).with_aliases(&info.aliases),
             info,
-            usage: self.ledger.usage(name),
             requested: self.ledger.requested(name),
             pods: self.ledger.pods(name),
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
+            expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
         }));
     }

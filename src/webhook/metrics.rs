@@ -127,6 +127,9 @@ impl Metrics {
         for (rule, _) in crate::admission::rules::ALL {
             drop(self.violations.get_or_create(&ViolationLabels { rule: rule.0 }));
         }
+        for outcome in [Handed::Taken, Handed::Dropped] {
+            drop(self.hints.get_or_create(&HintLabels { outcome }));
+        }
     }
 
     /// Keeps the certificate's end up to date, until the certificates are gone.

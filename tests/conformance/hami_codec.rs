@@ -114,7 +114,9 @@ fn read(annotations: &Value, containers: usize) -> Result<Assignment, String> {
         (0..containers).map(|at| json!({"name": at.to_string(), "resources": limits})).collect();
     let pod = pod(&json!({"metadata": {"annotations": annotations}, "spec": {"containers": containers}}));
     let carried = hami().assignment(&pod).map_err(|trouble| trouble.to_string())?;
-    carried.map(|carried| carried.assignment).ok_or_else(|| "none".to_owned())
+    let carried = carried.ok_or_else(|| "none".to_owned())?;
+    // What upstream refuses as a whole is told here beside what can be read of it.
+    carried.unread.first().map_or(Ok(carried.assignment), |trouble| Err(trouble.to_string()))
 }
 
 fn read_back(given: &Assignment) -> Assignment {

@@ -125,7 +125,7 @@ fn renamed(annotations: &Value, wanted: &str, unwanted: &str, use_key: &str, no_
 }
 
 fn request(default: CardPolicy, annotations: &Value) -> Option<PodRequest> {
-    let dialect = Hami::new(Settings { card_policy: default, ..hami_settings() });
+    let dialect = Hami::new(Settings { card_policies: vec![default], ..hami_settings() });
     dialect.request(&pod_of(annotations, &json!({names::COUNT: "1"}))).ok()?
 }
 

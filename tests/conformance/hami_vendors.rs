@@ -391,7 +391,7 @@ impl Family {
 fn vendor(row: Row) -> Vendor {
     let settings = Settings {
         node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
+        card_policies: vec![CardPolicy::Spread],
         lock_expiry: SignedDuration::from_mins(5),
     };
     Vendor::new(row, settings)

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use berth::{
+    config::Config,
     device::{
-        Assignment, Card, CardPolicy, CardUsage, ContainerRequest, ContainerShares, Health, MemoryRequest,
-        MiB, Mode, NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice, SliceProfile, Slicing,
-        Usage, Users,
+        Assignment, Card, CardUsage, ContainerRequest, ContainerShares, Health, MemoryRequest, MiB, Mode,
+        NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice, SliceProfile, Slicing, Usage,
+        Users,
     },
     dialect::{LockForm, LockSpec, hami, volcano},
     object::{Node, Pod},
@@ -16,20 +17,7 @@ use serde_json::{Value, json};
 
 /// HAMi's settings by default.
 pub(crate) fn hami_settings() -> hami::Settings {
-    hami::Settings {
-        count: hami::names::COUNT.to_owned(),
-        memory: hami::names::MEMORY.to_owned(),
-        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
-        cores: hami::names::CORES.to_owned(),
-        priority: hami::names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Percent::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock: lock(hami::names::LOCK, LockForm::Comma),
-    }
+    Config::default().dialects.hami.settings()
 }
 
 /// HAMi's dialect by default.
@@ -37,16 +25,9 @@ pub(crate) fn hami() -> hami::Hami {
     hami::Hami::new(hami_settings())
 }
 
-/// Volcano's settings by default.
+/// Volcano's settings by default, with a weight, so that nodes are told apart.
 pub(crate) fn volcano_settings() -> volcano::Settings {
-    volcano::Settings {
-        memory_factor: 1,
-        card_policy: CardPolicy::Binpack,
-        node_policy: NodePolicy::Binpack,
-        geometries: vec![],
-        exclusive_rules: vec![],
-        lock: None,
-    }
+    volcano::Settings { node_policy: NodePolicy::Binpack, ..Config::default().dialects.volcano.settings() }
 }
 
 /// A lock of five minutes.

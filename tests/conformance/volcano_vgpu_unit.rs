@@ -40,6 +40,8 @@ fn volcano_vgpu_unit() {
     table.check(judge);
 }
 
+const HELD: &str = "upstream passes the share over; here a card that is named is held, whole where its amounts can't be read, and told";
+
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "TestCheckGPUUUID / denylist constraint rejects empty device UUID",
@@ -53,10 +55,11 @@ const DIFFERENCES: &[(&str, &str)] = &[
         "TestSortedDeviceIndicesByPolicy_PicksExpectedDevice / unset policy preserves legacy descending-index order",
         "Berth has no unset policy: it is `binpack`",
     ),
-    (
-        "TestDecodeContainerDevicesRejectsInvalidUsage / valid entry kept when mixed with invalid",
-        "an assignment with an unreadable share is unreadable as a whole, and reported",
-    ),
+    ("TestDecodeContainerDevicesRejectsInvalidUsage / valid entry kept when mixed with invalid", HELD),
+    ("TestDecodeContainerDevicesRejectsInvalidUsage / negative memory is skipped", HELD),
+    ("TestDecodeContainerDevicesRejectsInvalidUsage / negative cores is skipped", HELD),
+    ("TestDecodeContainerDevicesRejectsInvalidUsage / non-numeric usage is skipped", HELD),
+    ("TestDecodeContainerDevicesRejectsInvalidUsage / entry with missing fields is skipped", HELD),
     (
         "TestFindMatch / No matching MIG template in geometry",
         "defect: upstream offers only sizes of the geometry in use that have a user already; Berth offers each",

@@ -1,6 +1,9 @@
 //! A cluster that another scheduler served until now: what it decided and what it locked.
 
-use berth::config::Config;
+use berth::{
+    config::Config,
+    sandbox::agent::{Answer, Behaviour},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,4 +57,27 @@ pub(crate) async fn the_pods_of_a_scheduler_that_is_gone_are_taken_over(floor: F
     world.create(third).await;
     assert_eq!(world.unschedulable("third").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
     world.agents_are_content();
+}
+
+pub(crate) async fn more_than_a_card_has_is_told_and_nothing_more_is_given_of_it(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    let silent = Behaviour { answer: Answer::Never, ..Behaviour::default() };
+    world.fleet.behave("gpu-1", silent).unwrap();
+    for (name, devices) in [("twice", "GPU-gpu-1-0,NVIDIA,20000,0:;"), ("broken", "GPU-gpu-1-1,NVIDIA,x,0:;")]
+    {
+        let mut left = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+        left["spec"]["schedulerName"] = json!("hami-scheduler");
+        left["spec"]["nodeName"] = json!("gpu-1");
+        left["metadata"]["annotations"] = json!({
+            "hami.io/vgpu-node": "gpu-1", "hami.io/bind-phase": "success", "hami.io/vgpu-devices-allocated": devices,
+        });
+        world.create(left).await;
+    }
+    world.start_berth();
+    world.create(pod("next", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1"}))).await;
+    assert_eq!(world.unschedulable("next").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    let event = world.event_when("twice", "CardOvercommitted").await;
+    let words = "more is held of card GPU-gpu-1-0 of node gpu-1 than there is: 20000 MiB of 16384 MiB";
+    assert_eq!(event.message.as_deref(), Some(words));
+    world.event_when("broken", "CardOvercommitted").await;
 }

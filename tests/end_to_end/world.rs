@@ -1,6 +1,6 @@
 //! One cluster with nodes, agents and Berth at work on it.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use berth::{
     app::{App, CertificateSource, Options, Parts},
@@ -9,11 +9,13 @@ use berth::{
     config::Config,
     sandbox::agent::{
         Fleet,
+        gpushare::Strategy,
         hami::Release,
         node::{Card, Node},
     },
     webhook::{mint::ServingNames, registration::Registration},
 };
+use futures::StreamExt as _;
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
@@ -22,7 +24,7 @@ use k8s_openapi::api::{
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    runtime::wait::await_condition,
+    runtime::{WatchStreamExt as _, wait::await_condition, watcher},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::{Value, json};
@@ -56,6 +58,11 @@ pub(crate) fn hami_node(name: &str, cards: u32) -> Node {
 /// A node with Volcano's vGPU plugin and cards of 16 GiB.
 pub(crate) fn volcano_node(name: &str, cards: u32) -> Node {
     sized(Node::new(name), name, cards).volcano()
+}
+
+/// A node with Volcano's older plugin and cards of 16 GiB.
+pub(crate) fn gpushare_node(name: &str, cards: u32, strategy: Strategy) -> Node {
+    sized(Node::new(name), name, cards).gpushare(strategy)
 }
 
 fn sized(node: Node, name: &str, cards: u32) -> Node {
@@ -257,6 +264,12 @@ impl World {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Ends the pod as a kubelet does that can't admit it.
+    pub(crate) async fn fail(&self, name: &str, reason: &str) {
+        let failed = Patch::Merge(json!({"status": {"phase": "Failed", "reason": reason}}));
+        self.pods().patch_status(name, &PatchParams::default(), &failed).await.unwrap();
+    }
+
     pub(crate) async fn patch_node(&self, name: &str, patch: Value) -> core::Node {
         self.nodes().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     }
@@ -301,6 +314,23 @@ impl World {
         let events = events.list(&ListParams::default()).await.unwrap().items.into_iter();
         let about = |event: &core::Event| event.involved_object.name.as_deref() == Some(pod);
         events.filter(about).filter(|event| event.reason.as_deref() == Some(reason)).collect()
+    }
+
+    /// The first Event of that reason about the pod, once it is there.
+    pub(crate) async fn event_when(&self, pod: &str, reason: &str) -> core::Event {
+        let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
+        let wanted = |event: &core::Event| {
+            event.involved_object.name.as_deref() == Some(pod) && event.reason.as_deref() == Some(reason)
+        };
+        let mut seen = pin!(watcher(events, watcher::Config::default()).applied_objects());
+        let found = async {
+            loop {
+                if let Some(event) = seen.next().await.unwrap().ok().filter(wanted) {
+                    return event;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, found).await.unwrap_or_else(|_| panic!("no Event {reason} about {pod}"))
     }
 
     /// The agents saw nothing that a scheduler must not do.

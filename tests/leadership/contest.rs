@@ -6,11 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use berth::{
     cluster::{
-        self, Clock, ClusterError, Handoff, Leadership, Metrics, Reader, View, candidate::Settings,
+        self, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings,
         event_loop::Binder,
     },
-    device::{CardPolicy, MiB, NodePolicy, Percent},
-    dialect::{Dialects, LockForm, LockSpec, hami},
+    config::Config,
     sandbox::{
         Options, Sandbox,
         agent::{
@@ -19,9 +18,7 @@ use berth::{
             node::{Card, Node as AgentNode},
         },
     },
-    scheduling::scheduler,
 };
-use jiff::SignedDuration;
 use k8s_openapi::api::{
     coordination::v1::{Lease, LeaseSpec},
     core::v1::{Node, Pod},
@@ -80,15 +77,12 @@ impl Contest {
     /// A binder without others.
     pub(crate) fn start(&self, who: &'static str, leadership: Leadership) -> Contestant {
         let link = Link::new(who, &self.sandbox, self.log.clone());
-        let reader = Arc::new(Reader::new(dialects(), "berth".to_owned()));
+        let config = Config::default();
         let (metrics, handoff) = (Metrics::default(), Handoff::default());
         let binder = Binder {
             client: link.client(),
-            settings: scheduler::Settings {
-                device_resources: reader.device_resources(),
-                lock_expiry: SignedDuration::from_mins(5),
-            },
-            reader,
+            settings: config.scheduler_settings(),
+            reader: Arc::new(config.reader()),
             clock: Clock::starting_at(self.sandbox.now()),
             metrics: metrics.clone(),
             writes_at_once: 64,
@@ -240,29 +234,6 @@ fn node(name: &str) -> AgentNode {
     let node = sized.iter().fold(AgentNode::new(name), |node, (what, amount)| node.allocatable(what, amount));
     let card = |index| Card::new(&format!("GPU-{name}-{index}"), index, 16_384).slots(10);
     node.card(card(0)).card(card(1)).hami(Release::V2_10)
-}
-
-fn dialects() -> Dialects {
-    let lock = LockSpec {
-        key: hami::names::LOCK.to_owned(),
-        form: LockForm::Comma,
-        expiry: SignedDuration::from_mins(5),
-    };
-    let hami = hami::Settings {
-        count: hami::names::COUNT.to_owned(),
-        memory: hami::names::MEMORY.to_owned(),
-        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
-        cores: hami::names::CORES.to_owned(),
-        priority: hami::names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Percent::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock,
-    };
-    Dialects::new(vec![Arc::new(hami::Hami::new(hami))])
 }
 
 pub(crate) fn node_of(pod: &Pod) -> Option<String> {

@@ -61,6 +61,8 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         allocatable: ResourceAmounts::default(),
         offers: vec![Offer { profile: profile.name, inventory: Some(inventory) }],
         locks: Vec::new(),
+        aliases: Vec::new(),
+        expiries: Vec::new(),
     }
 }
 
@@ -86,6 +88,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         placer: Placer::Berth,
         created: Timestamp::UNIX_EPOCH,
         stage: Stage::Pending,
+        leaving: None,
         claim,
         holding,
         resources: Arc::default(),
@@ -145,6 +148,7 @@ impl Trio {
                     assignment: Some(assignment),
                     init: InitPhase::Ahead,
                     answer: Answer::Succeeded,
+                    takeable: None,
                     binding: Binding::Bound,
                 };
                 let version = self.version();

@@ -108,7 +108,8 @@ impl World {
                     let (init, answer) = (InitPhase::Ahead, Answer::Succeeded);
                     let (assignment, binding) = (Some(assignment), Binding::Bound);
                     info.claim = Claim::None;
-                    info.holding = Some(Holding { node, profile, assignment, init, answer, binding });
+                    info.holding =
+                        Some(Holding { node, profile, assignment, init, answer, takeable: None, binding });
                     let seen = Event::PodSeen(Box::new(info.clone()));
                     self.observe(seen);
                 }
@@ -235,6 +236,8 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         offers: vec![Offer { profile, inventory: Some(Inventory::new(cards.to_vec())) }],
+        aliases: Vec::new(),
+        expiries: Vec::new(),
         locks: Vec::new(),
     }
 }
@@ -254,6 +257,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         placer: Placer::Berth,
         created: now,
         stage: Stage::Pending,
+        leaving: None,
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         resources: Arc::default(),

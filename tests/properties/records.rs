@@ -3,19 +3,17 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use berth::{
-    device::{
-        Assignment, CardPolicy, ContainerRequest, ContainerShares, MiB, NodePolicy, Percent, Placement, Role,
-        Share, Slice,
-    },
+    config::Config,
+    device::{Assignment, ContainerRequest, ContainerShares, MiB, Percent, Placement, Role, Share, Slice},
     dialect::{
-        Dialect, LockForm, LockSpec,
+        Dialect,
         gpushare::{GpuShare, Unit},
         hami::{self, Hami},
         volcano::{self, Volcano},
     },
     object::Pod,
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -23,37 +21,12 @@ use super::worlds::containers;
 
 /// HAMi by default.
 pub(crate) fn hami() -> Hami {
-    let lock = LockSpec {
-        key: hami::names::LOCK.to_owned(),
-        form: LockForm::Comma,
-        expiry: SignedDuration::from_mins(5),
-    };
-    Hami::new(hami::Settings {
-        count: hami::names::COUNT.to_owned(),
-        memory: hami::names::MEMORY.to_owned(),
-        memory_percentage: hami::names::MEMORY_PERCENTAGE.to_owned(),
-        cores: hami::names::CORES.to_owned(),
-        priority: hami::names::PRIORITY.to_owned(),
-        default_memory: MiB::default(),
-        default_cores: Percent::NONE,
-        default_count: 1,
-        memory_factor: 1,
-        node_policy: NodePolicy::Binpack,
-        card_policy: CardPolicy::Spread,
-        lock,
-    })
+    Hami::new(Config::default().dialects.hami.settings())
 }
 
 /// Volcano by default.
 pub(crate) fn volcano() -> Volcano {
-    Volcano::new(volcano::Settings {
-        memory_factor: 1,
-        card_policy: CardPolicy::Binpack,
-        node_policy: NodePolicy::Binpack,
-        geometries: vec![],
-        exclusive_rules: vec![],
-        lock: None,
-    })
+    Volcano::new(Config::default().dialects.volcano.settings())
 }
 
 /// Every other vendor that can be served.

@@ -16,15 +16,18 @@ use super::{
 use crate::{
     cluster::{Reader, ledger},
     config::Config,
-    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName},
+    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, PodInfo, Snapshot, Stage, Uid,
+        Ask, Claim, PodInfo, Reason, Snapshot, Stage, Uid,
+        allocate::explain,
         class::{Classes, judge},
         ledger::{Charge, Commitment},
         node::NodeName,
         pod::Binding,
         queue::Queue,
+        remedy::remedy,
+        snapshot::NodeState,
     },
 };
 
@@ -196,7 +199,7 @@ impl Run<'_> {
         let quota = self.snapshot.quotas().left(namespace, ask.profile.name);
         let dialect = self.dialect(ask.profile.name);
         let unserved = ask.constraints.unserved.first();
-        let verdict = |state: &Arc<crate::scheduling::snapshot::NodeState>| {
+        let verdict = |state: &Arc<NodeState>| {
             let name = &state.info.name;
             if unserved.is_some() {
                 return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
@@ -205,10 +208,27 @@ impl Run<'_> {
                 Ok((assignment, score)) => {
                     NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
                 }
-                Err(reasons) => NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect()),
+                Err(reasons) => {
+                    let verdict = NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect());
+                    if reasons.iter().any(Reason::is_of_cards) {
+                        self.explained(verdict, ask, state, quota)
+                    } else {
+                        verdict
+                    }
+                }
             }
         };
         self.snapshot.nodes().map(verdict).collect()
+    }
+
+    /// With each card's failure and what would help.
+    fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
+        let offer = state.info.offer(ask.profile.name);
+        let inventory = offer.and_then(|offer| offer.inventory.as_ref());
+        let failures = inventory
+            .map(|inventory| explain::failures(&ask.request, inventory, &state.usage, &ask.profile, quota));
+        let remedy = remedy(ask, state, &self.device_resources, quota);
+        verdict.explained(failures.unwrap_or_default(), remedy)
     }
 }
 

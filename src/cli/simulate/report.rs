@@ -1,5 +1,7 @@
 //! The answer of `berth simulate`, as JSON has it and as tables.
 
+mod verdict;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -10,8 +12,10 @@ use crate::{
     cluster::ledger::NodeRow,
     device::Assignment,
     dialect::Record,
-    scheduling::{Reason, node::NodeName},
+    scheduling::node::NodeName,
 };
+
+pub(super) use verdict::{NodeVerdict, ReasonRow};
 
 /// What came of a simulation.
 #[derive(Clone, Debug, Serialize)]
@@ -82,37 +86,6 @@ pub struct LockRow {
     pub value: String,
 }
 
-/// What a node makes of a pod.
-#[derive(Clone, Debug, Serialize)]
-pub struct NodeVerdict {
-    /// The node.
-    pub name: String,
-    /// Whether it would do.
-    pub fits: bool,
-    /// How well; higher is better.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<f64>,
-    /// The annotations of a Binding to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<BTreeMap<String, String>>,
-    /// Why it would not do.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<ReasonRow>,
-}
-
-/// Why a node would not do.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReasonRow {
-    /// The reason's name.
-    pub reason: String,
-    /// How many cards it concerns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub count: Option<usize>,
-    /// How many cards there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub of: Option<usize>,
-}
-
 impl PodRow {
     /// A pod of which nothing has come yet.
     pub fn new(document: &Document) -> Self {
@@ -178,54 +151,6 @@ impl PodRow {
     }
 }
 
-impl NodeVerdict {
-    pub(super) fn fits(name: &str, score: f64, record: Record) -> Self {
-        Self {
-            name: name.to_owned(),
-            fits: true,
-            score: Some(score),
-            annotations: Some(record.annotations),
-            reasons: Vec::new(),
-        }
-    }
-
-    pub(super) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
-        Self { name: name.to_owned(), fits: false, score: None, annotations: None, reasons }
-    }
-
-    fn line(&self) -> String {
-        let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
-        match self.score {
-            Some(score) => format!("{}: fits, score {score:.1}", self.name),
-            None => format!("{}: {}", self.name, reasons.join(", ")),
-        }
-    }
-}
-
-impl ReasonRow {
-    pub(super) fn named(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), count: None, of: None }
-    }
-
-    pub(super) fn of(reason: &Reason) -> Self {
-        let cards = match reason {
-            Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
-                Some((*count, *of))
-            }
-            _ => None,
-        };
-        let (count, of) = cards.unzip();
-        Self { reason: reason.name(), count, of }
-    }
-
-    fn words(&self) -> String {
-        match (self.count, self.of) {
-            (Some(count), Some(of)) => format!("{} ({count} of {of})", self.reason),
-            _ => self.reason.clone(),
-        }
-    }
-}
-
 impl Simulation {
     /// Whether a pod was denied or does not fit.
     pub fn is_short(&self) -> bool {
@@ -251,7 +176,7 @@ impl Simulation {
         {
             cards.row([
                 node.name.clone(),
-                card.uuid.clone(),
+                card.uuid.clone().or_else(|| card.index.map(|index| index.to_string())).unwrap_or_default(),
                 card.healthy.to_string(),
                 format!("{}/{}", card.slots_used, card.slots),
                 format!("{}/{}", card.memory_used, card.memory),

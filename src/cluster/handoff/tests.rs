@@ -19,6 +19,8 @@ fn node(name: &str) -> Event {
         allocatable: ResourceAmounts::default(),
         offers: Vec::new(),
         locks: Vec::new(),
+        aliases: Vec::new(),
+        expiries: Vec::new(),
     }))
 }
 

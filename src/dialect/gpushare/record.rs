@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{Settings, request};
 use crate::{
-    device::{Assignment, ContainerShares, MiB, Share, ShareRequest},
+    device::{Assignment, ContainerShares, MiB, Percent, Share},
     dialect::{Carried, Problem, Record, Unreadable, segments, volcano::names},
     object::Pod,
 };
@@ -19,33 +19,36 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
     let Some(text) = pod.metadata.annotation(names::GPU_INDEX).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let indices = text.split(',').map(index).collect::<Result<Vec<_>, _>>();
-    let indices =
-        indices.map_err(|message| Unreadable::annotation(Problem::Assignment, names::GPU_INDEX, message))?;
+    let refuse = |message| Unreadable::annotation(Problem::Assignment, names::GPU_INDEX, message);
+    let (indices, unread): (Vec<_>, Vec<_>) = text.split(',').map(index).partition(Result::is_ok);
+    let indices: Vec<u32> = indices.into_iter().flatten().collect();
+    let mut unread: Vec<_> = unread.into_iter().filter_map(Result::err).map(refuse).collect();
     let mut containers = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
-        let ask = request::share(settings, resource, container, &path)?;
-        let shares = ask.map(|ask| shares(&indices, ask)).unwrap_or_default();
-        containers.push(ContainerShares { role, shares });
+        let shares = match request::share(settings, resource, container, &path) {
+            Ok(ask) => ask.map(|ask| shares(&indices, ask.memory.of(MiB::default()), ask.cores)),
+            Err(trouble) => {
+                unread.push(trouble);
+                Some(shares(&indices, MiB::UNREAD, Percent::UNREAD))
+            }
+        };
+        containers.push(ContainerShares { role, shares: shares.unwrap_or_default() });
     }
-    let asks = containers.iter().any(|container| !container.shares.is_empty());
     let written = pod.metadata.annotation(names::PREDICATE_TIME).and_then(|time| time.parse().ok());
     let written = written.and_then(|nanoseconds| Timestamp::from_nanosecond(nanoseconds).ok());
     let assignment = Assignment { containers, written, ..Assignment::default() };
-    Ok(asks.then_some(Carried { assignment, node: None }))
+    if assignment.shares().next().is_none() {
+        return unread.into_iter().next().map_or(Ok(None), Err);
+    }
+    Ok(Some(Carried { assignment, node: None, unread }))
 }
 
 fn index(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("`{text}` is not the number of a card"))
 }
 
-fn shares(indices: &[u32], ask: ShareRequest) -> Vec<Share> {
-    let share = |index: &u32| Share {
-        card: index.to_string().into(),
-        memory: ask.memory.of(MiB::default()),
-        cores: ask.cores,
-        slice: None,
-    };
+fn shares(indices: &[u32], memory: MiB, cores: Percent) -> Vec<Share> {
+    let share = |index: &u32| Share { card: index.to_string().into(), memory, cores, slice: None };
     indices.iter().map(share).collect()
 }
 

@@ -1,14 +1,15 @@
 //! What a pod asks: blocks of memory on one card, or whole cards.
 //!
 //! The node's plugin looks for a pod with one container of just so many, and takes the pod as served after that
-//! (`pkg/plugin/nvidia/server.go` `Allocate`): a second container that asks would fail on the node, so it is refused here.
+//! (`pkg/plugin/nvidia/server.go` `Allocate`): a second container that asks would fail on the node, so it is refused here. It looks at app
+//! containers only, so an init container or a sidecar that asks would fail as well.
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{Settings, Unit};
 use crate::{
     device::{
-        CardChoice, CardPolicy, ContainerRequest, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
+        CardChoice, CardPolicy, ContainerRequest, MemoryRequest, MiB, NodePolicy, Percent, PodRequest, Role,
         Selection, ShareRequest,
     },
     dialect::{Problem, Unreadable, amounts::Reader, segments},
@@ -27,6 +28,10 @@ pub(super) fn read(
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
         match share(settings, resource, container, &path) {
             Ok(share) => {
+                if share.is_some() && role != Role::App {
+                    let message = "Volcano's plugin does not serve init containers and sidecars";
+                    troubles.push(Unreadable::new(Problem::Unserved, &path, message));
+                }
                 asking.extend(share.map(|_| path));
                 containers.push(ContainerRequest { role, share });
             }

@@ -10,12 +10,15 @@ use crate::{
     object::Pod,
 };
 
-/// How the pod's cards are chosen; `default` is the policy of a pod that names none.
-pub(in crate::dialect) fn read(default: CardPolicy, pod: &Pod) -> Result<CardChoice, Unreadable> {
+/// How the pod's cards are chosen; `default` are the policies of a pod that names none.
+pub(in crate::dialect) fn read(default: &[CardPolicy], pod: &Pod) -> Result<CardChoice, Unreadable> {
     let bound = pod.metadata.annotation(names::NUMA_BIND).and_then(go_bool) == Some(true);
     let numa = if bound { NumaBinding::OneNode } else { NumaBinding::Free };
     let choice = match pod.metadata.annotation(names::CARD_POLICY) {
-        None => CardChoice::lone(default, numa),
+        None => match *default {
+            [policy] => CardChoice::lone(policy, numa),
+            _ => CardChoice::chain(default, numa),
+        },
         Some(list) if list.contains(',') => {
             let policies: Vec<_> = list.split(',').filter_map(policy).collect();
             CardChoice::chain(&policies, numa)
@@ -69,6 +72,18 @@ fn weights(text: &str) -> Result<Weights, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_the_settings_is_a_chain_and_the_pods_own_wins() {
+        let pod = |annotations| -> Pod {
+            serde_json::from_value(serde_json::json!({"metadata": {"annotations": annotations}})).unwrap()
+        };
+        let default = [CardPolicy::Numa, CardPolicy::TopologyAware, CardPolicy::Binpack];
+        let silent = read(&default, &pod(serde_json::json!({}))).unwrap();
+        assert_eq!(silent, CardChoice::chain(&default, NumaBinding::Free));
+        let own = read(&default, &pod(serde_json::json!({names::CARD_POLICY: "mutex"}))).unwrap();
+        assert_eq!(own, CardChoice::from(CardPolicy::Mutex));
+    }
 
     #[test]
     fn weights_are_complete_or_refused() {

@@ -52,6 +52,8 @@ pub const BIND_TIME: &str = "hami.io/bind-time";
 
 /// On a node: its cards.
 pub const REGISTER: &str = "hami.io/node-nvidia-register";
+/// On a node: the last sign of life of a plugin up to v2.7.
+pub const HANDSHAKE: &str = "hami.io/node-handshake";
 /// On a node: how well its cards are linked.
 pub const LINKS: &str = "hami.io/node-nvidia-score";
 /// On a node: uuids that an operator keeps new pods off.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{mig, names};
 use crate::{
     device::{Assignment, ContainerShares},
-    dialect::{Carried, Problem, Record, Unreadable, segments},
+    dialect::{Carried, Record, Unreadable, segments},
     object::Pod,
 };
 
@@ -23,12 +23,12 @@ pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadab
     let Some(text) = pod.metadata.annotation(names::ALLOCATED) else {
         return Ok(None);
     };
-    let mut assignment = segments::decode(text, pod, asks)
-        .map_err(|message| Unreadable::annotation(Problem::Assignment, names::ALLOCATED, message))?;
+    let mut carried = segments::carried((names::ALLOCATED, text), pod, asks, node(pod))?;
     if let Some(slices) = pod.metadata.annotation(names::MIG) {
-        mig::apply(slices, &mut assignment)?;
+        let applied = mig::apply(slices, &mut carried.assignment);
+        carried.unread.extend(applied.err());
     }
-    Ok(Some(Carried { assignment, node: node(pod) }))
+    Ok(Some(carried))
 }
 
 /// The node that HAMi's scheduler, whichever the vendor, has chosen for a pod.

@@ -72,7 +72,7 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
         return Ok(None);
     };
     let refuse = |message| Unreadable::annotation(Problem::Registration, key, message);
-    let entries = if text.trim_start().starts_with(['[', 'n']) {
+    let entries = if is_json(text) {
         serde_json::from_str::<Option<Vec<Entry>>>(text)
             .map_err(|error| refuse(error.to_string()))?
             .unwrap_or_default()
@@ -107,6 +107,11 @@ fn networks(entries: &[Entry]) -> Links {
     let pairs = known().flat_map(|one| known().map(move |other| (one, other)));
     let linked = pairs.filter(|((one, network), (other, its))| one.id != other.id && network == its);
     linked.map(|((one, _), (other, _))| (one.id.as_str().into(), other.id.as_str().into(), 1)).collect()
+}
+
+/// Whether a plugin from v2.8 on wrote this.
+pub(super) fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['[', 'n'])
 }
 
 impl Entry {

@@ -28,7 +28,7 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
     if !asks && troubles.is_empty() {
         return Ok(None);
     }
-    let choice = choice::read(settings.card_policy, pod).map_err(|trouble| {
+    let choice = choice::read(&settings.card_policies, pod).map_err(|trouble| {
         troubles.push(trouble);
         std::mem::take(&mut troubles)
     })?;

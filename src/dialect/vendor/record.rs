@@ -12,7 +12,7 @@ use super::{
 use crate::{
     device::{Answer, Assignment, Share},
     dialect::{
-        Carried, Problem, Record, Unreadable,
+        Carried, Record, Unreadable, answer,
         hami::{names, record as hami},
         segments,
     },
@@ -24,10 +24,10 @@ pub(super) fn read(row: &Row, pod: &Pod) -> Result<Option<Carried>, Unreadable> 
     let Some(text) = pod.metadata.annotation(row.keys.allocated) else {
         return Ok(None);
     };
-    let mut assignment = segments::decode(text, pod, &request::asks(row, pod))
-        .map_err(|message| Unreadable::annotation(Problem::Assignment, row.keys.allocated, message))?;
-    assignment.marks = request::marks(row, pod);
-    Ok(Some(Carried { assignment, node: hami::node(pod) }))
+    let asks = request::asks(row, pod);
+    let mut carried = segments::carried((row.keys.allocated, text), pod, &asks, hami::node(pod))?;
+    carried.assignment.marks = request::marks(row, pod);
+    Ok(Some(carried))
 }
 
 /// The annotations and the label of an assignment.
@@ -44,11 +44,7 @@ pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
         let served = keys.into_iter().any(|key| pod.metadata.annotation(key) == Some("true"));
         return if served { Answer::Succeeded } else { Answer::Awaited };
     }
-    match pod.metadata.annotation(names::BIND_PHASE) {
-        Some("success") => Answer::Succeeded,
-        Some("failed") => Answer::Failed,
-        _ => Answer::Awaited,
-    }
+    answer::by_phase(pod, names::BIND_PHASE)
 }
 
 fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static str, String)> {

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What the pod asks; `None` where no container asks for a share.
-pub(super) fn read(row: &Row, settings: Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+pub(super) fn read(row: &Row, settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
     let mut containers = Vec::new();
     let mut troubles = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
@@ -38,7 +38,7 @@ pub(super) fn read(row: &Row, settings: Settings, pod: &Pod) -> Result<Option<Po
     }
     troubles.extend(one_share_only(row, pod));
     troubles.extend(one_size_only(row, pod, &containers));
-    let choice = choice::read(settings.card_policy, pod).map_err(|trouble| troubles.push(trouble));
+    let choice = choice::read(&settings.card_policies, pod).map_err(|trouble| troubles.push(trouble));
     let (Ok(mut choice), true) = (choice, troubles.is_empty()) else { return Err(troubles) };
     if matches!(row.memory.sizes, Sizes::Templates(_)) {
         choice.links = LinkChoice::Closest;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::{Settings, mark, names};
 use crate::{
     device::{Assignment, MiB, Role},
-    dialect::{Carried, Problem, Record, Unreadable, segments},
+    dialect::{Carried, Record, Unreadable, segments},
     object::Pod,
 };
 
@@ -20,13 +20,12 @@ pub(super) fn read(pod: &Pod, asks: &[bool], settings: &Settings) -> Result<Opti
         return Ok(None);
     };
     // Our own segments name app containers only; without init containers that is every container.
-    let mut assignment = segments::decode(text, pod, asks)
-        .map_err(|message| Unreadable::annotation(Problem::Assignment, names::IDS, message))?;
-    scale(&mut assignment, |units| units.saturating_mul(settings.memory_factor.max(1).into()));
-    assignment.marks = mark::borne(pod, &settings.exclusive_rules);
-    assignment.written = written(pod);
     let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
-    Ok(Some(Carried { assignment, node }))
+    let mut carried = segments::carried((names::IDS, text), pod, asks, node)?;
+    scale(&mut carried.assignment, |units| units.saturating_mul(settings.memory_factor.max(1).into()));
+    carried.assignment.marks = mark::borne(pod, &settings.exclusive_rules);
+    carried.assignment.written = written(pod);
+    Ok(Some(carried))
 }
 
 /// The annotations of an assignment.

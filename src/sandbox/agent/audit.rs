@@ -149,28 +149,33 @@ impl Ledger {
     }
 }
 
-fn find<'a>(node: &'a Node, uuid: &str) -> Option<&'a Card> {
-    node.cards.iter().find(|card| card.uuid == uuid)
+/// The card of that uuid, or of that number where the plugin knows numbers only.
+fn find<'a>(node: &'a Node, name: &str) -> Option<&'a Card> {
+    let numbered = matches!(node.plugin, Some(Plugin::GpuShare(_)));
+    node.cards.iter().find(|card| if numbered { card.index.to_string() == name } else { card.uuid == name })
 }
 
 type Shares<'a> = Vec<(&'a Container, Vec<Share>)>;
 
 /// Gives each segment of a record to its container; init containers first, sidecars told by their restart policy.
 fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<'a>, Shares<'a>), String> {
+    if let Plugin::GpuShare(strategy) = plugin {
+        return Ok((Vec::new(), strategy.shares(pod, text)?));
+    }
     let mut segments = decode(text)?;
     while segments.last().is_some_and(Vec::is_empty) {
         segments.pop();
     }
     let containers: Vec<&Container> = match plugin {
         Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.in_kubelet_order().collect(),
-        Plugin::Volcano => volcano_order(pod, segments.len()),
+        Plugin::Volcano | Plugin::GpuShare(_) => volcano_order(pod, segments.len()),
     };
     if segments.len() > containers.len() {
         return Err(format!("{} segments for {} containers", segments.len(), containers.len()));
     }
     let inits = match plugin {
         Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.spec.init_containers.len(),
-        Plugin::Volcano => 0,
+        Plugin::Volcano | Plugin::GpuShare(_) => 0,
     };
     let mut all: Shares<'a> = containers.into_iter().zip(segments).collect();
     let apps = all.split_off(inits.min(all.len()));
@@ -272,7 +277,7 @@ impl Grant<'_> {
         let asked = match plugin {
             Plugin::Hami(_) | Plugin::Hygon => exact.or(percent),
             Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
-            Plugin::Volcano => percent.or(exact),
+            Plugin::Volcano | Plugin::GpuShare(_) => percent.or(exact),
         };
         let asked = asked.unwrap_or(card.memory);
         let larger = u64::try_from(share.memory).is_ok_and(|given| given > asked);

@@ -21,7 +21,7 @@ use super::fit::{Lack, Used};
 use super::node::Plugin;
 use super::record::held;
 use super::view::Pod;
-use super::{Answer, Shared, hami, hami::Release, volcano};
+use super::{Answer, Shared, gpushare, hami, hami::Release, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -289,12 +289,17 @@ impl Shared {
                 Plugin::Hygon => hami::allocate(&ask, Release::V2_10, &hami::HYGON).await?,
                 Plugin::Ascend => hami::allocate(&ask, Release::V2_10, &hami::ASCEND).await?,
                 Plugin::Volcano => volcano::allocate(&ask).await?,
+                Plugin::GpuShare(strategy) => gpushare::allocate(&ask, strategy).await?,
             }
         }
         Ok(())
     }
 
     async fn finalise(&self, node: String, pod: &Pod) -> Done {
+        // Since Kubernetes 1.27 the last phase is written before the removal, which shows where the object stays.
+        if pod.is_kept() {
+            self.report(pod, json!({"phase": "Failed"})).await;
+        }
         self.insist(pod, Write::Removal).await;
         Done::Finalised { node }
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::mig::{Cut, Profile};
-use super::{hami, volcano};
+use super::{gpushare, hami, volcano};
 
 /// One physical GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +95,8 @@ pub enum Plugin {
     Hygon,
     /// Huawei's Ascend plugin for HAMi, on cards 910B3 that it cuts by templates.
     Ascend,
+    /// volcano-sh/devices, by what it counts.
+    GpuShare(gpushare::Strategy),
 }
 
 /// A node to simulate.
@@ -180,6 +182,13 @@ impl Node {
         self
     }
 
+    /// With Volcano's older device plugin.
+    #[must_use]
+    pub fn gpushare(mut self, strategy: gpushare::Strategy) -> Self {
+        self.plugin = Some(Plugin::GpuShare(strategy));
+        self
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -209,6 +218,7 @@ impl Node {
         let slots: u64 = healthy().map(|card| card.slots).sum();
         let memory: u64 = healthy().map(|card| card.memory).sum();
         let cores: u64 = healthy().map(|card| card.cores).sum();
+        let count = u64::try_from(self.cards.len()).unwrap_or(u64::MAX);
         let devices = match self.plugin {
             None => vec![],
             Some(plugin @ (Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend)) => {
@@ -219,6 +229,12 @@ impl Node {
                 (volcano::NAMES.memory, memory),
                 (volcano::NAMES.cores, cores),
             ],
+            Some(Plugin::GpuShare(gpushare::Strategy::Cards)) => vec![(gpushare::CARDS.count, count)],
+            Some(Plugin::GpuShare(gpushare::Strategy::Memory)) => {
+                // Every card is taken to be as large as the first.
+                let each = self.cards.first().map_or(0, |card| card.memory);
+                vec![(gpushare::MEMORY.count, count * each), (gpushare::CARDS.count, count)]
+            }
         };
         let devices = devices.into_iter().map(|(name, amount)| (name.to_owned(), amount.to_string()));
         self.plain.clone().into_iter().chain(devices).collect()
@@ -232,11 +248,17 @@ impl Node {
             Some(Plugin::Hygon) => (hami::HYGON.register, self.hami_fields(fields_of_nine)),
             Some(Plugin::Ascend) => (hami::ASCEND.register, self.hami_json()),
             Some(Plugin::Volcano) => (volcano::REGISTER, self.volcano_register()),
+            Some(Plugin::GpuShare(_)) => (gpushare::UNHEALTHY, self.unhealthy()),
         };
         let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
         let mode = (self.plugin == Some(Plugin::Ascend)).then_some(("hami-vnpu-core", "false".to_owned()));
         let written = [(key, value)].into_iter().chain(links).chain(mode);
         written.map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
+    fn unhealthy(&self) -> String {
+        let unhealthy = self.cards.iter().filter(|card| card.health == Health::Unhealthy);
+        unhealthy.map(|card| card.index.to_string()).collect::<Vec<_>>().join(",")
     }
 
     fn hami_links(&self) -> String {

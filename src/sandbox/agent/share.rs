@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::gpushare;
 use super::hami;
 use super::node::Plugin;
 use super::volcano;
@@ -53,6 +54,7 @@ impl Plugin {
             Plugin::Hygon => &hami::HYGON.names,
             Plugin::Ascend => &hami::ASCEND.names,
             Plugin::Volcano => &volcano::NAMES,
+            Plugin::GpuShare(strategy) => strategy.names(),
         }
     }
 
@@ -63,6 +65,7 @@ impl Plugin {
             Plugin::Hygon => hami::HYGON.allocated,
             Plugin::Ascend => hami::ASCEND.allocated,
             Plugin::Volcano => volcano::ALLOCATED,
+            Plugin::GpuShare(_) => gpushare::INDEX,
         }
     }
 }

@@ -80,6 +80,7 @@ struct LeanMeta {
     uid: Option<String>,
     resource_version: Option<String>,
     deletion_timestamp: Option<Time>,
+    finalizers: Option<Vec<String>>,
     annotations: Option<BTreeMap<String, String>>,
 }
 
@@ -91,6 +92,7 @@ fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
         uid: meta.uid,
         resource_version: meta.resource_version,
         deletion_timestamp: meta.deletion_timestamp,
+        finalizers: meta.finalizers,
         annotations: meta.annotations,
         ..ObjectMeta::default()
     })
@@ -135,6 +137,11 @@ impl Pod {
     /// Being deleted.
     pub(super) fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Its object stays after kubelet is done with it.
+    pub(super) fn is_kept(&self) -> bool {
+        self.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
     }
 
     /// Init containers, then app containers: the order in which kubelet allocates.

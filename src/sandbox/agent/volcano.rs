@@ -47,29 +47,31 @@ pub(super) async fn allocate(ask: &Ask<'_>) -> Result<(), Refusal> {
             }
             let outcome = serve(ask, &pod).await;
             if outcome.is_err() {
-                ask.settle(ask.calls.annotate_pod(&pod, json!({BIND_PHASE: "failed"})).await.map(drop));
+                let closed = json!({BIND_PHASE: "failed", ASSIGNED_TIME: DONE});
+                ask.settle(ask.calls.annotate_pod(&pod, closed).await.map(drop));
             }
             outcome
         }
     };
     if outcome.is_err() {
-        free_node(ask).await;
+        free_lock(ask, LOCK).await;
     }
     outcome
 }
 
-/// Of all pods of the cluster that name this node and have as many devices left as were asked for, the oldest.
+/// Of all pods of the cluster that name this node and have as many devices left as were asked for, the oldest: pods that are being
+/// deleted, failed or were served too (`pkg/util/util.go` `getOldestPod`). One without a readable time is the youngest.
 async fn pending_pod(ask: &Ask<'_>) -> Result<Pod, Refusal> {
     let pods = ask.calls.pods(&ListParams::default()).await?;
     let left = |pod: &Pod| {
         let text = pod.annotation(TO_ALLOCATE)?;
         Some(decode(text).ok()?.iter().map(Vec::len).sum::<usize>())
     };
-    let since = |pod: &Pod| pod.annotation(ASSIGNED_TIME)?.parse::<u64>().ok();
+    let since =
+        |pod: &Pod| pod.annotation(ASSIGNED_TIME).and_then(|time| time.parse().ok()).unwrap_or(u64::MAX);
     let of_node = pods.into_iter().filter(|pod| pod.annotation(ASSIGNED_NODE) == Some(&ask.node.name));
     let fitting = of_node.filter(|pod| left(pod) == Some(ask.wanted));
-    let aged = fitting.filter_map(|pod| Some((since(&pod)?, pod)));
-    aged.min_by_key(|(since, _)| *since).map(|(_, pod)| pod).ok_or(Refusal::NoPod)
+    fitting.min_by_key(since).ok_or(Refusal::NoPod)
 }
 
 async fn serve(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
@@ -112,15 +114,15 @@ async fn finish(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
         return Ok(());
     }
     ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success", ASSIGNED_TIME: DONE})).await?;
-    free_node(ask).await;
+    free_lock(ask, LOCK).await;
     Ok(())
 }
 
 /// The lock does not say whose it is, and the plugin does not ask.
-async fn free_node(ask: &Ask<'_>) {
+pub(super) async fn free_lock(ask: &Ask<'_>, lock: &str) {
     let mut last = Ok(());
     for _ in 0..RELEASE_TRIES {
-        last = try_free(ask).await;
+        last = try_free(ask, lock).await;
         if last.is_ok() {
             return;
         }
@@ -129,15 +131,15 @@ async fn free_node(ask: &Ask<'_>) {
     ask.settle(last);
 }
 
-async fn try_free(ask: &Ask<'_>) -> kube::Result<()> {
+async fn try_free(ask: &Ask<'_>, lock: &str) -> kube::Result<()> {
     let node = match ask.calls.node(&ask.node.name).await {
         Err(error) if code(&error) == Some(404) => return Ok(()),
         node => node?,
     };
-    if !node.metadata.annotations.is_some_and(|annotations| annotations.contains_key(LOCK)) {
+    if !node.metadata.annotations.is_some_and(|annotations| annotations.contains_key(lock)) {
         return Ok(());
     }
     let version = node.metadata.resource_version;
-    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {LOCK: null}}});
+    let patch = json!({"metadata": {"resourceVersion": version, "annotations": {lock: null}}});
     ask.calls.patch_node(&ask.node.name, patch).await.map(drop)
 }

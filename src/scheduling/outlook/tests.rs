@@ -48,6 +48,8 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         allocatable: ResourceAmounts::default(),
         offers: vec![Offer { profile: PROFILE.name, inventory: Some(Inventory::new(cards)) }],
         locks: Vec::new(),
+        aliases: Vec::new(),
+        expiries: Vec::new(),
     };
     NodeState {
         info: Arc::new(info),
@@ -55,6 +57,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         requested: ResourceAmounts::default(),
         pods: 0,
         agent: Agent::Answering,
+        expired: BTreeSet::new(),
         generation: 1,
     }
 }

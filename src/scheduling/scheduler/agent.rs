@@ -2,11 +2,13 @@
 //!
 //! A plugin is never asked: what is known of it is what it writes on pods, and how long it has not.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::{
-    device::Answer,
+    device::{Answer, ProfileName},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -71,11 +73,14 @@ enum Owes {
 }
 
 impl Scheduler {
-    /// Whether the node's plugin owes an answer for a bound pod, or may still be at work for one that was deleted: no other is bound
-    /// there meanwhile, since it would mix both up.
+    /// Whether the node's plugin owes an answer for a bound pod, may still be at work for one that was deleted, or could take a dead
+    /// one's assignment: no other is bound there meanwhile, since it would mix both up.
     pub(super) fn agent_is_busy(&self, node: &NodeName, now: Timestamp) -> bool {
         let vacated = self.vacated.get(node).is_some_and(|until| *until > now);
-        vacated || self.snapshot.ledger().on_node(node).any(|(_, charge)| charge.is_in_flight())
+        let mut charges = self.snapshot.ledger().on_node(node);
+        vacated
+            || self.has_remains(node)
+            || charges.any(|(uid, charge)| charge.is_in_flight() || self.lingers(uid, charge, now))
     }
 
     /// A pod is gone. If its node's plugin was at work for it, nobody will say when it is done: it is given time.
@@ -94,11 +99,12 @@ impl Scheduler {
     /// pause.
     pub(super) fn watch_agent(&mut self, node: &NodeName, now: Timestamp) {
         let expiry = self.settings.lock_expiry;
-        let mut owes = Owes::Nothing;
-        for (uid, since) in self.owed(node) {
-            if since.checked_add(expiry).is_ok_and(|at| at <= now) {
-                owes = Owes::TooLong;
-            }
+        let expired = |since: &Timestamp| since.checked_add(expiry).is_ok_and(|at| at <= now);
+        let owed = self.owed(node);
+        let late = owed.iter().any(|(_, since)| expired(since))
+            || self.remains_since(node).any(|since| expired(&since));
+        let owes = if late { Owes::TooLong } else { Owes::Nothing };
+        for (uid, since) in owed {
             self.tell_silence(&uid, node, since, now);
         }
         let silence = Silence::next(self.silences.get(node).copied(), owes, expiry, now);
@@ -110,15 +116,52 @@ impl Scheduler {
     }
 
     fn set_agent(&mut self, node: &NodeName, agent: Agent) {
-        if self.snapshot.set_agent(node, agent) != agent && agent == Agent::Answering {
+        if self.snapshot.set_agent(node, agent) != agent {
+            match agent {
+                Agent::Answering => self.wake(node),
+                Agent::Silent => self.dismiss(node),
+            }
+        }
+    }
+
+    /// Sends those who wait in the node's line back to the queue: they may have a better place by now.
+    pub(super) fn dismiss(&mut self, node: &NodeName) {
+        let waiting = self.lines.get(node).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
+        for uid in waiting.unwrap_or_default() {
+            self.forget(&uid);
+            self.enqueue_if_wanted(&uid);
+        }
+    }
+
+    /// Finds out which of the node's plugins have given no sign for too long: no pod is sent to their cards until they do.
+    pub(super) fn watch_expiries(&mut self, node: &NodeName, now: Timestamp) {
+        if let Some(expired) = self.snapshot.node(node).map(|state| state.info.expired(now)) {
+            self.expire(node, &expired);
+        }
+    }
+
+    /// Takes in which of the node's plugins have given no sign for too long; who waits for one that is back is decided again.
+    pub(super) fn expire(&mut self, node: &NodeName, expired: &BTreeSet<ProfileName>) {
+        let before = self.snapshot.set_expired(node, expired.clone());
+        if !before.is_subset(expired) {
             self.wake(node);
         }
+        if !expired.is_subset(&before) {
+            self.dismiss(node);
+        }
+    }
+
+    /// When a plugin of the node has given no sign for too long.
+    pub(super) fn expiries(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
+        let expiries = self.snapshot.node(node).map(|state| state.info.expiries.clone()).unwrap_or_default();
+        expiries.into_iter().map(|(_, at)| at)
     }
 
     /// Takes in what has become of a pod's charge: an answer ends its plugin's silence, and a failure is said.
     pub(super) fn hear_agent(&mut self, pod: &PodInfo, before: Option<&Charge>, charge: &Charge) {
         let was = |answer| before.is_some_and(|before| before.answer == answer);
-        if charge.commitment != Commitment::Bound || charge.answer == Answer::Awaited {
+        let answered = matches!(charge.answer, Answer::Succeeded | Answer::Failed);
+        if charge.commitment != Commitment::Bound || !answered {
             return;
         }
         if was(Answer::Awaited) {
@@ -158,8 +201,12 @@ impl Scheduler {
             let told = self.pods.get(&uid)?.silence_told;
             since.checked_add(patience(expiry, told)?).ok()
         });
+        let charges = self.snapshot.ledger().on_node(node);
+        let going = charges.filter_map(|(uid, charge)| self.goes_by(uid, charge));
+        let silent = self.remains_since(node).filter_map(move |since| since.checked_add(expiry).ok());
         let cleared = self.vacated.get(node).copied();
         let again = self.silences.get(node).and_then(|silence| silence.until);
+        let times = times.chain(going).chain(silent).chain(self.withdraw_deadlines(node));
         times.chain(again).chain(cleared).collect::<Vec<_>>().into_iter()
     }
 }

@@ -48,7 +48,6 @@ impl Scheduler {
                 self.wake(&node);
             }
         }
-        self.audit_capacity();
         self.audit_quotas();
         self.audit_reasons(&uids);
     }

@@ -52,6 +52,7 @@ impl Scheduler {
         let uid = pod.key.uid.clone();
         self.see_name(&pod.key);
         self.note_holder(&pod.key);
+        self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         let changed = self.remember(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
@@ -94,6 +95,7 @@ impl Scheduler {
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
+        let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
         if let Work::Waiting(ask) = &entry.work {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
@@ -103,6 +105,10 @@ impl Scheduler {
         self.forget(uid);
         self.release(uid);
         self.pods.remove(uid);
+        if let Some(node) = node {
+            self.drop_remains(&node, uid);
+            self.lines.touch(&node);
+        }
         let name = (key.namespace.clone(), key.name.clone());
         if self.by_name.get(&name) == Some(uid) {
             self.by_name.remove(&name);
@@ -121,6 +127,7 @@ impl Scheduler {
     fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.note_owners(&name, Some(&node));
+        self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
             self.snapshot.refresh_node(node);
@@ -139,11 +146,7 @@ impl Scheduler {
         self.held.remove(name);
         self.silences.remove(name);
         self.lines.touch(name);
-        let line = self.lines.get(name).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
-        for uid in line.unwrap_or_default() {
-            self.forget(&uid);
-            self.enqueue_if_wanted(&uid);
-        }
+        self.dismiss(name);
     }
 
     /// A name belongs to the newest pod that has it.

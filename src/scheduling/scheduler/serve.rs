@@ -45,6 +45,9 @@ impl Scheduler {
     }
 
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
+        self.watch_expiries(node, now);
+        self.watch_cards(node);
+        self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {
             return;
@@ -110,6 +113,13 @@ impl Scheduler {
             return;
         }
         self.unblock(node);
+    }
+
+    /// Keeps in mind when a pod joined its line.
+    pub(super) fn line_up(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.lined_up = Some(now);
+        }
     }
 
     /// The pod has the lock of the node in whose line it stood, or needs none.
@@ -206,7 +216,7 @@ impl Scheduler {
             _ => None,
         };
         let idle = step.is_none() && self.course != Course::Draining;
-        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node));
+        let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).chain(self.expiries(node));
         let waits = waits.chain(self.blocked_deadline(node)).filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()
     }

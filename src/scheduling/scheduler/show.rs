@@ -27,7 +27,6 @@ impl Scheduler {
             unschedulable: self.classes.waiting() + self.over_quota.len(),
             in_line: self.lines.total(),
             silent_agents: self.snapshot.silent_agents(),
-            overcommitted_cards: self.overcommitted.len(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
     }

@@ -39,7 +39,9 @@ pub(super) enum Sent<'a> {
     FailedAllocation(&'a str),
     Silent(&'a str),
     Waiting(&'a str),
-    Overcommitted,
+    Excess(&'a str),
+    ReportExcess,
+    Withdraw(&'a str),
     Drift,
 }
 
@@ -138,7 +140,9 @@ impl Play {
             Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
             Effect::TellSilent { pod, .. } => Sent::Silent(self.name(&pod.name)),
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
-            Effect::ReportOvercommitted { .. } => Sent::Overcommitted,
+            Effect::TellExcess { pod, .. } => Sent::Excess(self.name(&pod.name)),
+            Effect::ReportExcess { .. } => Sent::ReportExcess,
+            Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
@@ -169,6 +173,8 @@ impl Play {
         NodeInfo {
             name: NODE.into(),
             uid: "node".into(),
+            aliases: Vec::new(),
+            expiries: Vec::new(),
             resource_version,
             labels: std::collections::BTreeMap::new(),
             taints: Vec::new(),
@@ -220,6 +226,7 @@ impl Play {
         let holding = Holding {
             node: NODE.into(),
             profile: Some(HAMI),
+            takeable: None,
             assignment: held,
             init: InitPhase::Done,
             answer,
@@ -252,6 +259,7 @@ impl Play {
         let holding = Holding {
             node: NODE.into(),
             profile: Some(HAMI),
+            takeable: None,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Done,
             answer: Answer::Succeeded,
@@ -260,16 +268,6 @@ impl Play {
         let pod = self.pod(name);
         let pod = PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod };
         self.happens(Event::PodSeen(Box::new(pod)));
-    }
-
-    /// What is said of cards of which more is given away than there is.
-    pub(super) fn overcommitted(&mut self) -> Vec<String> {
-        let effects = std::mem::take(&mut self.effects).into_iter();
-        let what = |effect| match effect {
-            Effect::ReportOvercommitted { what, .. } => Some(what),
-            _ => None,
-        };
-        effects.filter_map(what).collect()
     }
 
     pub(super) fn ended(&mut self, name: &str) {
@@ -383,6 +381,7 @@ fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
         priority: 0,
         created,
         placer: Placer::Berth,
+        leaving: None,
         stage: Stage::Pending,
         claim: Claim::Place(Arc::new(ask)),
         holding: None,

@@ -1,0 +1,136 @@
+//! What a node makes of a pod, and why: by node, and card by card.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    dialect::Record,
+    scheduling::{Reason, allocate::explain::CardFailure, remedy::Remedy},
+};
+
+/// What a node makes of a pod.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeVerdict {
+    /// The node.
+    pub name: String,
+    /// Whether it would do.
+    pub fits: bool,
+    /// How well; higher is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// The annotations of a Binding to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<BTreeMap<String, String>>,
+    /// Why it would not do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<ReasonRow>,
+    /// Which of its cards fail which test, by number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardFailureRow>,
+    /// The smallest change of one wish with which it would do.
+    #[serde(rename = "wouldFit", skip_serializing_if = "Option::is_none")]
+    pub would_fit: Option<String>,
+}
+
+/// Why a card would not do.
+#[derive(Clone, Debug, Serialize)]
+pub struct CardFailureRow {
+    /// The card.
+    pub uuid: String,
+    /// The test that it fails.
+    pub reason: String,
+    /// What a container needs: MiB, percent of compute, or slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u64>,
+    /// What is free of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<u64>,
+}
+
+/// Why a node would not do.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReasonRow {
+    /// The reason's name.
+    pub reason: String,
+    /// How many cards it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// How many cards there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<usize>,
+}
+
+impl NodeVerdict {
+    pub(in crate::cli::simulate) fn fits(name: &str, score: f64, record: Record) -> Self {
+        Self {
+            name: name.to_owned(),
+            fits: true,
+            score: Some(score),
+            annotations: Some(record.annotations),
+            reasons: Vec::new(),
+            cards: Vec::new(),
+            would_fit: None,
+        }
+    }
+
+    pub(in crate::cli::simulate) fn fails(name: &str, reasons: Vec<ReasonRow>) -> Self {
+        Self {
+            name: name.to_owned(),
+            fits: false,
+            score: None,
+            annotations: None,
+            reasons,
+            cards: Vec::new(),
+            would_fit: None,
+        }
+    }
+
+    pub(in crate::cli::simulate) fn explained(
+        self,
+        failures: Vec<CardFailure>,
+        remedy: Option<Remedy>,
+    ) -> Self {
+        let row = |failure: CardFailure| CardFailureRow {
+            uuid: failure.card.to_string(),
+            reason: failure.reason.name().to_owned(),
+            needed: failure.amounts.map(|amounts| amounts.needed),
+            free: failure.amounts.map(|amounts| amounts.free),
+        };
+        let would_fit = remedy.map(|remedy| remedy.to_string());
+        Self { cards: failures.into_iter().map(row).collect(), would_fit, ..self }
+    }
+
+    pub(super) fn line(&self) -> String {
+        let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
+        let would_fit = self.would_fit.iter().map(|change| format!("; would fit {change}"));
+        match self.score {
+            Some(score) => format!("{}: fits, score {score:.1}", self.name),
+            None => format!("{}: {}{}", self.name, reasons.join(", "), would_fit.collect::<String>()),
+        }
+    }
+}
+
+impl ReasonRow {
+    pub(in crate::cli::simulate) fn named(reason: &str) -> Self {
+        Self { reason: reason.to_owned(), count: None, of: None }
+    }
+
+    pub(in crate::cli::simulate) fn of(reason: &Reason) -> Self {
+        let cards = match reason {
+            Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {
+                Some((*count, *of))
+            }
+            _ => None,
+        };
+        let (count, of) = cards.unzip();
+        Self { reason: reason.name(), count, of }
+    }
+
+    fn words(&self) -> String {
+        match (self.count, self.of) {
+            (Some(count), Some(of)) => format!("{} ({count} of {of})", self.reason),
+            _ => self.reason.clone(),
+        }
+    }
+}

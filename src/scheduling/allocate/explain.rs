@@ -1,0 +1,73 @@
+//! Which card of a node fails which test, one by one, where a container finds too few.
+
+use super::{Scene, core_budget, fit::Held, order, walk};
+use crate::{
+    device::{
+        Card, CardId, ContainerRequest, Inventory, PodRequest, Profile, Quota, Role, ShareRequest, Usage,
+    },
+    scheduling::reason::CardReason,
+};
+
+/// Why one card can't serve the container.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CardFailure {
+    /// The card.
+    pub card: CardId,
+    /// The test that it fails.
+    pub reason: CardReason,
+    /// What the container needs and what is free, where the test is about an amount: MiB, percent of compute, or slots.
+    pub amounts: Option<Amounts>,
+}
+
+/// What is needed and what there is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Amounts {
+    /// By the container.
+    pub needed: u64,
+    /// On the card.
+    pub free: u64,
+}
+
+/// The cards that can't serve the first container that finds too few, by number; none where every container finds enough. A card that
+/// passes every test and is one too few is not among them.
+pub fn failures(
+    request: &PodRequest,
+    inventory: &Inventory,
+    usage: &Usage,
+    profile: &Profile,
+    quota: Quota,
+) -> Vec<CardFailure> {
+    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
+    for ContainerRequest { role, share } in &request.containers {
+        let Some(ask) = *share else { continue };
+        match walk::walk(&scene, *role, ask, &order::preferred(&scene, ask)) {
+            Ok(shares) => scene.held.take(*role, &shares),
+            Err(_) => {
+                return inventory
+                    .cards()
+                    .iter()
+                    .filter_map(|card| failure(&scene, card, *role, ask))
+                    .collect();
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn failure(scene: &Scene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Option<CardFailure> {
+    let tested = scene.suits(card).and_then(|()| scene.fit(card, role, ask, &[]));
+    let reason = tested.err()?;
+    let used = scene.in_use(card);
+    let amounts = match reason {
+        CardReason::CardInsufficientMemory => {
+            Some((ask.memory.of(card.memory).get(), card.memory.left(used.memory).get()))
+        }
+        CardReason::CardInsufficientCore => {
+            Some((ask.cores.get().into(), core_budget(scene.profile, card).left(used.cores).get().into()))
+        }
+        CardReason::CardTimeSlicingExhausted => Some((1, 0)),
+        _ => None,
+    };
+    let amounts = amounts.map(|(needed, free)| Amounts { needed, free });
+    Some(CardFailure { card: card.id.clone(), reason, amounts })
+}

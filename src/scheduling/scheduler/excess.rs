@@ -1,0 +1,84 @@
+//! Cards of which pods hold more than there is: said once, to everyone who holds a share of one. Nothing is taken from anybody.
+//!
+//! Berth gives no card away twice: what is found here was written by others, or a card has shrunk since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Scheduler;
+use crate::{
+    device::{Card, CardId, CardUsage, Inventory, MiB, Percent},
+    scheduling::{
+        effect::Effect,
+        ledger::{Charge, Commitment},
+        node::{NodeInfo, NodeName},
+        pod::PodKey,
+    },
+};
+
+impl Scheduler {
+    /// Finds out of which cards of the node more is held than there is, and says what is new.
+    pub(super) fn watch_cards(&mut self, node: &NodeName) {
+        let found = self.excess_of(node);
+        let known = self.excess.get(node);
+        if known.map_or(found.is_empty(), |known| *known == found) {
+            return;
+        }
+        let is_new = |card: &&CardId| known.is_none_or(|known| !known.contains_key(*card));
+        let new: BTreeSet<CardId> = found.keys().filter(is_new).cloned().collect();
+        for card in &new {
+            for pod in self.holders_of(node, card) {
+                let message = found[card].clone();
+                self.effects.push(Effect::TellExcess { pod, message });
+            }
+        }
+        let cards = found.values().cloned().collect();
+        self.effects.push(Effect::ReportExcess { node: node.clone(), cards });
+        if found.is_empty() {
+            self.excess.remove(node);
+        } else {
+            self.excess.insert(node.clone(), found);
+        }
+    }
+
+    /// For each card with too many users, in words what is held of it.
+    fn excess_of(&self, node: &NodeName) -> BTreeMap<CardId, String> {
+        let Some(state) = self.snapshot.node(node) else { return BTreeMap::new() };
+        // What is held of a card of two names stands under both.
+        let second = |id: &CardId| state.info.aliases.iter().any(|(number, _)| number == id);
+        let used = state.usage.cards().filter(|(id, _)| !second(id));
+        used.filter_map(|(id, used)| Some((id.clone(), words(&state.info, id, used)?))).collect()
+    }
+
+    fn holders_of(&self, node: &NodeName, card: &CardId) -> Vec<PodKey> {
+        let aliases = self.snapshot.node(node).map(|state| state.info.aliases.clone()).unwrap_or_default();
+        let is_it = |id: &CardId| id == card || aliases.iter().any(|(one, other)| one == id && other == card);
+        let holds = |charge: &Charge| {
+            let mut shares = charge.assignment.iter().flat_map(|assignment| assignment.shares());
+            charge.commitment == Commitment::Bound && shares.any(|share| is_it(&share.card))
+        };
+        let holding = self.snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge));
+        holding.filter_map(|(uid, _)| Some(self.pods.get(uid)?.info.key.clone())).collect()
+    }
+}
+
+/// What is held of a card beyond what there is, by the plugin that has most of it to give; `None`: nothing, or no plugin names it.
+fn words(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<String> {
+    let inventories = info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let cards = inventories.flat_map(Inventory::cards).filter(|card| card.id == *id);
+    let least = cards.map(|card| beyond(card, used)).min_by_key(Vec::len);
+    let beyond = least.filter(|beyond| !beyond.is_empty())?;
+    Some(format!("more is held of card {id} of node {} than there is: {}", info.name, beyond.join(", ")))
+}
+
+fn beyond(card: &Card, used: CardUsage) -> Vec<String> {
+    let cores = card.cores.max(Percent::WHOLE);
+    let read = |unread: bool, amount: String| if unread { "an unreadable amount".to_owned() } else { amount };
+    let memory = read(used.memory >= MiB::UNREAD, used.memory.to_string());
+    let compute = read(used.cores >= Percent::UNREAD, used.cores.get().to_string());
+    let beyond = [
+        (used.slots > card.slots).then(|| format!("{} of {} slots", used.slots, card.slots)),
+        (used.memory > card.memory).then(|| format!("{memory} of {}", card.memory)),
+        (used.cores > cores).then(|| format!("{compute} of {} percent of compute", cores.get())),
+    ];
+    beyond.into_iter().flatten().collect()
+}

@@ -1,0 +1,15 @@
+//! The scheduler's state machine, event by event: what it wants done about dialects' pods, nodes and their agents.
+//!
+//! Objects are read as the live binder reads them; there is no API server, no clock and no agent.
+#![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
+
+#[path = "scheduler/handshake.rs"]
+mod handshake;
+#[path = "scheduler/holdings.rs"]
+mod holdings;
+#[path = "scheduler/machine.rs"]
+mod machine;
+#[path = "scheduler/numbers.rs"]
+mod numbers;
+#[path = "scheduler/withdrawal.rs"]
+mod withdrawal;

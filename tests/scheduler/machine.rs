@@ -1,0 +1,139 @@
+//! A scheduler with the objects that it is shown and the time that it is told.
+
+use berth::{
+    cluster::Reader,
+    config::Config,
+    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, Scheduler},
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+/// A scheduler that has seen empty lists, or the nodes given.
+pub(crate) struct Machine {
+    scheduler: Scheduler,
+    reader: Reader,
+    now: Timestamp,
+    version: u64,
+}
+
+/// Any time.
+pub(crate) const START: i64 = 1_800_000_000;
+
+impl Machine {
+    pub(crate) fn new(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
+        let scheduler = Scheduler::new(config.scheduler_settings());
+        let now = Timestamp::from_second(START).unwrap();
+        let mut machine = Self { scheduler, reader: config.reader(), now, version: 1 };
+        let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
+        let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
+        machine.scheduler.observe(Event::Nodes(nodes), now);
+        machine.scheduler.observe(Event::Quotas(Vec::new()), now);
+        machine.scheduler.observe(Event::Pods(pods), now);
+        machine
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.scheduler.observe(event, self.now);
+    }
+
+    /// Shows a pod, newer than all that was shown before.
+    pub(crate) fn show_pod(&mut self, pod: &Value) {
+        let pod = self.newer(pod);
+        let info = self.reader.pod(&parsed(&pod)).0;
+        self.tell(Event::PodSeen(Box::new(info)));
+    }
+
+    /// Shows a node, newer than all that was shown before.
+    pub(crate) fn show_node(&mut self, node: &Value) {
+        let node = self.newer(node);
+        let info = self.reader.node(&parsed(&node)).0;
+        self.tell(Event::NodeSeen(Box::new(info)));
+    }
+
+    fn newer(&mut self, object: &Value) -> Value {
+        self.version += 1;
+        let mut object = object.clone();
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        object
+    }
+
+    /// What is to be done now.
+    pub(crate) fn settle(&mut self) -> Vec<Effect> {
+        self.scheduler.settle(self.now)
+    }
+
+    /// When it is to be asked again although nothing happens.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.scheduler.next_deadline()
+    }
+
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// Carries out locks and Bindings until nothing else is left to do; returns the other effects, and the pods bound, with their nodes.
+    pub(crate) fn run(&mut self) -> (Vec<Effect>, Vec<(String, String)>) {
+        let (mut others, mut bound) = (Vec::new(), Vec::new());
+        loop {
+            let effects = self.settle();
+            if effects.is_empty() {
+                return (others, bound);
+            }
+            for effect in effects {
+                match effect {
+                    Effect::TakeLock { pod, node, profile, .. } => {
+                        self.version += 1;
+                        let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
+                        self.tell(Event::LockAnswered { pod, node, profile, outcome });
+                    }
+                    Effect::Bind { pod, node, .. } => {
+                        bound.push((pod.name.to_string(), node.to_string()));
+                        self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
+                    }
+                    other => others.push(other),
+                }
+            }
+        }
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// A pod of one container with these limits, which Berth is to place; its uid is its name.
+pub(crate) fn pod(name: &str, limits: &Value) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"},
+        "spec": {"schedulerName": "berth", "containers": [{"name": "main", "resources": {"limits": limits}}]},
+    })
+}
+
+/// The pod as it stands once it is bound to the node with these annotations.
+pub(crate) fn bound(mut pod: Value, node: &str, annotations: Value) -> Value {
+    pod["spec"]["nodeName"] = json!(node);
+    pod["metadata"]["annotations"] = annotations;
+    pod["status"]["phase"] = json!("Pending");
+    pod
+}
+
+/// A node with these annotations and plenty of everything.
+pub(crate) fn node(name: &str, annotations: &Value) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1", "annotations": annotations},
+        "status": {"allocatable": {"cpu": "64", "memory": "512Gi", "pods": "110"}},
+    })
+}
+
+pub(crate) fn key(name: &str) -> PodKey {
+    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
+}
