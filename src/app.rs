@@ -5,6 +5,8 @@
 mod binder;
 mod certificates;
 mod facts;
+mod inventory;
+mod onward;
 mod settings;
 mod tasks;
 
@@ -19,7 +21,7 @@ use tasks::Tasks;
 pub use certificates::{CertificateSource, Renewal, SecretLocation};
 
 use crate::{
-    cluster::{self, Clock, ClusterError, Leadership},
+    cluster::{self, Clock, ClusterError, Handoff, Leadership},
     config::Config,
     webhook::{
         self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
@@ -133,10 +135,11 @@ impl App {
         bindings.register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
-        let used = watch::Sender::default();
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
+        let handoff = Handoff::default();
         let webhook = Webhook {
             judge: facts.judge(),
+            onward: (options.parts == Parts::Both).then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
             readiness,
@@ -161,11 +164,11 @@ impl App {
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
-            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, used.subscribe()),
+            facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.clone()),
         );
         if options.parts != Parts::Webhook {
             let stopped = tasks.stopped();
-            tasks.work(binder::run(options, bindings, used, settings, stopped));
+            tasks.work(binder::run(options, bindings, handoff, settings, stopped));
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);

@@ -9,6 +9,7 @@ mod hami;
 mod layers;
 mod section;
 mod tree;
+mod vendors;
 mod volcano;
 
 use std::{fs, path::Path};
@@ -19,6 +20,7 @@ use crate::admission::{Guards, Severity};
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
 
 use section::{Field, Section, Trouble};
@@ -99,6 +101,7 @@ impl Config {
         for notice in &mut notices {
             file.clone_into(&mut notice.file);
         }
+        notices.sort_by_key(|notice| notice.line);
         Ok((config, notices))
     }
 }
@@ -238,7 +241,8 @@ mod tests {
         );
         assert!(notices.is_empty(), "{notices:?}");
         let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode()).collect();
-        assert_eq!(modes, [crate::dialect::SharingMode::Hami, crate::dialect::SharingMode::GpuShare]);
+        let dcu = crate::dialect::SharingMode::Vendor(crate::dialect::vendor::row::name("DCU"));
+        assert_eq!(modes, [crate::dialect::SharingMode::Hami, dcu, crate::dialect::SharingMode::GpuShare]);
     }
 
     #[test]
@@ -298,6 +302,54 @@ mod tests {
             (7, "dialects.volcano.arguments.deviceshare.KnownGeometriesCMName"),
         ];
         assert_eq!(keys, expected);
+    }
+
+    /// HAMi v2.10's `device-config.yaml` as its chart renders it, shortened in its lists.
+    const PASTED: &str = include_str!("config/device-config.yaml");
+
+    #[test]
+    fn hamis_device_config_can_be_pasted() {
+        let indented = format!("    {}\n", PASTED.trim_end().replace('\n', "\n    "));
+        let (config, notices) = Config::parse(&format!("dialects:\n  hami:\n{indented}"), "f").unwrap();
+        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().to_string()).collect();
+        assert_eq!(modes, ["hami", "hami-dcu", "hami-mlu", "hami-amd", "hami-biren", "vgpu"]);
+        let told: Vec<_> =
+            notices.iter().map(|notice| notice.key.trim_start_matches("dialects.hami.")).collect();
+        for key in ["iluvatars", "vnpus", "metax", "kunlun", "vnpus.configs[2]"] {
+            assert!(told.contains(&key), "{key} is not among {told:?}");
+        }
+        let flagged =
+            format!("dialects:\n  hami:\n    enable-ascend: true\n    enable-iluvatar: true\n{indented}");
+        let (config, _) = Config::parse(&flagged, "f").unwrap();
+        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().to_string()).collect();
+        for mode in ["hami-ascend910a", "hami-ascend310p", "hami-mr-v100"] {
+            assert!(modes.iter().any(|known| known == mode), "{mode} is not among {modes:?}");
+        }
+        let text = serde_saphyr::to_string(&config).unwrap();
+        assert_eq!(Config::parse(&text, "again").unwrap().0, config, "{text}");
+    }
+
+    #[test]
+    fn a_vendor_is_named_where_it_is_wrong() {
+        let hami = |rest: &str| error(&format!("dialects:\n  hami:\n{rest}"));
+        let message = hami("    hygon: {resourceCoutName: a.b/c}\n");
+        assert_eq!(
+            message,
+            "berth.yaml:3: dialects.hami.hygon.resourceCoutName: unknown key; the nearest known one is `resourceCountName`"
+        );
+        let message = hami("    hygn: {}\n");
+        assert!(message.ends_with("unknown key; the nearest known one is `hygon`"), "{message}");
+        let message = hami(
+            "    vnpus:\n    - {commonWord: A, memoryAllocatable: 1}\n    - {commonWord: a, memoryAllocatable: 1}\n",
+        );
+        assert_eq!(
+            message,
+            "berth.yaml:5: dialects.hami.vnpus[1].commonWord: `a` is already the word of another family"
+        );
+        let message = hami("    vnpus: [{commonWord: A b}]\n");
+        assert!(message.contains("is not a word of"), "{message}");
+        let message = hami("    amd: {resourceCoreName: amd.com/gpu}\n");
+        assert!(message.contains("already the name of another resource"), "{message}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod marks;
 pub mod registered;
 pub mod segments;
 pub mod unreadable;
+pub mod vendor;
 pub mod volcano;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -40,6 +41,8 @@ pub enum SharingMode {
     GpuShare,
     /// `volcano.sh/gpu-number`: Volcano's whole cards.
     GpuNumber,
+    /// The resources of another vendor's cards, as HAMi shares them: its name.
+    Vendor(ProfileName),
 }
 
 impl fmt::Display for SharingMode {
@@ -49,6 +52,7 @@ impl fmt::Display for SharingMode {
             Self::Vgpu => "vgpu",
             Self::GpuShare => "gpushare",
             Self::GpuNumber => "gpunumber",
+            Self::Vendor(name) => name.0,
         })
     }
 }
@@ -62,6 +66,15 @@ pub struct Carried {
     pub node: Option<String>,
     /// What of it can't be read; cards that are named are held all the same.
     pub unread: Vec<Unreadable>,
+}
+
+/// What an upstream webhook sets in pods that ask for shares of its vendor.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Additions<'a> {
+    /// The runtime class of pods that name none.
+    pub runtime_class: Option<&'a str>,
+    /// The environment variable that holds a container's name, and the resource by which such a container asks.
+    pub name_variable: Option<(&'static str, &'a str)>,
 }
 
 /// What a Binding carries beside the node's name.
@@ -112,6 +125,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The count that a container needs for the node's agent to be asked, where it states another of the resources but no count.
     fn default_count(&self) -> Option<(&str, u32)>;
 
+    /// What is set in pods that ask for its shares.
+    fn additions(&self) -> Additions<'_> {
+        Additions::default()
+    }
+
     /// The cards that the node's plugin has registered; `None`: this plugin does not run there.
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable>;
 
@@ -153,17 +171,27 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
 /// The dialects that are spoken, in the order in which a pod is read.
 #[derive(Clone, Debug, Default)]
-pub struct Dialects(Vec<Arc<dyn Dialect>>);
+pub struct Dialects {
+    spoken: Vec<Arc<dyn Dialect>>,
+    /// By resource, the place of the first dialect that reads it: a pod is asked of those only whose resources it names.
+    readers: BTreeMap<String, usize>,
+}
 
 impl Dialects {
     /// These dialects.
     pub fn new(dialects: Vec<Arc<dyn Dialect>>) -> Self {
-        Self(dialects)
+        let mut readers = BTreeMap::new();
+        for (at, dialect) in dialects.iter().enumerate() {
+            for resource in dialect.resources() {
+                readers.entry(resource.to_owned()).or_insert(at);
+            }
+        }
+        Self { spoken: dialects, readers }
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Dialect>> {
-        self.0.iter()
+        self.spoken.iter()
     }
 
     /// The dialect of that name.
@@ -173,13 +201,25 @@ impl Dialects {
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here.
     pub fn mode_of(&self, resource: &str) -> Option<SharingMode> {
-        let enabled = self.iter().find(|dialect| dialect.resources().contains(&resource));
-        enabled.map(|dialect| dialect.mode()).or_else(|| well_known_mode(resource))
+        let enabled = self.readers.get(resource).map(|&at| self.spoken[at].mode());
+        enabled.or_else(|| well_known_mode(resource))
+    }
+
+    /// The dialects of which the pod names a resource, in order.
+    pub fn asked(&self, pod: &Pod) -> Vec<&Arc<dyn Dialect>> {
+        let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+        let amounts =
+            containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
+        let names = amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'));
+        let mut places: Vec<_> = names.filter_map(|name| self.readers.get(name).copied()).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|at| &self.spoken[at]).collect()
     }
 
     /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.
     pub fn request(&self, pod: &Pod) -> Result<Option<(ProfileName, PodRequest)>, Vec<Unreadable>> {
-        for dialect in self.iter() {
+        for dialect in self.asked(pod) {
             if let Some(request) = dialect.request(pod)? {
                 return Ok(Some((dialect.name(), request)));
             }

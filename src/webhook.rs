@@ -3,7 +3,7 @@
 //! Holds no admission rule and nothing of scheduling: the judge is given.
 //!
 //! ```text
-//! connection ─► serve (limits, handshake) ─► router (who, room, sizes, media types, panics) ─► review ─► judge
+//! connection ─► serve (limits, handshake) ─► router (who, room, sizes, media types, panics) ─► review ─► judge ─► onward (hint, dry run)
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
@@ -11,6 +11,7 @@ mod audit;
 pub mod clients;
 pub mod metrics;
 pub mod mint;
+pub mod onward;
 pub mod registration;
 pub mod review;
 pub mod room;
@@ -18,11 +19,13 @@ pub mod router;
 pub mod secret;
 pub mod serve;
 pub mod tls;
+mod words;
 mod workload;
 
 pub use clients::ClientAuthority;
 pub use metrics::Metrics;
-pub use review::{BadReview, Judge, ReviewAnswer, answer};
+pub use onward::{Handed, Onward};
+pub use review::{BadReview, DryRun, Entrant, Judge, ReviewAnswer, answer};
 pub use room::Room;
 pub use router::{Readiness, Webhook, router, router_within, verified_router};
 pub use serve::{Bound, Limits, Listener, TlsSettings};

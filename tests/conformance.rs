@@ -25,6 +25,8 @@ mod hami_recorded_fit_calls;
 mod hami_score;
 #[path = "conformance/hami_selectors.rs"]
 mod hami_selectors;
+#[path = "conformance/hami_vendors.rs"]
+mod hami_vendors;
 #[path = "conformance/not_served.rs"]
 mod not_served;
 #[path = "conformance/table.rs"]

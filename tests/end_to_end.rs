@@ -20,6 +20,8 @@ mod quotas;
 mod slices;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "end_to_end/vendors.rs"]
+mod vendors;
 #[path = "end_to_end/withdrawal.rs"]
 mod withdrawal;
 #[path = "end_to_end/world.rs"]
@@ -40,10 +42,15 @@ macro_rules! on_both_floors {
 on_both_floors! {
     admission::a_share_of_an_opted_in_namespace_is_patched_and_placed,
     admission::contradictions_are_refused_before_a_pod_exists,
-    admission::a_dry_run_is_answered_and_leaves_nothing,
+    admission::a_dry_run_is_told_the_place_and_leaves_nothing,
+    admission::a_dry_run_that_fits_nowhere_is_told_why,
+    admission::a_pod_that_is_let_in_is_handed_to_the_binder,
+    admission::a_replica_that_does_not_lead_answers_dry_runs_too,
     admission::what_is_not_berths_is_left_alone,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
+    vendors::each_vendors_pods_go_to_its_nodes,
+    vendors::a_share_is_cut_by_its_template,
     binding::pods_of_one_node_follow_each_other,
     binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
     binding::taints_cordons_and_affinity_are_honoured,

@@ -12,14 +12,15 @@ mod link;
 use std::{collections::BTreeSet, time::Duration};
 
 use berth::{
-    cluster::{Leadership, candidate::Settings},
+    cluster::{Hinted, Leadership, View, candidate::Settings},
+    device::Inventory,
     sandbox::agent::Answer,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use tokio::time::Instant;
 
-use contest::{Contest, node_of};
+use contest::{Contest, Contestant, node_of};
 use link::Cut;
 
 const LEASE: Duration = Duration::from_secs(15);
@@ -70,6 +71,106 @@ async fn an_orderly_stop_hands_over_within_a_retry_period() {
     assert!(stopped.elapsed() <= RETRY + Duration::from_millis(100), "took {:?}", stopped.elapsed());
     assert_eq!(b.bindings(&contest).len(), 1);
     assert_eq!(contest.led_by("b").await.lease_transitions, Some(1));
+    contest.agents_are_content();
+}
+
+/// The memory in use of the nodes' cards as a binder shows it to its process, once it is so much.
+async fn shows(contestant: &Contestant, memory: u64) {
+    let used = |view: &View| -> u64 {
+        let states = view.outlook.states();
+        let cards = states.flat_map(|state| {
+            let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+            let cards = inventories.flat_map(Inventory::cards);
+            cards.map(|card| state.usage.card(&card.id).memory.get())
+        });
+        cards.sum()
+    };
+    let mut views = contestant.views.clone();
+    let shown = views.wait_for(|view| view.as_ref().is_some_and(|view| used(view) == memory));
+    let shown = tokio::time::timeout(seconds(30), shown).await.map(drop);
+    assert!(shown.is_ok(), "{memory} MiB were never shown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_shows_the_cluster_as_the_leader_does_and_counts_nothing_as_its_own() {
+    let contest = Contest::of_nodes(2).await;
+    let mut a = contest.stand("a");
+    contest.led_by("a").await;
+    let b = contest.stand("b");
+    contest.create("before").await;
+    contest.bound("before").await;
+    tokio::join!(shows(&a, 6000), shows(&b, 6000));
+    assert_eq!((a.metric("synced"), b.metric("synced")), (1, 0));
+    let pods: Vec<_> = (0..8).map(|index| format!("pod-{index}")).collect();
+    for pod in &pods {
+        contest.create(pod).await;
+    }
+    tokio::time::sleep(seconds(5)).await;
+    let waiting = "pending_pods{queue=\"unschedulable\"}";
+    assert_eq!((a.metric(waiting), b.metric(waiting)), (1, 0), "eight of nine fit");
+    tokio::join!(shows(&a, 48_000), shows(&b, 48_000));
+    assert_eq!(b.tried(&contest).len(), 0);
+    assert_eq!(b.link.locks(), 0);
+
+    a.stop().await;
+    contest.delete("before").await;
+    contest.led_by("b").await;
+    for pod in &pods {
+        contest.bound(pod).await;
+    }
+    shows(&b, 48_000).await;
+    assert_eq!((b.metric("synced"), b.metric(waiting)), (1, 0));
+    contest.agents_are_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_follows_again_shows_the_cluster_and_no_longer_counts() {
+    let contest = Contest::of_nodes(1).await;
+    let a = contest.stand("a");
+    contest.led_by("a").await;
+    for index in 0..6 {
+        contest.create(&format!("pod-{index}")).await;
+    }
+    tokio::time::sleep(seconds(5)).await;
+    let waiting = "pending_pods{queue=\"unschedulable\"}";
+    assert_eq!((a.metric("synced"), a.metric(waiting)), (1, 2), "four of six fit");
+    contest.usurp(60).await;
+    tokio::time::sleep(seconds(4)).await;
+    assert_eq!(a.leads(), (false, 2));
+    assert_eq!((a.metric("synced"), a.metric(waiting)), (0, 0));
+    contest.delete("pod-0").await;
+    shows(&a, 18_000).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_hints_costs_no_pod_its_place() {
+    let contest = Contest::of_nodes(2).await;
+    let a = contest.stand("a");
+    contest.led_by("a").await;
+    let (mut taken, mut dropped) = (0, 0);
+    let flood = async {
+        for memory in 1.. {
+            match a.handoff.hint(Box::new(contest::hint(memory))) {
+                Hinted::Taken => taken += 1,
+                Hinted::Dropped => {
+                    dropped += 1;
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            }
+        }
+    };
+    let bind = async {
+        contest.keep_creating("pod", Duration::from_millis(50), 8).await;
+        for index in 0..8 {
+            contest.bound(&format!("pod-{index}")).await;
+        }
+    };
+    tokio::select! {
+        () = flood => {}
+        () = bind => {}
+    }
+    assert!(taken > 1000 && dropped > 0, "{taken} were taken and {dropped} dropped");
+    assert_eq!(a.bindings(&contest).len(), 8);
     contest.agents_are_content();
 }
 
@@ -161,10 +262,7 @@ async fn a_leader_whose_lease_was_taken_from_it_stops_at_once() {
     let contest = Contest::of_nodes(2).await;
     let a = contest.stand("a");
     contest.led_by("a").await;
-    let leases: kube::Api<k8s_openapi::api::coordination::v1::Lease> =
-        kube::Api::default_namespaced(contest.client.clone());
-    let usurp = serde_json::json!({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 60}});
-    leases.patch("berth", &kube::api::PatchParams::default(), &kube::api::Patch::Merge(usurp)).await.unwrap();
+    contest.usurp(60).await;
     tokio::time::sleep(seconds(3)).await;
     assert_eq!(a.leads(), (false, 2));
     contest.create("pod").await;

@@ -1,9 +1,11 @@
-//! What holds for every pod, card and order of events: no card is ever given away twice, no namespace put beyond its quota, records read back as they were written,
-//! equal input has one answer, and no text makes a decoder panic.
+//! What holds for every pod, card and order of events: no card is ever given away twice, no namespace put beyond its quota, records
+//! read back as they were written, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
 #[path = "properties/decoders.rs"]
 mod decoders;
+#[path = "properties/hints.rs"]
+mod hints;
 #[path = "properties/holdings.rs"]
 mod holdings;
 #[path = "properties/quotas.rs"]

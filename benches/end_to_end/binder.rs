@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use berth::{
-    cluster::{self, Clock, Leadership, Metrics, Reader, event_loop::Binder},
+    cluster::{self, Clock, Handoff, Leadership, Metrics, Reader, event_loop::Binder},
     dialect::{Dialects, hami::Hami},
     scheduling::scheduler,
 };
@@ -83,10 +83,17 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     metrics.register(&mut registry);
     let settings =
         scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
-    let leadership = Leadership::Alone;
-    let used = tokio::sync::watch::Sender::default();
-    let binder =
-        Binder { client, reader, clock: Clock::System, metrics, settings, writes_at_once, leadership, used };
+    let (leadership, handoff) = (Leadership::Alone, Handoff::default());
+    let binder = Binder {
+        client,
+        reader,
+        clock: Clock::System,
+        metrics,
+        settings,
+        writes_at_once,
+        leadership,
+        handoff,
+    };
     let mut tasks = JoinSet::new();
     tasks.spawn(cluster::run(binder, end_of_input()));
     announce(&registry).await?;

@@ -5,19 +5,19 @@
 use super::{facts::Facts, findings::Findings, inventory::InventorySummary, rules, verdict::Rule};
 use crate::{
     device::{Card, Inventory, PodRequest, ShareRequest},
-    dialect::SharingMode,
+    dialect::Dialect,
     object::Pod,
 };
 
 /// Judges what the pod asks in each mode that is spoken.
 pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
     let Some(inventory) = &facts.inventory else { return };
-    for dialect in facts.dialects.iter() {
+    for dialect in facts.dialects.asked(pod) {
         let Ok(Some(request)) = dialect.request(pod) else { continue };
         let fields = pod.containers().map(|(field, _)| field);
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
-            if let Some((rule, message)) = fault(&request, share, dialect.mode(), inventory) {
+            if let Some((rule, message)) = fault(&request, share, dialect.as_ref(), inventory) {
                 findings.report(
                     facts.settings.guards.never_fits,
                     rule,
@@ -33,9 +33,10 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
 fn fault(
     request: &PodRequest,
     share: ShareRequest,
-    mode: SharingMode,
+    dialect: &dyn Dialect,
     inventory: &InventorySummary,
 ) -> Option<(Rule, String)> {
+    let mode = dialect.mode();
     let named = !request.selection.ids.one_of.is_empty();
     let by_name = || inventory.nodes().filter_map(|node| node.offers.get(&mode)).collect();
     // Nodes of one kind are alike, unless cards are chosen by name.
@@ -47,7 +48,8 @@ fn fault(
         let selection = &request.selection;
         selection.models.admits(&card.model) && selection.ids.admits(&card.id) && selection.admits_mode(card)
     };
-    let large = |card: &&Card| share.memory.of(card.memory) <= card.memory && share.cores <= card.cores;
+    let cores = |card: &Card| dialect.profile().core_budget.share(share.cores, card.cores);
+    let large = |card: &&Card| share.memory.of(card.memory) <= card.memory && cores(card) <= card.cores;
     let candidates = || nodes.iter().flat_map(|node| node.cards().iter()).filter(chosen);
     let Some(largest) = candidates().map(|card| card.memory).max() else {
         return Some((rules::NO_SUCH_CARD, no_such_card(&nodes)));

@@ -8,7 +8,7 @@ use super::{
     settings::{Bystanders, ResourceNames},
 };
 use crate::{
-    dialect::{Dialect, SharingMode},
+    dialect::{Additions, Dialect, SharingMode},
     object::{Amount, Container},
 };
 
@@ -21,7 +21,7 @@ const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// Adds the default count to each container that asks for a share without one: without it no node agent would be asked.
 pub fn add_counts(draft: &mut Draft, facts: &Facts) {
-    for dialect in facts.dialects.iter() {
+    for dialect in facts.dialects.asked(draft.pod()) {
         let Some((count, amount)) = dialect.default_count() else { continue };
         for (list, at) in chosen(draft, |container| lacks_count(container, dialect.as_ref(), count)) {
             draft.add_limit(list, at, count, amount);
@@ -62,6 +62,24 @@ pub fn add_hami(draft: &mut Draft, facts: &Facts) {
     }
 }
 
+/// Sets what HAMi's webhook sets in pods of other vendors' modes.
+pub fn add_vendors(draft: &mut Draft, facts: &Facts) {
+    for dialect in facts.dialects.asked(draft.pod()) {
+        let Additions { runtime_class, name_variable } = dialect.additions();
+        if let Some((variable, count)) = name_variable {
+            for (list, at) in chosen(draft, |container| asks_for_some(container, count)) {
+                let name = list.of(draft.pod())[at].name.clone();
+                draft.add_variable(list, at, variable, &name);
+            }
+        }
+        if let Some(class) = runtime_class
+            && draft.pod().spec.runtime_class_name.is_none()
+        {
+            draft.set_runtime_class(class);
+        }
+    }
+}
+
 fn chosen(draft: &Draft, wanted: impl Fn(&Container) -> bool) -> Vec<(ContainerList, usize)> {
     let lists = [ContainerList::Init, ContainerList::App].into_iter();
     let all = lists.flat_map(|list| list.of(draft.pod()).iter().enumerate().map(move |at| (list, at)));
@@ -75,7 +93,11 @@ fn lacks_count(container: &Container, dialect: &dyn Dialect, count: &str) -> boo
 
 /// Whether the container asks for at least one card.
 fn counts(container: &Container, names: &ResourceNames) -> bool {
-    let count = container.resources.limit_or_request(&names.count);
+    asks_for_some(container, &names.count)
+}
+
+fn asks_for_some(container: &Container, resource: &str) -> bool {
+    let count = container.resources.limit_or_request(resource);
     count.and_then(|count| count.amount().ok()).and_then(Amount::whole).is_some_and(|count| count > 0)
 }
 

@@ -2,14 +2,14 @@
 //!
 //! A warning only: the key may be another program's.
 
-use super::{findings::Findings, rules};
+use super::{facts::Facts, findings::Findings, modes::Ways, rules};
 use crate::{
-    dialect::{hami, hints::ALSO_USE_MODEL, marks, unreadable::annotation_path, volcano},
+    dialect::{Dialect, hami, hints::ALSO_USE_MODEL, marks, unreadable::annotation_path, vendor, volcano},
     object::Metadata,
 };
 
-/// Every annotation that users write and that is read.
-pub const KNOWN: [&str; 19] = [
+/// Every annotation that users write and that is read, whatever the vendor.
+pub const KNOWN: [&str; 20] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -28,6 +28,7 @@ pub const KNOWN: [&str; 19] = [
     marks::COOLDOWN_TIME,
     marks::MIN_AVAILABLE,
     marks::MAX_UNAVAILABLE,
+    vendor::ascend::MODE,
     ALSO_USE_MODEL,
 ];
 
@@ -47,22 +48,32 @@ const WRITTEN: [&str; 8] = [
 const FAR: usize = 2;
 
 /// Judges the keys of a pod that asks for a share.
-pub fn judge(findings: &mut Findings, metadata: &Metadata) {
+pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
+    let hints = |dialect: &std::sync::Arc<dyn Dialect>| dialect.hint_keys().all();
     for key in metadata.annotations.iter().flat_map(|annotations| annotations.keys()) {
         let Some((domain, name)) = key.split_once('/') else { continue };
         if KNOWN.contains(&key.as_str()) || WRITTEN.contains(&key.as_str()) {
             continue;
         }
-        if let Some(meant) = meant(key, domain, name) {
+        if facts.dialects.iter().flat_map(hints).any(|known| known == key) {
+            continue;
+        }
+        let asked = facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
+        if let Some(meant) = meant(key, domain, name, asked.flat_map(hints)) {
             let message = format!("nobody reads this key; `{meant}` is meant?");
             findings.warn(rules::HINT_KEY, annotation_path(key), message);
         }
     }
 }
 
-/// The known key that this one was meant to be: of the same domain first.
-fn meant(key: &str, domain: &str, name: &str) -> Option<&'static str> {
-    let candidates = KNOWN.into_iter().filter_map(|known| {
+/// The known key, or the hint of the dialects that the pod asks in, that this one was meant to be: of the same domain first.
+fn meant(
+    key: &str,
+    domain: &str,
+    name: &str,
+    hints: impl Iterator<Item = &'static str>,
+) -> Option<&'static str> {
+    let candidates = KNOWN.into_iter().chain(hints).filter_map(|known| {
         let (its_domain, its_name) = known.split_once('/')?;
         let same_name = plain(its_name).eq(plain(name));
         let near = its_domain == domain && strsim::levenshtein(its_name, name) <= FAR;

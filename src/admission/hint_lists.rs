@@ -25,7 +25,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
     for mode in ways.modes() {
         let spoken = facts.dialects.iter().filter(|dialect| dialect.mode() == mode);
         for keys in spoken.map(|dialect| dialect.hint_keys()) {
-            for key in [keys.use_model, keys.no_use_model, keys.use_id, keys.no_use_id] {
+            for key in keys.all() {
                 emptiness(findings, metadata, key);
             }
             models(findings, metadata, keys);
@@ -51,11 +51,12 @@ fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
 }
 
 fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
-    let unwanted = elements(metadata.annotation(keys.no_use_model));
+    let (Some(use_model), Some(no_use_model)) = (keys.use_model, keys.no_use_model) else { return };
+    let unwanted = elements(metadata.annotation(no_use_model));
     if unwanted.is_empty() {
         return;
     }
-    for key in [keys.use_model, ALSO_USE_MODEL] {
+    for key in [use_model, ALSO_USE_MODEL] {
         let wanted = elements(metadata.annotation(key));
         // Types match by substring: one that contains an unwanted part is never of an admitted card.
         let ruled_out = |wanted: &&String| {
@@ -63,7 +64,7 @@ fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
             unwanted.iter().any(|part| wanted.contains(&part.to_lowercase()))
         };
         let gone: Vec<_> = wanted.iter().filter(ruled_out).map(String::as_str).collect();
-        contradiction(findings, (key, keys.no_use_model), &gone, wanted.len(), "type");
+        contradiction(findings, (key, no_use_model), &gone, wanted.len(), "type");
     }
 }
 

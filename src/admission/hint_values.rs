@@ -19,12 +19,14 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
         match mode {
             SharingMode::Hami => of_hami(findings, metadata),
             SharingMode::Vgpu => of_volcano(findings, metadata),
+            SharingMode::Vendor(_) => policies(findings, metadata),
             SharingMode::GpuShare | SharingMode::GpuNumber => {}
         }
     }
 }
 
-fn of_hami(findings: &mut Findings, metadata: &Metadata) {
+/// What HAMi's scheduler reads for every vendor.
+fn policies(findings: &mut Findings, metadata: &Metadata) {
     use hami::names;
     let parts = |key| metadata.annotation(key).into_iter().flat_map(|value| value.split(',')).map(str::trim);
     for part in parts(names::CARD_POLICY).filter(|part| !CARD_POLICIES.contains(part)) {
@@ -35,6 +37,11 @@ fn of_hami(findings: &mut Findings, metadata: &Metadata) {
     {
         ignored(findings, names::NODE_POLICY, value, &NODE_POLICIES);
     }
+}
+
+fn of_hami(findings: &mut Findings, metadata: &Metadata) {
+    use hami::names;
+    policies(findings, metadata);
     if let Some(value) = metadata.annotation(names::NUMA_BIND).filter(|value| go_bool(value).is_none()) {
         let message = format!("`{value}` is neither true nor false; write `true` or `false`");
         findings.deny(rules::HINT_VALUE, annotation_path(names::NUMA_BIND), message);

@@ -15,9 +15,12 @@ use crate::{
 
 /// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
 pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut Findings) {
-    unite(draft, namespace, keys.no_use_model);
-    unite(draft, namespace, keys.no_use_id);
-    both_types(draft, namespace, keys.use_model);
+    for key in keys.no_use_model.into_iter().chain([keys.no_use_id]) {
+        unite(draft, namespace, key);
+    }
+    if let Some(key) = keys.use_model {
+        both_types(draft, namespace, key);
+    }
     intersect(draft, namespace, keys.use_id, findings);
 }
 

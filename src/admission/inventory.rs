@@ -31,13 +31,22 @@ impl NodeOffer {
     pub fn read(node: &Node, dialects: &Dialects) -> Self {
         let plugins = Registered::read(dialects, node).plugins.into_iter();
         let offers = plugins.filter_map(|plugin| Some((plugin.mode, plugin.inventory.ok()?)));
-        let hostname = node.metadata.label(HOSTNAME).filter(|hostname| *hostname != node.metadata.name);
-        let zone = node.metadata.label(marks::REVOCABLE_ZONE).filter(|zone| !zone.is_empty());
+        Self::new(&node.metadata.name, |key| node.metadata.label(key), offers)
+    }
+
+    /// A node of this name and these labels that offers this.
+    pub fn new<'a>(
+        name: &str,
+        label: impl Fn(&str) -> Option<&'a str>,
+        offers: impl IntoIterator<Item = (SharingMode, Inventory)>,
+    ) -> Self {
+        let zone = label(marks::REVOCABLE_ZONE).filter(|zone| !zone.is_empty());
+        let offers = offers.into_iter().filter(|(_, inventory)| !inventory.cards().is_empty());
         Self {
-            name: node.metadata.name.clone(),
-            hostname: hostname.map(str::to_owned),
+            name: name.to_owned(),
+            hostname: label(HOSTNAME).filter(|hostname| *hostname != name).map(str::to_owned),
             zone: zone.map(str::to_owned),
-            offers: offers.filter(|(_, inventory)| !inventory.cards().is_empty()).collect(),
+            offers: offers.collect(),
         }
     }
 }
@@ -104,6 +113,7 @@ fn shape(inventory: &Inventory) -> Shape {
                 Mode::Soft => 0,
                 Mode::Mig => 1,
                 Mode::Mps => 2,
+                Mode::Templates => 3,
             };
             (card.model.to_string(), card.memory.get(), card.cores.get(), mode)
         })

@@ -1,12 +1,12 @@
 //! One pod, one mode: gpushare, gpunumber, vgpu and HAMi don't mix, and only those that are served are taken.
 //!
-//! Koordinator's names and resource claims are other ways to a card: never beside a share.
+//! Koordinator's names, resource claims and vendors that are not served are other ways to a card: never beside a share.
 
 use std::{collections::BTreeMap, fmt};
 
 use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{
-    dialect::{SharingMode, koordinator},
+    dialect::{SharingMode, koordinator, vendor},
     object::{Container, Pod},
 };
 
@@ -17,6 +17,8 @@ pub enum Way {
     Share(SharingMode),
     /// Koordinator's resources.
     Koordinator,
+    /// Resources of a vendor that HAMi's scheduler places and we don't.
+    OfHami,
     /// A resource claim.
     Claim,
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Way {
         match self {
             Self::Share(mode) => mode.fmt(formatter),
             Self::Koordinator => formatter.write_str("koordinator"),
+            Self::OfHami => formatter.write_str("a vendor that only HAMi's scheduler serves"),
             Self::Claim => formatter.write_str("resource claim"),
         }
     }
@@ -62,7 +65,7 @@ impl Ways {
     pub fn modes(&self) -> impl Iterator<Item = SharingMode> + '_ {
         self.0.keys().filter_map(|way| match way {
             Way::Share(mode) => Some(*mode),
-            Way::Koordinator | Way::Claim => None,
+            Way::Koordinator | Way::OfHami | Way::Claim => None,
         })
     }
 
@@ -150,5 +153,6 @@ fn way(resource: &str, facts: &Facts) -> Option<Way> {
     if resource.starts_with(koordinator::GPU_PREFIX) {
         return Some(Way::Koordinator);
     }
-    facts.dialects.mode_of(resource).map(Way::Share)
+    let share = facts.dialects.mode_of(resource).map(Way::Share);
+    share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami))
 }

@@ -7,7 +7,8 @@ use crate::object::Pod;
 
 /// Judges the quantities of a pod.
 pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
-    let troubles = facts.dialects.iter().filter_map(|dialect| dialect.request(pod).err()).flatten();
+    let asked = facts.dialects.asked(pod).into_iter();
+    let troubles = asked.filter_map(|dialect| dialect.request(pod).err()).flatten();
     for trouble in troubles {
         findings.deny(rules::of_problem(trouble.problem), trouble.field, trouble.message);
     }

@@ -83,7 +83,7 @@ impl NamespaceQuota {
 /// Units of each resource that a pod needs at its peak; a part of a card counts by the smallest card that could serve.
 pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
-    for dialect in facts.dialects.iter() {
+    for dialect in facts.dialects.asked(pod) {
         let Ok(Some(request)) = dialect.request(pod) else { continue };
         for Counted { resource, dimension, unit } in dialect.counted() {
             let amount = match dimension {

@@ -85,6 +85,7 @@ fn reads_the_same(new: &Pod, old: &Pod) -> bool {
 fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, findings: &mut Findings) {
     defaults::add_counts(draft, facts);
     defaults::add_hami(draft, facts);
+    defaults::add_vendors(draft, facts);
     scheduler_name::set(draft, &facts.settings);
     let Some(namespace) = facts.namespace(request.namespace) else { return };
     for mode in ways.modes() {
@@ -101,7 +102,7 @@ fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, ways: &Ways, facts
     }
     quantities::judge(findings, pod, facts);
     hint_lists::judge(findings, &pod.metadata, ways, facts);
-    hint_keys::judge(findings, &pod.metadata);
+    hint_keys::judge(findings, &pod.metadata, ways, facts);
     hint_values::judge(findings, &pod.metadata, ways);
     bypasses::judge(findings, pod, facts);
     scheduler_name::judge(findings, pod, &facts.settings);

@@ -6,9 +6,8 @@ use tokio::sync::watch;
 
 use super::{AppError, Options};
 use crate::{
-    cluster::{self, Metrics, event_loop::Binder},
+    cluster::{self, Handoff, Metrics, event_loop::Binder},
     config::Config,
-    scheduling::quota::Used,
 };
 
 /// Writes to the API server that may be under way at once.
@@ -18,7 +17,7 @@ const WRITES_AT_ONCE: usize = 64;
 pub(super) async fn run(
     options: Options,
     metrics: Metrics,
-    used: watch::Sender<Arc<Used>>,
+    handoff: Handoff,
     mut settings: watch::Receiver<Arc<Config>>,
     stopped: impl Future<Output = ()>,
 ) -> Result<(), AppError> {
@@ -33,12 +32,12 @@ pub(super) async fn run(
                 else => std::future::pending().await,
             }
         };
-        cluster::run(binder(&options, &config, metrics.clone(), used.clone()), until).await?;
+        cluster::run(binder(&options, &config, metrics.clone(), handoff.clone()), until).await?;
     }
     Ok(())
 }
 
-fn binder(options: &Options, config: &Config, metrics: Metrics, used: watch::Sender<Arc<Used>>) -> Binder {
+fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff) -> Binder {
     Binder {
         client: options.client.clone(),
         reader: Arc::new(config.reader()),
@@ -47,6 +46,6 @@ fn binder(options: &Options, config: &Config, metrics: Metrics, used: watch::Sen
         settings: config.scheduler_settings(),
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
-        used,
+        handoff,
     }
 }

@@ -57,7 +57,7 @@ pub struct SecretLocation {
 pub struct Renewal {
     /// How long certificates are good for.
     pub lifetimes: Lifetimes,
-    /// The Secret is looked at this often.
+    /// The Secret and the webhook configurations are looked at this often.
     pub period: Duration,
     /// The time from a new authority's publication to the first certificate of it that is served: API servers learn of a changed
     /// configuration by a watch.
@@ -65,11 +65,12 @@ pub struct Renewal {
 }
 
 impl Default for Renewal {
-    /// Once an hour, since renewal has months; and half a minute, which no watch of a living API server lags behind.
+    /// Once a minute: renewal has months, but a `caBundle` that somebody wiped shuts every share pod out. And half a minute, which no
+    /// watch of a living API server lags behind.
     fn default() -> Self {
         Self {
             lifetimes: Lifetimes::default(),
-            period: Duration::from_hours(1),
+            period: Duration::from_mins(1),
             settle: Duration::from_secs(30),
         }
     }

@@ -8,17 +8,16 @@ use arc_swap::ArcSwap;
 use kube::Client;
 use tokio::sync::watch;
 
-use super::Parts;
+use super::{Parts, inventory};
 use crate::{
-    admission::{
-        self, Facts,
-        inventory::{InventorySummary, NodeOffer},
+    admission::{self, Facts, inventory::InventorySummary},
+    cluster::{
+        Handoff,
+        keep::{ObjectKey, keep, keep_if_served},
     },
-    cluster::keep::{ObjectKey, keep, keep_if_served},
     config::Config,
     dialect::marks,
-    object::{Namespace, Node, PodGroup},
-    scheduling::quota::Used,
+    object::{Namespace, PodGroup},
     webhook::{Judge, router::Readiness},
 };
 
@@ -55,7 +54,7 @@ pub(super) async fn follow(
     client: Client,
     ready: watch::Sender<Readiness>,
     parts: Parts,
-    used: watch::Receiver<Arc<Used>>,
+    handoff: Handoff,
 ) {
     if parts == Parts::Binder {
         ready.send_replace(Readiness::Ready);
@@ -73,17 +72,23 @@ pub(super) async fn follow(
             starting
         });
     });
-    let read = |node: &Node| NodeOffer::read(node, &facts.0.load().dialects);
-    let nodes = keep(&client, read, |known| {
-        let summary = Arc::new(InventorySummary::new(known.values().cloned()));
+    let publish = |summary: InventorySummary| {
+        let summary = Arc::new(summary);
         facts.set(|facts| facts.inventory = Some(summary.clone()));
-    });
+    };
+    let nodes = async {
+        if parts == Parts::Both {
+            inventory::seen(handoff.views(), publish).await;
+        } else {
+            inventory::watched(&client, || facts.0.load().dialects.clone(), publish).await;
+        }
+    };
     let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
     let groups = keep_if_served(&client, mark, |known| {
         let known = Arc::new(known.clone());
         facts.set(|facts| facts.pod_groups = known.clone());
     });
-    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, used));
+    tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, handoff.used()));
 }
 
 /// Follows the settings for as long as anybody can change them.

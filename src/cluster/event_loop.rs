@@ -4,21 +4,19 @@
 
 use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
+use futures::StreamExt;
 use kube::Client;
 use tokio::{
-    sync::watch,
     task::{JoinError, JoinSet},
     time::Instant,
 };
 
 use super::{
-    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, leading::Leadership, metrics::Metrics,
-    read::Reader, watch as watches,
+    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
+    metrics::Metrics, read::Reader, watch,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
-    quota::Used,
     scheduler::{self},
 };
 
@@ -70,8 +68,8 @@ pub struct Binder {
     pub writes_at_once: usize,
     /// Who may bind.
     pub leadership: Leadership,
-    /// Told what the pods of each namespace with a quota hold; empty while nobody knows.
-    pub used: watch::Sender<Arc<Used>>,
+    /// What it shows to its process, and what it is handed.
+    pub handoff: Handoff,
 }
 
 /// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
@@ -83,16 +81,13 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, used, .. } = binder;
-    let pods = watches::pods(&client, reader.clone());
-    let nodes = watches::nodes(&client, reader.clone(), metrics.clone());
-    let quotas = watches::quotas(&client, reader.clone());
-    let watched = stream::select(stream::select(pods, nodes), quotas);
-    let mut watched = pin!(watched.ready_chunks(256));
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
+    let mut watched = pin!(watch::all(&client, &reader, &metrics).ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
+    let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
-    let mut told = Told { used, version: 0 };
+    let mut told = handoff.told();
     let mut drain_until = None;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
@@ -107,8 +102,17 @@ pub async fn term(
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
+            () = until(publisher.due(&work.scheduler)) => {
+                publisher.publish(&work.scheduler);
+                continue;
+            }
+            hint = inbox.next(), if work.scheduler.is_synced() => {
+                inbox.take(&hint, &mut work.scheduler, clock);
+                continue;
+            }
         };
         work.go_on(events, clock, &metrics)?;
+        publisher.publish(&work.scheduler);
         told.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
@@ -116,29 +120,7 @@ pub async fn term(
     }
 }
 
-/// Who is told what is used of quotas; at the end of a term nobody knows any more.
-struct Told {
-    used: watch::Sender<Arc<Used>>,
-    version: u64,
-}
-
-impl Told {
-    fn tell(&mut self, scheduler: &Scheduler) {
-        let quotas = scheduler.snapshot().quotas();
-        if scheduler.is_synced() && quotas.version() != self.version {
-            self.version = quotas.version();
-            self.used.send_replace(Arc::new(quotas.used().clone()));
-        }
-    }
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        self.used.send_replace(Arc::default());
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
+pub(super) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

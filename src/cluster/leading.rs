@@ -2,6 +2,8 @@
 //!
 //! It must not decide about pods: a term is one [`event_loop::term`], which starts from a fresh list and remembers nothing.
 
+use std::time::Duration;
+
 use futures::FutureExt;
 use tokio::{
     sync::{oneshot, watch},
@@ -14,6 +16,7 @@ use super::{
     event_loop::{self, Binder, ClusterError, Ended},
     fence::{Claim, Fence},
     metrics::Leads,
+    standby::stand_by,
 };
 
 /// How a binder knows that it is the only one.
@@ -71,20 +74,38 @@ async fn terms(
     mut claimed: watch::Receiver<Option<Claim>>,
     shutdown: impl Future<Output = ()> + Clone,
 ) -> Result<Ended, ClusterError> {
+    let mut pause = Duration::ZERO;
     loop {
-        let term = tokio::select! {
-            biased;
-            () = shutdown.clone() => return Ok(Ended::Drained),
-            claim = claimed.wait_for(Option::is_some) => claim.ok().and_then(|claim| *claim),
+        let called = async {
+            tokio::time::sleep(pause).await;
+            call(&mut claimed, shutdown.clone()).await
         };
-        // A candidate that has died is seen by who watches it.
-        let Some(Claim { term, .. }) = term else { return std::future::pending().await };
+        let Some(Claim { term, .. }) = stand_by(&binder, called).await? else {
+            return Ok(Ended::Drained);
+        };
         let fence = Fence::Claimed { claims: claimed.clone(), term };
         let ended = event_loop::term(binder.clone(), fence, shutdown.clone()).await?;
         if ended != Ended::Lost {
             return Ok(ended);
         }
         // What was under way when the claim was lost comes to its end before we list, or let anybody in.
-        tokio::time::sleep(bind::REACH).await;
+        pause = bind::REACH;
+    }
+}
+
+/// The claim to lead, once there is one; `None` at the shutdown.
+async fn call(
+    claimed: &mut watch::Receiver<Option<Claim>>,
+    shutdown: impl Future<Output = ()>,
+) -> Option<Claim> {
+    let claim = tokio::select! {
+        biased;
+        () = shutdown => return None,
+        claim = claimed.wait_for(Option::is_some) => claim.ok().and_then(|claim| *claim),
+    };
+    match claim {
+        Some(claim) => Some(claim),
+        // A candidate that has died is seen by who watches it.
+        None => std::future::pending().await,
     }
 }

@@ -162,6 +162,13 @@ impl Metrics {
         }
     }
 
+    /// Another leads: what only the leader can say is not said here any more.
+    pub fn stands_by(&self) {
+        self.queue((0, 0, 0), false);
+        self.unreadable_registrations.clear();
+        self.overcommitted_cards.clear();
+    }
+
     /// What was remembered was not what it should have been.
     pub fn drift(&self) {
         self.drift.inc();

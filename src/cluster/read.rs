@@ -97,7 +97,11 @@ impl Reader {
             if let Lock::Malformed { value } = &state {
                 let message =
                     format!("`{value}` says neither since when nor by whom it is held: it is taken over");
-                troubles.push(Unreadable::annotation(Problem::Lock, &spec.key, message));
+                let trouble = Unreadable::annotation(Problem::Lock, &spec.key, message);
+                // Dialects may have one lock in common.
+                if !troubles.contains(&trouble) {
+                    troubles.push(trouble);
+                }
             }
             Some(NodeLock { profile: dialect.name(), state })
         });
@@ -210,17 +214,23 @@ impl Reader {
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
+        let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
-            match dialect.assignment(pod) {
-                Ok(Some(mut carried)) => {
+            match (dialect.assignment(pod), &mut known) {
+                (Ok(Some(mut carried)), None) => {
                     troubles.append(&mut carried.unread);
-                    return Some((dialect, carried));
+                    known = Some((dialect, carried));
                 }
-                Ok(None) => {}
-                Err(trouble) => troubles.push(trouble),
+                // HAMi's scheduler gives a pod cards of several vendors.
+                (Ok(Some(mut more)), Some((_, carried))) => {
+                    troubles.append(&mut more.unread);
+                    carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
+                }
+                (Ok(None), _) => {}
+                (Err(trouble), _) => troubles.push(trouble),
             }
         }
-        None
+        known
     }
 }
 

@@ -27,6 +27,17 @@ use crate::{
 /// it carries may have to be withdrawn.
 const PODS: &str = "status.phase!=Succeeded";
 
+/// Everything that the scheduler is to see, as events.
+pub fn all(
+    client: &Client,
+    reader: &Arc<Reader>,
+    metrics: &Metrics,
+) -> impl Stream<Item = Event> + Send + use<> {
+    let pods = pods(client, reader.clone());
+    let nodes = nodes(client, reader.clone(), metrics.clone());
+    stream::select(stream::select(pods, nodes), quotas(client, reader.clone()))
+}
+
 /// Pods, as events.
 pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let config = watcher::Config::default().fields(PODS);

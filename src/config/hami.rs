@@ -12,6 +12,7 @@ use super::{
     duration,
     error::Notice,
     section::{Field, Section, Trouble},
+    vendors::{self, VendorsConfig},
 };
 use crate::dialect::hami::names;
 
@@ -56,6 +57,9 @@ pub struct HamiConfig {
     pub node_lock_expire: SignedDuration,
     /// Whether a share pod that names `default-scheduler` becomes Berth's.
     pub force_overwrite_default_scheduler: bool,
+    /// The other vendors.
+    #[serde(flatten)]
+    pub vendors: VendorsConfig,
 }
 
 /// How the container's limiter treats compute.
@@ -102,7 +106,7 @@ const UNUSED_KEYS: [&str; 10] = [
 ];
 
 /// Flags of HAMi's scheduler that Berth has no use for.
-const UNUSED_FLAGS: [&str; 22] = [
+const UNUSED_FLAGS: [&str; 20] = [
     "http_bind",
     "cert_file",
     "key_file",
@@ -120,8 +124,6 @@ const UNUSED_FLAGS: [&str; 22] = [
     "legacy-metrics",
     "device-config-file",
     "debug",
-    "enable-ascend",
-    "enable-iluvatar",
     "nodeLabelSelector",
     "leaderElect",
     "legacyMetrics",
@@ -131,7 +133,18 @@ const I32_MAX: i64 = i32::MAX as i64;
 
 pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<HamiConfig, Trouble> {
     let enabled = section.on_unless_off("enabled")?;
-    let [count, memory, percentage, cores, priority] = resources(&mut section)?;
+    let vendors = vendors::read(&mut section, notices)?;
+    let node_scheduler_policy = node_policy(&mut section)?;
+    let gpu_scheduler_policy = card_policy(&mut section)?;
+    let node_lock_expire = section.take_either("nodeLockExpire", "node-lock-timeout")?;
+    let node_lock_expire =
+        node_lock_expire.map_or(Ok(SignedDuration::from_mins(5)), |field| field.duration())?;
+    let overwrite_scheduler =
+        section.take_either("forceOverwriteDefaultScheduler", "force-overwrite-default-scheduler")?;
+    let force_overwrite_default_scheduler = overwrite_scheduler.map_or(Ok(true), |field| field.bool())?;
+    section.unused(&UNUSED_FLAGS, NO_USE, notices);
+    let mut nvidia = nvidia(section)?;
+    let [count, memory, percentage, cores, priority] = resources(&mut nvidia)?;
     let config = HamiConfig {
         enabled,
         resource_count_name: count,
@@ -139,26 +152,29 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
         resource_memory_percentage_name: percentage,
         resource_core_name: cores,
         resource_priority_name: priority,
-        default_memory: section.int("defaultMemory", 0, 0..=I32_MAX)?,
-        default_cores: section.int("defaultCores", 0, 0..=100)?,
-        default_gpu_num: section.int("defaultGPUNum", 1, 0..=I32_MAX)?,
-        memory_factor: section.int("memoryFactor", 1, 1..=I32_MAX)?,
-        gpu_core_policy: core_policy(&mut section)?,
-        overwrite_env: overwrite_env(&mut section)?,
-        runtime_class_name: runtime_class_name(&mut section)?,
-        node_scheduler_policy: node_policy(&mut section)?,
-        gpu_scheduler_policy: card_policy(&mut section)?,
-        node_lock_expire: section
-            .take_either("nodeLockExpire", "node-lock-timeout")?
-            .map_or(Ok(SignedDuration::from_mins(5)), |field| field.duration())?,
-        force_overwrite_default_scheduler: section
-            .take_either("forceOverwriteDefaultScheduler", "force-overwrite-default-scheduler")?
-            .map_or(Ok(true), |field| field.bool())?,
+        default_memory: nvidia.int("defaultMemory", 0, 0..=I32_MAX)?,
+        default_cores: nvidia.int("defaultCores", 0, 0..=100)?,
+        default_gpu_num: nvidia.int("defaultGPUNum", 1, 0..=I32_MAX)?,
+        memory_factor: nvidia.int("memoryFactor", 1, 1..=I32_MAX)?,
+        gpu_core_policy: core_policy(&mut nvidia)?,
+        overwrite_env: overwrite_env(&mut nvidia)?,
+        runtime_class_name: runtime_class_name(&mut nvidia)?,
+        node_scheduler_policy,
+        gpu_scheduler_policy,
+        node_lock_expire,
+        force_overwrite_default_scheduler,
+        vendors,
     };
-    section.unused(&UNUSED_KEYS, NO_USE, notices);
-    section.unused(&UNUSED_FLAGS, NO_USE, notices);
-    section.finish()?;
+    nvidia.unused(&UNUSED_KEYS, NO_USE, notices);
+    nvidia.finish()?;
     Ok(config)
+}
+
+/// Where NVIDIA's keys stand: beside the others, or in a section of their own, as in a pasted `device-config.yaml`.
+fn nvidia(mut section: Section) -> Result<Section, Trouble> {
+    let Some(field) = section.take("nvidia") else { return Ok(section) };
+    section.finish()?;
+    Section::of(&field)
 }
 
 /// The names of the resources, each different from the others.
@@ -176,7 +192,7 @@ fn resources(section: &mut Section) -> Result<[String; 5], Trouble> {
     seen.extend(stated.map(str::to_owned));
     let mut read = |(field, default): (Option<Field>, &str)| -> Result<String, Trouble> {
         let Some(field) = field else { return Ok(default.to_owned()) };
-        let name = resource_name(&field)?;
+        let name = resource_name(&field, default)?;
         if !seen.insert(name.clone()) {
             return Err(field.trouble(format!("`{name}` is already the name of another resource")));
         }
@@ -187,7 +203,7 @@ fn resources(section: &mut Section) -> Result<[String; 5], Trouble> {
 }
 
 /// An extended resource has a domain and a name (kubernetes `pkg/apis/core/v1/helper/helpers.go` `IsExtendedResourceName`).
-fn resource_name(field: &Field) -> Result<String, Trouble> {
+pub(super) fn resource_name(field: &Field, example: &str) -> Result<String, Trouble> {
     let text = field.text()?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let (domain, name) = text.split_once('/').unwrap_or(("", ""));
@@ -196,8 +212,7 @@ fn resource_name(field: &Field) -> Result<String, Trouble> {
     if valid(domain) && valid(name) && foreign && name.len() <= 63 && !domain.starts_with("requests.") {
         return Ok(text);
     }
-    Err(field
-        .trouble(format!("`{text}` is not the name of an extended resource, such as `{}`", names::COUNT)))
+    Err(field.trouble(format!("`{text}` is not the name of an extended resource, such as `{example}`")))
 }
 
 fn overwrite_env(section: &mut Section) -> Result<bool, Trouble> {

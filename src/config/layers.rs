@@ -7,7 +7,10 @@ use std::{
 
 use jiff::SignedDuration;
 
-use super::{Config, GpuCorePolicy, HamiConfig, VolcanoConfig, hami::Policy, volcano::LockValue};
+use super::{
+    ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
+    hami::Policy, volcano::LockValue,
+};
 use crate::{
     admission::{
         self, DefaultScheduler,
@@ -16,7 +19,12 @@ use crate::{
     cluster::Reader,
     device::{CardPolicy, MiB, NodePolicy, Percent},
     dialect::{
-        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami, volcano, volcano::ModelGeometries,
+        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
+        vendor::{
+            self, Row, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
+            row::{Resources, Splitting, Template, Templates},
+        },
+        volcano::{self, ModelGeometries},
     },
     scheduling,
 };
@@ -33,6 +41,7 @@ impl Config {
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
+            ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
@@ -51,13 +60,14 @@ impl Config {
     pub fn dialects(&self) -> Dialects {
         let hami = &self.dialects.hami;
         let volcano = &self.dialects.volcano;
+        let vendors = hami.vendors().into_iter().map(|vendor| Arc::new(vendor) as Arc<dyn Dialect>);
         let hami = hami.enabled.then(|| Arc::new(hami::Hami::new(hami.settings())) as Arc<dyn Dialect>);
         let vgpu = (volcano.enabled && volcano.arguments.modes.vgpu)
             .then(|| Arc::new(volcano::Volcano::new(volcano.settings())) as Arc<dyn Dialect>);
         let gpushare = volcano.gpushare().filter(|_| volcano.enabled);
         let gpushare =
             gpushare.map(|settings| Arc::new(gpushare::GpuShare::new(settings)) as Arc<dyn Dialect>);
-        Dialects::new(hami.into_iter().chain(vgpu).chain(gpushare).collect())
+        Dialects::new(hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).collect())
     }
 
     /// What the rules of admission are told.
@@ -129,6 +139,19 @@ impl HamiConfig {
         }
     }
 
+    /// The other vendors that are served.
+    fn vendors(&self) -> Vec<Vendor> {
+        if !self.enabled {
+            return Vec::new();
+        }
+        let settings = vendor::Settings {
+            node_policy: node_policy(self.node_scheduler_policy),
+            card_policies: self.gpu_scheduler_policy.iter().copied().map(card_policy).collect(),
+            lock_expiry: self.node_lock_expire,
+        };
+        self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings.clone())).collect()
+    }
+
     /// What the resources are called.
     fn names(&self) -> [&str; 5] {
         [
@@ -146,6 +169,7 @@ impl HamiConfig {
         self.resource_memory_percentage_name.clone_from(&other.resource_memory_percentage_name);
         self.resource_core_name.clone_from(&other.resource_core_name);
         self.resource_priority_name.clone_from(&other.resource_priority_name);
+        self.vendors.clone_from(&other.vendors);
     }
 
     /// What the dialect is told.
@@ -168,6 +192,62 @@ impl HamiConfig {
                 expiry: self.node_lock_expire,
             },
         }
+    }
+}
+
+impl VendorsConfig {
+    /// The rows of the families that are served.
+    fn rows(&self) -> Vec<Row> {
+        let served = |family: &Option<FamilyConfig>, row: fn(Resources) -> Row| {
+            family.as_ref().filter(|family| family.enabled).map(|family| row(family.resources()))
+        };
+        let hygon = Some(&self.hygon).filter(|hygon| hygon.enabled);
+        let hygon = hygon.map(|hygon| hygon::row(hygon.resources(), hygon.memory_factor.unwrap_or(1)));
+        let others = [
+            served(&self.cambricon, cambricon::row),
+            served(&self.amd, amd::row),
+            served(&self.biren, biren::row),
+        ];
+        let iluvatar = self.iluvatars.iter().map(ChipConfig::row);
+        let ascend = self.vnpus.iter().flat_map(VnpusConfig::rows);
+        hygon.into_iter().chain(others.into_iter().flatten()).chain(iluvatar).chain(ascend).collect()
+    }
+}
+
+impl ChipConfig {
+    fn row(&self) -> Row {
+        let resources = Resources {
+            count: self.resource_count_name.clone(),
+            memory: Some(self.resource_memory_name.clone()),
+            cores: Some(self.resource_core_name.clone()),
+        };
+        iluvatar::row(&self.common_word, resources)
+    }
+}
+
+impl VnpusConfig {
+    fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        let unsaid = if self.hami_vnpu_core { Splitting::Software } else { Splitting::Templates };
+        self.configs.iter().map(move |chip| {
+            let resources = Resources {
+                count: chip.resource_name.clone(),
+                memory: Some(chip.resource_memory_name.clone()),
+                cores: Some(chip.resource_core_name.clone()),
+            };
+            let sizes = chip.templates.iter().map(|template| Template {
+                name: template.name.clone(),
+                memory: MiB::new(template.memory.into()),
+            });
+            let templates = Templates {
+                sizes: sizes.collect(),
+                allocatable: MiB::new(chip.memory_allocatable.into()),
+                capacity: MiB::new(chip.memory_capacity.into()),
+                unsaid,
+            };
+            let class = Some(chip.runtime_class_name.clone()).filter(|class| !class.is_empty());
+            let row = ascend::row(&chip.common_word, resources, chip.memory_factor, templates);
+            Row { runtime_class: class, ..row }
+        })
     }
 }
 

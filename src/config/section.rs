@@ -101,6 +101,10 @@ impl Field {
             .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
     }
 
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.node.value, Value::List(_))
+    }
+
     /// The elements, each under its position.
     pub(super) fn list(&self) -> Result<Vec<Self>, Trouble> {
         let Value::List(list) = &self.node.value else {
@@ -157,7 +161,8 @@ impl Section {
         Self::of(&Field { path: String::new(), line: node.line, node })
     }
 
-    fn of(field: &Field) -> Result<Self, Trouble> {
+    /// The keys of a mapping.
+    pub(super) fn of(field: &Field) -> Result<Self, Trouble> {
         let entries = match &field.node.value {
             Value::Null => Vec::new(),
             Value::Map(entries) => entries.clone(),
@@ -211,6 +216,18 @@ impl Section {
     /// A switch that is on where the key is absent.
     pub(super) fn on_unless_off(&mut self, key: &str) -> Result<bool, Trouble> {
         self.take(key).map_or(Ok(true), |field| field.bool())
+    }
+
+    /// A switch that is off where the key is absent; also as text, as flags are written.
+    pub(super) fn off_unless_on(&mut self, key: &str) -> Result<bool, Trouble> {
+        self.take(key).map_or(Ok(false), |field| field.go_bool())
+    }
+
+    /// Takes keys that are another program's, of which nothing is to be said.
+    pub(super) fn accept(&mut self, keys: &[&str]) {
+        for key in keys {
+            self.take(key);
+        }
     }
 
     pub(super) fn int(

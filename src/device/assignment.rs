@@ -62,6 +62,19 @@ impl Assignment {
         (&self.containers, &self.marks) == (&other.containers, &other.marks)
     }
 
+    /// What the pod holds beside this of other cards: container by container, all of it at once.
+    #[must_use]
+    pub fn beside(mut self, other: Self) -> Self {
+        for (at, container) in other.containers.into_iter().enumerate() {
+            match self.containers.get_mut(at) {
+                Some(own) => own.shares.extend(container.shares),
+                None => self.containers.push(container),
+            }
+        }
+        self.marks.extend(other.marks);
+        self
+    }
+
     /// Every share, whichever container's.
     pub fn shares(&self) -> impl Iterator<Item = &Share> {
         self.containers.iter().flat_map(|container| &container.shares)

@@ -56,6 +56,8 @@ pub enum Mode {
     Mig,
     /// NVIDIA's multi-process service.
     Mps,
+    /// Sizes of memory that the vendor's driver knows, each a template.
+    Templates,
 }
 
 /// One card and what there is of it to share.
@@ -123,6 +125,12 @@ impl Inventory {
     pub fn with_links(mut self, links: Links) -> Self {
         self.links = links;
         self
+    }
+
+    /// With each card as this makes it.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(Card) -> Card) -> Self {
+        Self { cards: self.cards.into_iter().map(change).collect(), links: self.links }
     }
 
     /// How well the cards are linked.

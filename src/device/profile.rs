@@ -39,6 +39,29 @@ pub enum CoreBudget {
     Registered,
     /// This much, whatever was registered.
     Fixed(Percent),
+    /// What its plugin registered, in compute units; a share asks for a part of them.
+    Parts,
+}
+
+impl CoreBudget {
+    /// What a card has to give of which its plugin registered so much.
+    pub fn of(self, registered: Percent) -> Percent {
+        match self {
+            Self::Registered | Self::Parts => registered,
+            Self::Fixed(budget) => budget,
+        }
+    }
+
+    /// What a share that asks for so much takes of such a card; of compute units at least one.
+    pub fn share(self, asked: Percent, registered: Percent) -> Percent {
+        match self {
+            Self::Parts if asked > Percent::NONE => {
+                let units = u64::from(registered.get()) * u64::from(asked.get()) / 100;
+                Percent::new(u32::try_from(units.max(1)).unwrap_or(u32::MAX))
+            }
+            Self::Registered | Self::Fixed(_) | Self::Parts => asked,
+        }
+    }
 }
 
 /// How one family of cards is shared.
@@ -52,4 +75,17 @@ pub struct Profile {
     pub tie: Tie,
     /// How much compute a card has to give.
     pub core_budget: CoreBudget,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_cards_compute_units_is_at_least_one() {
+        let share =
+            |asked, registered| CoreBudget::Parts.share(Percent::new(asked), Percent::new(registered)).get();
+        assert_eq!([share(100, 304), share(50, 304), share(1, 40), share(0, 304)], [304, 152, 1, 0]);
+        assert_eq!(CoreBudget::Registered.share(Percent::new(30), Percent::new(304)).get(), 30);
+    }
 }

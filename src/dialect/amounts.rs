@@ -32,7 +32,11 @@ impl<'a> Reader<'a> {
     pub(super) fn number(&self, name: &str, unit: &str, factor: u32) -> Result<Option<u32>, Unreadable> {
         let largest = LARGEST / i128::from(factor.max(1));
         self.read(name, largest, |quantity| {
-            let hint = if unit == "MiB" { memory_hint(quantity) } else { String::new() };
+            let (unit, hint) = match (unit, factor) {
+                ("MiB", 0 | 1) => (unit.to_owned(), memory_hint(quantity, 1)),
+                ("MiB", factor) => (format!("units of {factor} MiB"), memory_hint(quantity, factor)),
+                _ => (unit.to_owned(), String::new()),
+            };
             format!("`{quantity}` is more than the {largest} that a node can read; write {unit}{hint}")
         })
     }
@@ -64,9 +68,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `16Gi` where MiB are meant: what to write instead.
-fn memory_hint(quantity: &Quantity) -> String {
+/// `16Gi` where so many MiB a unit are meant: what to write instead.
+fn memory_hint(quantity: &Quantity, unit: u32) -> String {
     let bytes = quantity.amount().ok().and_then(Amount::whole);
-    let mebibytes = bytes.filter(|bytes| bytes % (1 << 20) == 0).map(|bytes| bytes >> 20);
-    mebibytes.map_or_else(String::new, |mebibytes| format!(": `{mebibytes}` for {quantity}"))
+    let unit = i128::from(unit) << 20;
+    let units = bytes.filter(|bytes| bytes % unit == 0).map(|bytes| bytes / unit);
+    units.map_or_else(String::new, |units| format!(": `{units}` for {quantity}"))
 }

@@ -66,8 +66,8 @@ impl GpuShare {
 
     /// Its cards are known by number alone, so that nothing can be chosen; the keys are those of virtual cards.
     const HINTS: HintKeys = HintKeys {
-        use_model: names::USE_MODEL,
-        no_use_model: names::NO_USE_MODEL,
+        use_model: Some(names::USE_MODEL),
+        no_use_model: Some(names::NO_USE_MODEL),
         use_id: names::USE_ID,
         no_use_id: names::NO_USE_ID,
     };

@@ -2,14 +2,14 @@
 //!
 //! Source: Project-HAMi/HAMi v2.10.0 and the plugins back to v2.4, as each file names them.
 
-mod choice;
+pub(super) mod choice;
 mod handshake;
 mod links;
 mod mig;
 pub mod names;
-mod record;
-mod register;
-mod request;
+pub(super) mod record;
+pub(super) mod register;
+pub(super) mod request;
 
 use jiff::Timestamp;
 
@@ -70,8 +70,8 @@ impl Hami {
     };
 
     const HINTS: HintKeys = HintKeys {
-        use_model: names::USE_MODEL,
-        no_use_model: names::NO_USE_MODEL,
+        use_model: Some(names::USE_MODEL),
+        no_use_model: Some(names::NO_USE_MODEL),
         use_id: names::USE_ID,
         no_use_id: names::NO_USE_ID,
     };
@@ -120,7 +120,7 @@ impl Dialect for Hami {
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
-        register::read(node)
+        register::read_linked(node)
     }
 
     fn expiry(&self, node: &Node) -> Option<Timestamp> {

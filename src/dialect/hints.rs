@@ -10,12 +10,12 @@ use crate::{
 pub const ALSO_USE_MODEL: &str = "berth.dev/use-gputype";
 
 /// A dialect's keys.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HintKeys {
-    /// Wanted models, by substring.
-    pub use_model: &'static str,
+    /// Wanted models, by substring; none where the plugin's cards are all of one model.
+    pub use_model: Option<&'static str>,
     /// Unwanted models, by substring.
-    pub no_use_model: &'static str,
+    pub no_use_model: Option<&'static str>,
     /// Wanted cards, by uuid.
     pub use_id: &'static str,
     /// Unwanted cards, by uuid.
@@ -25,11 +25,17 @@ pub struct HintKeys {
 impl HintKeys {
     /// The models that the object's annotations want and don't want.
     pub fn models(&self, metadata: &Metadata) -> ModelFilter {
-        let wanted = [self.use_model, ALSO_USE_MODEL].map(|key| elements(metadata.annotation(key)));
+        let said = |key: &str| elements(metadata.annotation(key));
+        let wanted = self.use_model.into_iter().chain(self.use_model.map(|_| ALSO_USE_MODEL)).map(said);
         ModelFilter {
-            any_of: wanted.into_iter().filter(|list| !list.is_empty()).collect(),
-            none_of: elements(metadata.annotation(self.no_use_model)),
+            any_of: wanted.filter(|list| !list.is_empty()).collect(),
+            none_of: self.no_use_model.map(said).unwrap_or_default(),
         }
+    }
+
+    /// Every key.
+    pub fn all(self) -> impl Iterator<Item = &'static str> {
+        self.use_model.into_iter().chain(self.no_use_model).chain([self.use_id, self.no_use_id])
     }
 
     /// The cards that the object's annotations want and don't want.

@@ -62,8 +62,8 @@ impl Volcano {
     };
 
     const HINTS: HintKeys = HintKeys {
-        use_model: names::USE_MODEL,
-        no_use_model: names::NO_USE_MODEL,
+        use_model: Some(names::USE_MODEL),
+        no_use_model: Some(names::NO_USE_MODEL),
         use_id: names::USE_ID,
         no_use_id: names::NO_USE_ID,
     };

@@ -4,6 +4,7 @@
 
 mod allocate;
 mod api;
+mod ascend;
 pub mod audit;
 mod fit;
 pub mod gpushare;

@@ -15,8 +15,7 @@ pub mod walk;
 
 use super::reason::{NodeReasons, Reason};
 use crate::device::{
-    Assignment, Card, ContainerShares, CoreBudget, Inventory, Mode, Percent, PodRequest, Profile, Quota,
-    Slicing, Usage,
+    Assignment, Card, ContainerShares, Inventory, Mode, Percent, PodRequest, Profile, Quota, Slicing, Usage,
 };
 pub use fit::{Held, Scene};
 
@@ -47,10 +46,7 @@ pub fn allocate(
 
 /// How much compute the card has to give.
 pub fn core_budget(profile: &Profile, card: &Card) -> Percent {
-    match profile.core_budget {
-        CoreBudget::Registered => card.cores,
-        CoreBudget::Fixed(budget) => budget,
-    }
+    profile.core_budget.of(card.cores)
 }
 
 /// Whether shares of the card are slices cut in hardware.

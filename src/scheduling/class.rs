@@ -1,7 +1,7 @@
 //! Pods with equal asks are decided alike: a class remembers its verdict on each node and asks again only where a node has changed.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -38,12 +38,73 @@ pub fn judge(
     Ok((assignment, score))
 }
 
+impl NodeVerdict {
+    /// What becomes of the node for this ask, whatever the quota.
+    pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
+        match judge(ask, node, device_resources, Quota::default()) {
+            Ok((assignment, score)) => Self::Fits(score, usage::total(&assignment, InitPhase::Ahead)),
+            Err(reasons) => Self::Fails(reasons),
+        }
+    }
+}
+
+/// The score of a node that fits whatever the quota, with this score and so much taken, under the quota; or why it would not do. Where
+/// that would take too much, other cards of the node may do.
+pub(super) fn within(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quota: Quota,
+    (score, total): (f64, CardUsage),
+) -> Result<f64, NodeReasons> {
+    if quota.admits(total) {
+        return Ok(score);
+    }
+    judge(ask, node, device_resources, quota).map(|(_, score)| score)
+}
+
+/// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+pub fn best<'a>(
+    fitting: impl IntoIterator<Item = (&'a NodeName, f64)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<&'a NodeName> {
+    let mut best: Option<(usize, f64, &NodeName)> = None;
+    for (name, score) in fitting {
+        let Some((best_rank, best_score, best_name)) = best else {
+            best = Some((rank(name), score, name));
+            continue;
+        };
+        let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
+        // The rank is looked up only where it can matter.
+        if !scores_higher && best_rank == 0 {
+            continue;
+        }
+        let own = rank(name);
+        if own < best_rank || (own == best_rank && scores_higher) {
+            best = Some((own, score, name));
+        }
+    }
+    best.map(|(_, _, name)| name)
+}
+
+/// How a class came to be known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Known {
+    /// A pod of it was decided.
+    Decided,
+    /// It was only hinted at.
+    Hinted,
+}
+
 /// One class of pods.
 #[derive(Debug)]
 struct Class {
+    known: Known,
     verdicts: Vec<(u64, NodeVerdict)>,
     /// Pods that no node would have.
     waiting: BTreeSet<Uid>,
+    /// What was last found to be too little of a quota, and of which generation the nodes were.
+    too_little: Option<(Quota, u64, FitError)>,
 }
 
 /// Whether nodes failed for the quota alone.
@@ -59,10 +120,15 @@ pub struct Classes {
     by_ask: HashMap<Arc<Ask>, Class>,
     /// The asks with pods waiting, in the order in which they began to.
     waiting: Vec<Arc<Ask>>,
+    /// The asks that were only hinted at, oldest first.
+    hinted: VecDeque<Arc<Ask>>,
 }
 
 /// Classes without waiting pods that are remembered; beyond, they are judged anew.
 const REMEMBERED: usize = 1024;
+
+/// Classes that are remembered beside those although no pod of them was decided: hints push out older hints and nothing else.
+const HINTED: usize = 64;
 
 impl Classes {
     /// The best node for an ask of this namespace, and the cards that it would give: a smaller `rank` comes before a higher score, 0
@@ -104,41 +170,36 @@ impl Classes {
         quota: Quota,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<NodeName, (FitError, ByQuota)> {
-        let class = self.judged(ask, snapshot, device_resources);
-        let mut best: Option<(usize, f64, &NodeName)> = None;
+        let class = self.judged(ask, snapshot, device_resources, Known::Decided);
+        // Many pods may wait for one quota: what is too little for the first is so for all.
+        if let Some((too_little, generation, error)) = &class.too_little
+            && (*too_little, *generation) == (quota, snapshot.generation())
+        {
+            return Err((error.clone(), ByQuota::Some));
+        }
+        let mut fitting = Vec::new();
         let mut refused: Vec<NodeReasons> = Vec::new();
         for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
-            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else {
-                continue;
-            };
-            let score = if quota.admits(*total) {
-                Ok(*score)
-            } else {
-                judge(ask, state, device_resources, quota).map(|(_, score)| score)
-            };
-            let score = match score {
-                Ok(score) => score,
-                Err(reasons) => {
-                    refused.push(reasons);
-                    continue;
-                }
-            };
-            let name = &state.info.name;
-            let Some((best_rank, best_score, best_name)) = best else {
-                best = Some((rank(name), score, name));
-                continue;
-            };
-            let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
-            // The rank is looked up only where it can matter.
-            if !scores_higher && best_rank == 0 {
-                continue;
-            }
-            let own = rank(name);
-            if own < best_rank || (own == best_rank && scores_higher) {
-                best = Some((own, score, name));
+            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { continue };
+            match within(ask, state, device_resources, quota, (*score, *total)) {
+                Ok(score) => fitting.push((&state.info.name, score)),
+                Err(reasons) => refused.push(reasons),
             }
         }
-        best.map(|(_, _, name)| name.clone()).ok_or_else(|| class.fit_error(snapshot, &refused))
+        if let Some(name) = best(fitting, rank) {
+            return Ok(name.clone());
+        }
+        let error = class.fit_error(snapshot, &refused);
+        if refused.is_empty() {
+            return Err((error, ByQuota::None));
+        }
+        class.too_little = Some((quota, snapshot.generation(), error.clone()));
+        Err((error, ByQuota::Some))
+    }
+
+    /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
+    pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) {
+        self.judged(ask, snapshot, device_resources, Known::Hinted);
     }
 
     /// How many pods of all classes wait for a node to change.
@@ -191,36 +252,62 @@ impl Classes {
         woken
     }
 
-    fn judged(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) -> &Class {
-        if self.by_ask.len() > REMEMBERED && !self.by_ask.contains_key(ask) {
-            self.by_ask.retain(|_, class| !class.waiting.is_empty());
-        }
-        let new = || Class { verdicts: Vec::new(), waiting: BTreeSet::new() };
-        let class = self.by_ask.entry(ask.clone()).or_insert_with(new);
+    fn judged(
+        &mut self,
+        ask: &Arc<Ask>,
+        snapshot: &Snapshot,
+        device_resources: &BTreeSet<String>,
+        by: Known,
+    ) -> &mut Class {
+        self.make_known(ask, by);
+        let class = self.by_ask.get_mut(ask).expect("it was just made known");
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
             if verdict.0 != state.generation {
-                let judged = judge(ask, state, device_resources, Quota::default());
-                let judged = judged.map_or_else(NodeVerdict::Fails, |(assignment, score)| {
-                    NodeVerdict::Fits(score, usage::total(&assignment, InitPhase::Ahead))
-                });
-                *verdict = (state.generation, judged);
+                *verdict = (state.generation, NodeVerdict::of(ask, state, device_resources));
             }
         }
         class
+    }
+
+    fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
+        match (self.by_ask.get_mut(ask), by) {
+            (Some(class), Known::Decided) if class.known == Known::Hinted => {
+                class.known = Known::Decided;
+                self.hinted.retain(|hinted| hinted != ask);
+            }
+            (Some(_), _) => return,
+            (None, Known::Decided) => {}
+            (None, Known::Hinted) => {
+                if self.hinted.len() >= HINTED {
+                    let oldest = self.hinted.pop_front();
+                    oldest.and_then(|oldest| self.by_ask.remove(&oldest));
+                }
+                self.hinted.push_back(ask.clone());
+            }
+        }
+        if by == Known::Decided && self.by_ask.len() - self.hinted.len() > REMEMBERED {
+            self.by_ask.retain(|known, class| {
+                !class.waiting.is_empty() || class.known == Known::Hinted || known == ask
+            });
+        }
+        let new = || Class { known: by, verdicts: Vec::new(), waiting: BTreeSet::new(), too_little: None };
+        self.by_ask.entry(ask.clone()).or_insert_with(new);
     }
 }
 
 impl Class {
     /// Why each node failed; those that are refused for the quota would do without it.
-    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> (FitError, ByQuota) {
+    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> FitError {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
         let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
             NodeVerdict::Fits(..) => None,
         });
-        let cause = if refused.is_empty() { ByQuota::None } else { ByQuota::Some };
-        (FitError::of_nodes(failed.chain(refused)), cause)
+        FitError::of_nodes(failed.chain(refused))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,11 +2,12 @@
 
 use super::{
     node::{NodeInfo, NodeName},
-    pod::{PodInfo, PodKey, Uid},
+    pod::{Ask, PodInfo, PodKey, Uid},
     quota::{QuotaInfo, QuotaKey},
 };
 use crate::device::{LockOwner, ProfileName};
 use jiff::Timestamp;
+use std::sync::Arc;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -97,6 +98,8 @@ pub enum Event {
         /// What came of it.
         outcome: TellOutcome,
     },
+    /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
+    Hinted(Arc<Ask>),
     /// A deadline has passed.
     Tick,
 }

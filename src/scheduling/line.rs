@@ -65,6 +65,7 @@ pub struct Lines {
     /// Nodes where something may go on.
     touched: BTreeSet<NodeName>,
     deadlines: Deadlines,
+    changes: u64,
 }
 
 /// When each line is to be looked at although nothing has happened: by node, and in order of time.
@@ -74,23 +75,52 @@ struct Deadlines {
     by_time: BTreeSet<(Timestamp, NodeName)>,
 }
 
+impl Line {
+    /// How many pods stand in it or are being served.
+    fn length(&self) -> usize {
+        self.waiting.len() + usize::from(self.serving.is_some())
+    }
+}
+
 /// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
 pub const FULL: usize = 8;
+
+fn rank(length: usize) -> usize {
+    if length < FULL { 0 } else { length }
+}
 
 impl Lines {
     /// How many pods stand in line or are being served.
     pub fn length(&self, node: &str) -> usize {
-        self.by_node.get(node).map_or(0, |line| line.waiting.len() + usize::from(line.serving.is_some()))
+        self.by_node.get(node).map_or(0, Line::length)
+    }
+
+    /// Where a node stands among those that fit: 0, unless its line is full; then the longer the line, the later.
+    pub fn rank(&self, node: &str) -> usize {
+        rank(self.length(node))
+    }
+
+    /// The full lines, with their lengths.
+    pub fn full(&self) -> BTreeMap<NodeName, usize> {
+        let ranked = self.by_node.iter().map(|(node, line)| (node.clone(), rank(line.length())));
+        ranked.filter(|(_, rank)| *rank > 0).collect()
+    }
+
+    /// Grows whenever a line becomes longer or shorter.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Puts a pod at the end of a node's line.
     pub fn join(&mut self, node: &NodeName, uid: Uid) {
         self.by_node.entry(node.clone()).or_default().waiting.push_back(uid);
+        self.changes += 1;
         self.touch(node);
     }
 
     /// Takes a pod out of a node's line, also when it is being served.
     pub fn leave(&mut self, node: &NodeName, uid: &Uid) {
+        self.changes += 1;
         if let Some(line) = self.by_node.get_mut(node) {
             line.waiting.retain(|waiting| waiting != uid);
             line.serving.take_if(|serving| serving.uid == *uid);
@@ -118,7 +148,7 @@ impl Lines {
 
     /// How many pods stand in all lines or are being served.
     pub fn total(&self) -> usize {
-        self.by_node.values().map(|line| line.waiting.len() + usize::from(line.serving.is_some())).sum()
+        self.by_node.values().map(Line::length).sum()
     }
 
     /// Sets when a node's line is to be looked at although nothing has happened.

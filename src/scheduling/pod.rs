@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{affinity::NodeAffinity, node::NodeName, resources::ResourceAmounts};
+use super::{affinity::NodeAffinity, node::NodeName, reason::FitError, resources::ResourceAmounts};
 use crate::{
     device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
@@ -61,6 +61,15 @@ pub struct Ask {
     pub resources: ResourceAmounts,
     /// Labels, taints and the rest.
     pub constraints: Constraints,
+}
+
+impl Ask {
+    /// Why a pod that asks for what is not served is placed on none of so many nodes.
+    pub fn unserved(&self, nodes: usize) -> Option<FitError> {
+        let field = self.constraints.unserved.first()?;
+        let reason = format!("Pod has a constraint that is not served yet: {field}");
+        Some(FitError::of_pod(nodes, reason))
+    }
 }
 
 /// What there is to do for a pod.

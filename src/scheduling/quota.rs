@@ -78,18 +78,23 @@ impl Quotas {
         if quota.bounds.is_empty() {
             return self.remove(&quota.key);
         }
-        self.bounds.entry(namespace.clone()).or_default().insert(name, quota.bounds);
+        let quotas = self.bounds.entry(namespace.clone()).or_default();
+        if quotas.get(&name) != Some(&quota.bounds) {
+            quotas.insert(name, quota.bounds);
+            self.version += 1;
+        }
         self.refold(&namespace, ledger);
     }
 
     /// Takes a quota out.
     pub(super) fn remove(&mut self, key: &QuotaKey) {
         let Some(quotas) = self.bounds.get_mut(&key.namespace) else { return };
-        quotas.remove(&key.name);
+        if quotas.remove(&key.name).is_some() {
+            self.version += 1;
+        }
         if quotas.is_empty() {
             self.bounds.remove(&key.namespace);
             self.used.remove(&key.namespace);
-            self.version += 1;
         }
     }
 
@@ -120,7 +125,7 @@ impl Quotas {
         &self.used
     }
 
-    /// Greater after every change of what is used.
+    /// Greater after every change of a bound or of what is used.
     pub fn version(&self) -> u64 {
         self.version
     }

@@ -244,24 +244,34 @@ impl FitError {
     pub fn of_pod(nodes: usize, reason: String) -> Self {
         Self { nodes, cause: Cause::Pod(reason) }
     }
+
+    /// How many nodes it speaks of.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.
+    pub fn counted(&self) -> String {
+        let Cause::Nodes(counts, _) = &self.cause else { return String::new() };
+        let mut counts: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
+        counts.sort();
+        counts.join(", ")
+    }
 }
 
 /// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
 /// (`pkg/scheduler/framework/types.go` `FitError`).
 impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (counts, quota) = match &self.cause {
-            Cause::Quota(exceeded) => return exceeded.fmt(formatter),
-            Cause::Pod(reason) => {
-                return write!(formatter, "0/{} nodes are available: {reason}.", self.nodes);
+        match &self.cause {
+            Cause::Quota(exceeded) => exceeded.fmt(formatter),
+            Cause::Pod(reason) => write!(formatter, "0/{} nodes are available: {reason}.", self.nodes),
+            Cause::Nodes(counts, quota) => {
+                let counted = if counts.is_empty() { "no nodes".to_owned() } else { self.counted() };
+                write!(formatter, "0/{} nodes are available: {counted}.", self.nodes)?;
+                quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
             }
-            Cause::Nodes(counts, quota) => (counts, quota),
-        };
-        let mut counts: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
-        counts.sort();
-        let counts = if counts.is_empty() { "no nodes".to_owned() } else { counts.join(", ") };
-        write!(formatter, "0/{} nodes are available: {counts}.", self.nodes)?;
-        quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
+        }
     }
 }
 

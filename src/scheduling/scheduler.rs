@@ -26,8 +26,9 @@ use super::{
     effect::Effect,
     event::Event,
     ledger::{Charge, Commitment},
-    line::{self, Lines},
+    line::Lines,
     node::NodeName,
+    outlook::Outlook,
     pod::{Ask, Claim, PodInfo, Stage, Uid},
     queue::{Queue, backoff},
     reason::FitError,
@@ -95,6 +96,8 @@ enum Course {
     Onward,
     /// Only what is half done.
     Draining,
+    /// Nothing: another decides, this one looks on.
+    Standby,
 }
 
 /// The scheduler.
@@ -152,6 +155,11 @@ impl Scheduler {
         }
     }
 
+    /// A scheduler that has seen nothing yet and only looks on: it decides nothing and wants nothing done, ever.
+    pub fn standing_by(settings: Settings) -> Self {
+        Self { course: Course::Standby, ..Self::new(settings) }
+    }
+
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
         match event {
@@ -174,6 +182,7 @@ impl Scheduler {
             Event::NodeRead { node, found } => self.node_read(&node, found, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found.as_deref()),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
+            Event::Hinted(ask) => self.prepare(&ask),
             Event::Tick => {}
         }
     }
@@ -196,11 +205,14 @@ impl Scheduler {
             self.meet_deadlines(now);
             self.schedule(now);
             self.serve_lines(now);
-            self.audit_when_due(now);
-            self.schedule(now);
-            self.serve_lines(now);
+            if self.course != Course::Standby {
+                self.audit_when_due(now);
+                self.schedule(now);
+                self.serve_lines(now);
+            }
         }
-        std::mem::take(&mut self.effects)
+        let effects = std::mem::take(&mut self.effects);
+        if self.course == Course::Standby { Vec::new() } else { effects }
     }
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
@@ -213,13 +225,25 @@ impl Scheduler {
         &self.snapshot
     }
 
+    /// The cluster as it stands, for others to judge by while this goes on.
+    pub fn outlook(&self) -> Outlook {
+        let nodes = self.snapshot.nodes().cloned().collect();
+        let (full, quotas) = (self.lines.full(), self.snapshot.quotas().clone());
+        Outlook::new(nodes, full, quotas, self.settings.device_resources.clone())
+    }
+
+    /// Grows whenever [`Self::outlook`] may have become another.
+    pub fn changes(&self) -> u64 {
+        self.snapshot.generation() + self.snapshot.quotas().version() + self.lines.changes()
+    }
+
     /// How many pods wait to be decided, wait for a node or a quota to change, and stand in lines.
     pub fn depths(&self) -> (usize, usize, usize) {
         (self.queue.len(), self.classes.waiting() + self.over_quota.len(), self.lines.total())
     }
 
     fn schedule(&mut self, now: Timestamp) {
-        if self.course == Course::Draining {
+        if self.course != Course::Onward {
             return;
         }
         while let Some(uid) = self.queue.pop() {
@@ -260,13 +284,16 @@ impl Scheduler {
     /// The best node and its cards, or why there is none.
     fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
         let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
-        let lines = &self.lines;
-        let shortest_first = |node: &NodeName| {
-            let length = lines.length(node);
-            if length < line::FULL { 0 } else { length }
-        };
-        let resources = &self.settings.device_resources;
-        self.classes.decide(ask, &namespace, &self.snapshot, resources, shortest_first)
+        let (lines, resources) = (&self.lines, &self.settings.device_resources);
+        self.classes.decide(ask, &namespace, &self.snapshot, resources, |node| lines.rank(node))
+    }
+
+    /// Judges for a pod that may come, once there is something to judge by.
+    fn prepare(&mut self, ask: &Arc<Ask>) {
+        let serves = ask.constraints.unserved.is_empty();
+        if self.course == Course::Onward && self.is_synced() && serves {
+            self.classes.warm(ask, &self.snapshot, &self.settings.device_resources);
+        }
     }
 
     /// Charges a decision to the ledger until it is confirmed or forgotten.

@@ -87,6 +87,7 @@ impl Snapshot {
     pub fn remove_node(&mut self, name: &str) {
         if let Some(slot) = self.by_name.remove(name) {
             self.slots[slot] = None;
+            self.generation += 1;
         }
         self.expired.remove(name);
     }
@@ -144,6 +145,11 @@ impl Snapshot {
     /// Every node, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeState>> {
         self.by_name.values().filter_map(|&slot| self.slots[slot].as_ref())
+    }
+
+    /// Grows with every change that decides what fits.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Every node by its slot, which it keeps while it exists.

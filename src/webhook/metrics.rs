@@ -15,7 +15,10 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-use super::review::{Outcome, ReviewAnswer};
+use super::{
+    onward::Handed,
+    review::{Outcome, ReviewAnswer},
+};
 use crate::admission::Stage;
 
 /// The webhook's metrics. Clones count into the same numbers.
@@ -24,6 +27,7 @@ pub struct Metrics {
     reviews: Family<ReviewLabels, Counter>,
     violations: Family<ViolationLabels, Counter>,
     duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
+    hints: Family<HintLabels, Counter>,
     certificate_expiry: Gauge,
 }
 
@@ -41,6 +45,11 @@ struct ViolationLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 struct DurationLabels {
     path: Path,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct HintLabels {
+    outcome: Handed,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -69,6 +78,7 @@ impl Metrics {
             reviews: Family::default(),
             violations: Family::default(),
             duration: Family::new_with_constructor(buckets),
+            hints: Family::default(),
             certificate_expiry: Gauge::default(),
         };
         registry.register(
@@ -77,6 +87,8 @@ impl Metrics {
             metrics.reviews.clone(),
         );
         registry.register("berth_admission_violations", "Broken admission rules", metrics.violations.clone());
+        let help = "Pods that were let in and handed to the binder in advance, by what became of that";
+        registry.register("berth_admission_hints", help, metrics.hints.clone());
         registry.register_with_unit(
             "berth_admission_review_duration",
             "Time from the first byte of a review's body to its answer",
@@ -124,6 +136,13 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Counts a pod that was handed on.
+    pub(super) fn count_hint(&self, outcome: Handed) {
+        self.hints.get_or_create(&HintLabels { outcome }).inc();
+    }
+}
+
 /// From 100 µs, where a review should be, to 3 s, where the API server stops waiting.
 fn buckets() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 3.0])
@@ -143,6 +162,15 @@ impl EncodeLabelValue for Path {
         encoder.write_str(match self {
             Self::Mutate => "mutate",
             Self::Validate => "validate",
+        })
+    }
+}
+
+impl EncodeLabelValue for Handed {
+    fn encode(&self, encoder: &mut LabelValueEncoder) -> fmt::Result {
+        encoder.write_str(match self {
+            Self::Taken => "taken",
+            Self::Dropped => "dropped",
         })
     }
 }

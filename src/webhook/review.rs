@@ -3,7 +3,7 @@
 //! A pure function: no socket, no clock, no rule. Types are our own, and the object stays raw JSON until it is read once as a pod.
 //! Source: `k8s.io/api/admission/v1/types.go`, checked by `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     audit,
+    words::{message, one_line, presentable},
     workload::{self, Workload},
 };
 use crate::{
@@ -20,12 +21,6 @@ use crate::{
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
-
-/// The API server cuts warnings to this many characters once they are many; nothing of ours is longer.
-const WARNING_CHARS: usize = 256;
-
-/// The API server drops what goes beyond this many characters in one response.
-const WARNINGS_CHARS: usize = 4096;
 
 /// What decides about a pod.
 pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
@@ -86,8 +81,28 @@ pub struct ReviewAnswer {
     pub outcome: Outcome,
     /// The rules that were broken, one for each violation.
     pub rules: Vec<Rule>,
+    /// The new pod that is let in, once all have judged it; its namespace is there.
+    pub entrant: Option<Entrant>,
     /// What goes over the wire.
     pub review: AdmissionReview,
+}
+
+/// A new pod that is let in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entrant {
+    /// The pod as it is to be stored.
+    pub pod: Box<Pod>,
+    /// Whether it is to be stored at all.
+    pub dry_run: DryRun,
+}
+
+/// Whether a request is only tried.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum DryRun {
+    /// Nothing is stored and nothing may follow from it.
+    Yes,
+    /// It is meant.
+    No,
 }
 
 /// The AdmissionReview that is sent back.
@@ -154,7 +169,7 @@ pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, 
     if subject == Subject::Workload {
         return Ok(of_workload(uid, stage, object, namespace, judge));
     }
-    let pod: Pod = match parse(object) {
+    let mut pod: Pod = match parse(object) {
         Ok(pod) => pod,
         Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
     };
@@ -167,9 +182,16 @@ pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, 
     } else {
         Operation::Create
     };
-    let namespace = if namespace.is_empty() { &pod.metadata.namespace } else { namespace };
-    let request = admission::Request { stage, operation, namespace, pod: &pod };
-    Ok(ReviewAnswer::to(uid, stage, judge(&request)))
+    if !namespace.is_empty() {
+        namespace.clone_into(&mut pod.metadata.namespace);
+    }
+    let namespace = &pod.metadata.namespace;
+    let answer =
+        ReviewAnswer::to(uid, stage, judge(&admission::Request { stage, operation, namespace, pod: &pod }));
+    let enters = (answer.outcome, stage, asks) == (Outcome::Admitted, Stage::Validate, Asks::Create);
+    let dry_run = if asked.dry_run == Some(true) { DryRun::Yes } else { DryRun::No };
+    let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
+    Ok(ReviewAnswer { entrant, ..answer })
 }
 
 /// A workload is let in whatever its template says, and so is one that can't be read: its pods will be judged.
@@ -220,6 +242,7 @@ struct Asked<'a> {
     sub_resource: Option<String>,
     namespace: Option<String>,
     operation: Option<String>,
+    dry_run: Option<bool>,
     #[serde(borrow)]
     object: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -350,48 +373,15 @@ impl ReviewAnswer {
 
     fn with(outcome: Outcome, response: Response) -> Self {
         let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
-        Self { outcome, rules: Vec::new(), review }
+        Self { outcome, rules: Vec::new(), entrant: None, review }
     }
-}
 
-/// What a person reads after `admission webhook "…" denied the request:`.
-fn message(violations: &[Violation]) -> String {
-    let mut text = String::new();
-    for Violation { rule, field, message } in violations {
-        let between = if text.is_empty() { "" } else { "; " };
-        let colon = if field.is_empty() { "" } else { ": " };
-        write!(text, "{between}{field}{colon}{message} ({})", rule.0).expect("a String takes every write");
+    /// Warns of more, as far as the API server passes it on.
+    pub(super) fn warn(&mut self, more: &[String]) {
+        let response = &mut self.review.response;
+        response.warnings.extend_from_slice(more);
+        response.warnings = presentable(&response.warnings);
     }
-    one_line(&text)
-}
-
-/// Warnings as the API server takes them: one line each, no control characters, no more than it passes on.
-fn presentable(warnings: &[String]) -> Vec<String> {
-    let mut left = WARNINGS_CHARS;
-    let lines = warnings.iter().map(|warning| cut(&one_line(warning)));
-    lines
-        .filter(|line| !line.is_empty())
-        .take_while(|line| {
-            let length = line.chars().count();
-            let fits = length <= left;
-            left = left.saturating_sub(length);
-            fits
-        })
-        .collect()
-}
-
-fn one_line(text: &str) -> String {
-    let words = text.split(|letter: char| letter.is_control() || letter == ' ');
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn cut(line: &str) -> String {
-    if line.chars().count() <= WARNING_CHARS {
-        return line.to_owned();
-    }
-    let mut start: String = line.chars().take(WARNING_CHARS - 1).collect();
-    start.push('…');
-    start
 }
 
 #[cfg(test)]

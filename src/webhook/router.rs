@@ -29,7 +29,8 @@ use tracing::{debug, error, info};
 
 use super::{
     metrics::{Counted, Metrics},
-    review::{Judge, Outcome, ReviewAnswer, answer},
+    onward::Onward,
+    review::{BadReview, Judge, Outcome, ReviewAnswer, answer},
     room::{Room, bounded},
     serve::Peer,
 };
@@ -67,6 +68,8 @@ pub enum Readiness {
 pub struct Webhook {
     /// Decides about pods.
     pub judge: Judge,
+    /// Whom pods that are let in are handed on to, where there is somebody.
+    pub onward: Option<Onward>,
     /// What is counted.
     pub metrics: Metrics,
     /// What `/metrics` shows; holds `metrics` and what other parts of the process entered.
@@ -147,7 +150,14 @@ async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
 
 /// A panic ends this review alone: the API server sees 500 and its `failurePolicy` decides.
 fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
-    match catch_unwind(AssertUnwindSafe(|| answer(body, stage, &webhook.judge))) {
+    let answered = || -> Result<ReviewAnswer, BadReview> {
+        let mut answer = answer(body, stage, &webhook.judge)?;
+        if let Some(onward) = &webhook.onward {
+            onward.go_on(&mut answer, body.len(), &webhook.metrics);
+        }
+        Ok(answer)
+    };
+    match catch_unwind(AssertUnwindSafe(answered)) {
         Ok(Ok(answer)) => {
             webhook.metrics.count_violations(&answer);
             log(stage, &answer);

@@ -7,10 +7,7 @@ use berth::{
         CardId, CardPolicy, Health, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota, Role,
         Selection, ShareRequest,
     },
-    dialect::{
-        Dialect as _,
-        hami::{Hami, names},
-    },
+    dialect::{Dialect, hami::names},
     scheduling::{
         Reason,
         allocate::{Held, Scene, walk::walk},
@@ -44,17 +41,22 @@ pub(crate) type Outcome = Result<Vec<(String, u64, u32)>, String>;
 impl Call<'_> {
     /// Berth's answer.
     pub(crate) fn outcome(self) -> Outcome {
-        let ask = request(self.request).expect("a fit asks for at least one card");
-        let pod = pod_of(self.annotations, &json!({names::COUNT: "1"}));
-        let asked = hami().request(&pod).unwrap().unwrap();
-        let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
         let inventory = self.inventory().with_links(self.links.clone());
+        self.outcome_on(&hami(), names::COUNT, &inventory)
+    }
+
+    /// The answer of a dialect whose resource of that name counts cards, on these cards.
+    pub(crate) fn outcome_on(self, dialect: &dyn Dialect, count: &str, inventory: &Inventory) -> Outcome {
+        let ask = request(self.request).expect("a fit asks for at least one card");
+        let pod = pod_of(self.annotations, &json!({count: "1"}));
+        let asked = dialect.request(&pod).unwrap().unwrap();
+        let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
         let usage = usage(&given);
         let scene = Scene {
             request: &asked,
-            inventory: &inventory,
+            inventory,
             usage: &usage,
-            profile: profile(),
+            profile: dialect.profile(),
             quota: self.quota,
             held: self.held,
         };
@@ -71,11 +73,6 @@ impl Call<'_> {
         }
         Inventory::new(cards)
     }
-}
-
-fn profile() -> &'static berth::device::Profile {
-    const PROFILE: berth::device::Profile = Hami::PROFILE;
-    &PROFILE
 }
 
 fn walked<'a>(scene: &Scene<'_>, ask: ShareRequest, order: impl Iterator<Item = &'a str>) -> Outcome {

@@ -52,19 +52,3 @@ fn hami_misc() {
     };
     table.check(|case| panic!("no adapter for {}", case.test));
 }
-
-#[test]
-fn volcano_ascend_hami_unit() {
-    const ASCEND: &str = "Ascend cards are not served yet";
-    let table = Table {
-        file: "volcano_ascend_hami_unit.json",
-        differences: &[],
-        not_served: &[
-            ("Test_trimMemory", ASCEND),
-            ("Test_verifyReq", ASCEND),
-            ("TestCalScore", ASCEND),
-            ("TestAscendDevice_GetNodeDevices_HAMiVnpuCore", ASCEND),
-        ],
-    };
-    table.check(|case| panic!("no adapter for {}", case.test));
-}

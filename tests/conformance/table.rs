@@ -44,32 +44,49 @@ impl Verdict {
 }
 
 /// A file of cases and how Berth stands to it.
-pub(crate) struct Table {
+pub(crate) struct Table<'a> {
     /// The file's name.
     pub(crate) file: &'static str,
     /// Cases that differ by intent, with the reason.
-    pub(crate) differences: &'static [(&'static str, &'static str)],
+    pub(crate) differences: &'a [(&'a str, &'a str)],
     /// Upstream tests, or cases of them, about something that Berth does not have, with the reason.
-    pub(crate) not_served: &'static [(&'static str, &'static str)],
+    pub(crate) not_served: &'a [(&'a str, &'a str)],
 }
 
-impl Table {
+impl Table<'_> {
     /// Puts every case to the adapter; panics unless every outcome is as listed.
     pub(crate) fn check(&self, adapter: impl Fn(&Case) -> Verdict) {
-        let Some(cases) = read(self.file) else { return };
+        let Some(cases) = read(self.file, "") else { return };
+        self.check_all(self.file, &cases, adapter);
+    }
+
+    /// Likewise, of the cases whose test stands in this folder upstream.
+    pub(crate) fn check_folder(&self, folder: &str, adapter: impl Fn(&Case) -> Verdict) {
+        let Some(cases) = read(self.file, folder) else { return };
+        assert!(!cases.is_empty(), "{}: no cases of {folder}", self.file);
+        self.check_all(&format!("{} ({folder})", self.file), &cases, adapter);
+    }
+
+    /// Counts the cases of a folder that Berth has no counterpart of, with the reason.
+    pub(crate) fn leave_folder(&self, folder: &str, reason: &str) {
+        let Some(cases) = read(self.file, folder) else { return };
+        assert!(!cases.is_empty(), "{}: no cases of {folder}", self.file);
+        say(&format!("{} ({folder}): {} cases, not served: {reason}", self.file, cases.len()));
+    }
+
+    fn check_all(&self, title: &str, cases: &[Case], adapter: impl Fn(&Case) -> Verdict) {
         let mut tally = Tally::default();
-        for case in &cases {
+        for case in cases {
             self.judge(case, &adapter, &mut tally);
         }
-        self.report_unknown(&cases, &mut tally);
+        self.report_unknown(cases, &mut tally);
         let Tally { equal, named, not_served, faults } = tally;
         let faulty = faults.len();
         say(&format!(
-            "{}: {} cases, {equal} equal, {named} named differences, {not_served} not served, {faulty} faults",
-            self.file,
+            "{title}: {} cases, {equal} equal, {named} named differences, {not_served} not served, {faulty} faults",
             cases.len()
         ));
-        assert!(faults.is_empty(), "{}:\n{}", self.file, faults.join("\n"));
+        assert!(faults.is_empty(), "{title}:\n{}", faults.join("\n"));
     }
 
     fn judge(&self, case: &Case, adapter: &impl Fn(&Case) -> Verdict, tally: &mut Tally) {
@@ -106,24 +123,25 @@ struct Tally {
     faults: Vec<String>,
 }
 
-/// The file's cases; `None`, loudly, where the folder is not there.
-fn read(file: &str) -> Option<Vec<Case>> {
+/// The file's cases, of tests whose path has this part; `None`, loudly, where the folder is not there.
+fn read(file: &str, part: &str) -> Option<Vec<Case>> {
     let folder = std::env::var_os("BERTH_VECTORS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/vectors"), PathBuf::from);
     let Ok(text) = fs::read_to_string(folder.join(file)) else {
         say(&format!("{file}: NOT CHECKED, it is not in {}; set BERTH_VECTORS", folder.display()));
         return None;
     };
-    Some(cases(&serde_json::from_str(&text).unwrap()))
+    Some(cases(&serde_json::from_str(&text).unwrap(), part))
 }
 
 /// Cases stand in `groups` or `tests`, or directly in the file.
-fn cases(file: &Value) -> Vec<Case> {
+fn cases(file: &Value, part: &str) -> Vec<Case> {
     let groups = ["groups", "tests"].iter().find_map(|key| file[key].as_array());
     let whole = vec![file.clone()];
     let mut cases = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for group in groups.unwrap_or(&whole) {
+    let of_part = |group: &&Value| group["file"].as_str().unwrap_or_default().contains(part);
+    for group in groups.unwrap_or(&whole).iter().filter(of_part) {
         for case in group["cases"].as_array().unwrap() {
             let test = group["test"].as_str();
             let mut case = one(test, group, case);

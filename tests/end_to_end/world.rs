@@ -5,7 +5,7 @@ use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use berth::{
     app::{App, CertificateSource, Options, Parts},
     cli::manifests::{self, ManifestsArgs},
-    cluster::{self, Clock, Leadership, Metrics, event_loop::Binder},
+    cluster::{self, Clock, Handoff, Leadership, Metrics, candidate::Settings, event_loop::Binder},
     config::Config,
     sandbox::agent::{
         Fleet,
@@ -16,12 +16,17 @@ use berth::{
     webhook::{mint::ServingNames, registration::Registration},
 };
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1 as core;
+use http::{HeaderValue, Request};
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration, coordination::v1::Lease, core::v1 as core,
+};
 use kube::{
     Api,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt as _, wait::await_condition, watcher},
 };
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -35,6 +40,13 @@ pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) fleet: Fleet,
     berth: JoinSet<()>,
+}
+
+/// Whether the API server asks a webhook.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Asked {
+    Yes,
+    No,
 }
 
 /// A node with HAMi's plugin and cards of 16 GiB.
@@ -60,6 +72,21 @@ fn sized(node: Node, name: &str, cards: u32) -> Node {
             Card::new(&format!("GPU-{name}-{index}"), index, 16_384).slots(10).product("NVIDIA A100-SXM4"),
         )
     })
+}
+
+/// A node with Hygon's plugin and cards of 32 GiB.
+pub(crate) fn hygon_node(name: &str, cards: u32) -> Node {
+    let card = |index| Card::new(&format!("DCU-{name}-{index}"), index, 32_768).slots(4).product("DCU-Z100");
+    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).hygon()
+}
+
+/// A node with Ascend's plugin and cards 910B3 of 64 GiB.
+pub(crate) fn ascend_node(name: &str, cards: u32) -> Node {
+    let card = |index| {
+        let card = Card::new(&format!("NPU-{name}-{index}"), index, 65_536).slots(4).product("Ascend910B3");
+        Card { cores: 20, mode: String::new(), ..card }
+    };
+    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).ascend()
 }
 
 /// A pod of one container with these limits, for Berth to place.
@@ -102,25 +129,95 @@ impl World {
             metrics: Metrics::default(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
-            used: tokio::sync::watch::Sender::default(),
+            handoff: Handoff::default(),
         };
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
     }
 
     /// A cluster of these nodes with all of Berth, webhook and binder, whose namespace `default` has opted in with these hints.
     pub(crate) async fn with_webhook(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
-        install_crypto();
-        let mut world = Self::without_berth(floor, nodes).await?;
-        let client = world.cluster.client.clone();
-        let opted_in =
-            json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}, "annotations": hints}});
-        let namespaces: Api<core::Namespace> = Api::all(client.clone());
-        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
-        let app = App::bind(options(client.clone())).await.unwrap();
-        register(&client, app.local_addr()).await;
-        world.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        let mut world = Self::opted_in(floor, nodes, hints).await?;
+        world.start_app(Leadership::Alone, Asked::Yes).await;
         world.until_admitting().await;
         Some(world)
+    }
+
+    /// As [`Self::with_webhook`], but there are two of Berth: one leads, and the webhook that is asked is the other's.
+    pub(crate) async fn with_the_webhook_of_a_follower(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
+        let mut world = Self::opted_in(floor, nodes, json!({})).await?;
+        let stands = |who| Leadership::Elected(Settings::new("default", "berth", who));
+        world.start_app(stands("leader"), Asked::No).await;
+        let leases: Api<Lease> = Api::default_namespaced(world.cluster.client.clone());
+        let leads = |lease: Option<&Lease>| lease.is_some_and(|lease| holder(lease) == "leader");
+        tokio::time::timeout(LIMIT, await_condition(leases, "berth", leads)).await.unwrap().unwrap();
+        world.start_app(stands("follower"), Asked::Yes).await;
+        world.until_admitting().await;
+        Some(world)
+    }
+
+    /// Who leads.
+    pub(crate) async fn leader(&self) -> String {
+        let leases: Api<Lease> = Api::default_namespaced(self.cluster.client.clone());
+        holder(&leases.get("berth").await.unwrap()).to_owned()
+    }
+
+    /// A cluster of these nodes whose namespace `default` has opted in with these hints.
+    async fn opted_in(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
+        install_crypto();
+        let world = Self::without_berth(floor, nodes).await?;
+        let opted_in =
+            json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}, "annotations": hints}});
+        let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
+        Some(world)
+    }
+
+    /// Starts all of Berth; the API server asks its webhook, or not.
+    async fn start_app(&mut self, leadership: Leadership, asked: Asked) {
+        let client = self.cluster.client.clone();
+        let app = App::bind(options(client.clone(), leadership, asked)).await.unwrap();
+        if asked == Asked::Yes {
+            register(&client, app.local_addr()).await;
+        }
+        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+    }
+
+    /// A pod as the API server would store it, and what whoever asks is warned of.
+    pub(crate) async fn dry_run(&self, pod: &Value) -> (core::Pod, Vec<String>) {
+        let mut pod = pod.clone();
+        pod["apiVersion"] = "v1".into();
+        pod["kind"] = "Pod".into();
+        let request = Request::post("/api/v1/namespaces/default/pods?dryRun=All")
+            .header("content-type", "application/json")
+            .body(pod.to_string().into_bytes().into())
+            .unwrap();
+        let response = self.cluster.client.send(request).await.unwrap();
+        let warnings = response.headers().get_all("warning").iter();
+        let text = |header: &HeaderValue| {
+            let quoted =
+                header.to_str().unwrap().strip_prefix("299 - \"").unwrap().strip_suffix('"').unwrap();
+            quoted.replace("\\\"", "\"")
+        };
+        let warnings = warnings.map(text).collect();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (serde_json::from_slice(&body).unwrap(), warnings)
+    }
+
+    /// The page of Berth's metrics, asked for by who trusts the authority that Berth has published.
+    pub(crate) async fn metrics(&self) -> String {
+        let client = self.cluster.client.clone();
+        let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client);
+        let webhook = configurations.get("berth").await.unwrap().webhooks.unwrap().remove(0).client_config;
+        let mut config = kube::Config::new(webhook.url.unwrap().parse().unwrap());
+        config.root_cert = Some(
+            CertificateDer::pem_slice_iter(&webhook.ca_bundle.unwrap().0)
+                .map(|certificate| certificate.unwrap().to_vec())
+                .collect(),
+        );
+        let address = config.cluster_url.authority().unwrap().clone();
+        config.cluster_url = format!("https://{address}").parse().unwrap();
+        let request = Request::get("/metrics").body(Vec::new()).unwrap();
+        kube::Client::try_from(config).unwrap().request_text(request).await.unwrap()
     }
 
     /// Returns once a share pod meets the webhook: the API server learns of its configuration by a watch of its own.
@@ -248,28 +345,34 @@ fn waits_because(pod: &core::Pod) -> Option<String> {
     waits.then(|| scheduled.message.clone().unwrap_or_default())
 }
 
+fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
+}
+
 fn install_crypto() {
     // An error says that another case of this process has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn options(client: kube::Client) -> Options {
+fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
     let serving = ServingNames {
         service: "berth".to_owned(),
         namespace: "berth-system".to_owned(),
         extra: vec!["127.0.0.1".to_owned()],
     };
+    // Each has an authority of its own here: only that of the webhook that is asked is published.
+    let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
     Options {
         config: Config::default(),
         config_file: None,
         client,
         clock: Clock::System,
         parts: Parts::Both,
-        leadership: Leadership::Alone,
+        leadership,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),
         client_ca_file: None,
-        registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
+        registration: Registration { mutating: registered.to_owned(), validating: registered.to_owned() },
     }
 }
 

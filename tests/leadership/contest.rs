@@ -5,7 +5,10 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Clock, ClusterError, Leadership, Metrics, candidate::Settings, event_loop::Binder},
+    cluster::{
+        self, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings,
+        event_loop::Binder,
+    },
     config::Config,
     sandbox::{
         Options, Sandbox,
@@ -22,12 +25,15 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::json;
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinSet,
+};
 
 use super::link::{Carried, Link, Log};
 
@@ -47,6 +53,8 @@ pub(crate) struct Contestant {
     pub(crate) link: Link,
     who: &'static str,
     metrics: Metrics,
+    pub(crate) handoff: Handoff,
+    pub(crate) views: watch::Receiver<Option<View>>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinSet<Result<(), ClusterError>>,
 }
@@ -70,7 +78,7 @@ impl Contest {
     pub(crate) fn start(&self, who: &'static str, leadership: Leadership) -> Contestant {
         let link = Link::new(who, &self.sandbox, self.log.clone());
         let config = Config::default();
-        let metrics = Metrics::default();
+        let (metrics, handoff) = (Metrics::default(), Handoff::default());
         let binder = Binder {
             client: link.client(),
             settings: config.scheduler_settings(),
@@ -79,12 +87,13 @@ impl Contest {
             metrics: metrics.clone(),
             writes_at_once: 64,
             leadership,
-            used: tokio::sync::watch::Sender::default(),
+            handoff: handoff.clone(),
         };
+        let views = handoff.views();
         let (stop, stopped) = oneshot::channel();
         let mut running = JoinSet::new();
         running.spawn(cluster::run(binder, async { stopped.await.unwrap() }));
-        Contestant { link, who, metrics, stop: Some(stop), running }
+        Contestant { link, who, metrics, handoff, views, stop: Some(stop), running }
     }
 
     /// What every node's agent does from now on.
@@ -102,6 +111,13 @@ impl Contest {
         let spec = json!({"schedulerName": "berth", "containers": [container]});
         let pod = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
         self.pods().create(&PostParams::default(), &pod).await.unwrap();
+    }
+
+    /// Writes somebody else's name into the Lease, for so many seconds.
+    pub(crate) async fn usurp(&self, seconds: u32) {
+        let leases: Api<Lease> = Api::default_namespaced(self.client.clone());
+        let usurp = json!({"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": seconds}});
+        leases.patch("berth", &PatchParams::default(), &Patch::Merge(usurp)).await.unwrap();
     }
 
     pub(crate) async fn delete(&self, name: &str) {
@@ -179,15 +195,19 @@ impl Contestant {
 
     /// Whether its metrics say that it leads, and how often that has changed.
     pub(crate) fn leads(&self) -> (bool, u32) {
+        let transitions = self.metric("leader_transitions_total");
+        (self.metric("leader") == 1, transitions.try_into().expect("a small number"))
+    }
+
+    /// One of its metrics.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
         let mut registry = Registry::default();
         self.metrics.register(&mut registry);
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
-        let value = |name: &str| {
-            let line = text.lines().find(|line| line.split(' ').next() == Some(name));
-            line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect(name)
-        };
-        (value("berth_scheduler_leader") == 1, value("berth_scheduler_leader_transitions_total"))
+        let name = format!("berth_scheduler_{name}");
+        let line = text.lines().find(|line| line.split(' ').next() == Some(&*name));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).expect(&name)
     }
 
     /// Its Bindings that have come before the API server, taken or refused.
@@ -199,6 +219,13 @@ impl Contestant {
     pub(crate) fn bindings(&self, contest: &Contest) -> Vec<Carried> {
         self.tried(contest).into_iter().filter(|carried| carried.answer.is_success()).collect()
     }
+}
+
+/// A pod that wants so much memory of a card and is never created.
+pub(crate) fn hint(memory: u32) -> berth::object::Pod {
+    let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()});
+    let spec = json!({"schedulerName": "berth", "containers": [{"resources": {"limits": limits}}]});
+    serde_json::from_value(json!({"metadata": {"name": "hint"}, "spec": spec})).unwrap()
 }
 
 /// A node with HAMi's plugin and two cards of 16 GiB.

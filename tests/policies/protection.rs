@@ -9,18 +9,24 @@ use super::world::{
     refused,
 };
 
-const ASSIGNMENT_KEYS: [&str; 6] = [
+const ASSIGNMENT_KEYS: [&str; 9] = [
     "hami.io/vgpu-devices-allocated",
     "hami.io/bind-phase",
     "volcano.sh/vgpu-ids-new",
     "volcano.sh/gpu-index",
     "predicate-time",
+    "hami.io/dcu-devices-to-allocate",
+    "hami.io/Ascend910B3-devices-allocated",
+    "CAMBRICON_DSMLU_PROFILE",
     "assigned.berth.dev/mig",
 ];
 
-const NODE_KEYS: [&str; 6] = [
+const NODE_KEYS: [&str; 9] = [
     "hami.io/mutex.lock",
     "hami.io/node-nvidia-register",
+    "hami.io/node-dcu-register",
+    "hami-vnpu-core",
+    "cambricon.com/dsmlu.lock",
     "hamivgpu",
     "gpu",
     "volcano.sh/node-vgpu-register",

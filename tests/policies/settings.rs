@@ -86,3 +86,38 @@ async fn the_backstop_names_our_scheduler_and_holds_wherever_namespaces_come_in(
     let pod = asking("p", "example.com/share", Some("unheard-of"));
     made(&world, "quiet", pod).await.unwrap();
 }
+
+const VENDORS: &str = "\
+unmanagedPods: deny
+dialects:
+  hami:
+    enable-ascend: true
+    enable-iluvatar: true
+    cambricon: {}
+    amd: {}
+    biren: {}
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vendor_that_is_served_by_settings_comes_in() {
+    let serving = Serving::with(VENDORS).await;
+    let probe = asking("probe", "birentech.com/gpu", None);
+    let Some(world) = world_with(&serving, &probe, "berth").await else { return };
+    for (at, resource) in [
+        "hygon.com/dcunum",
+        "amd.com/gpu",
+        "cambricon.com/vmlu",
+        "iluvatar.ai/BI-V100-vgpu",
+        "huawei.com/Ascend310P",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let pod = made(&world, "train", asking(&format!("share-{at}"), resource, None)).await.unwrap();
+        assert_eq!(pod.spec.scheduler_name.as_deref(), Some("berth"), "{resource}");
+        let words = refused(made(&world, "kube-system", asking("past", resource, None)).await);
+        assert!(words.contains("no known scheduler of shares"), "{resource}: {words}");
+    }
+    let left = made(&world, "train", asking("left", "kunlunxin.com/vxpu", None)).await.unwrap();
+    assert_eq!(left.spec.scheduler_name.as_deref(), Some("default-scheduler"));
+}

@@ -29,6 +29,17 @@ pub(crate) fn volcano() -> Volcano {
     Volcano::new(Config::default().dialects.volcano.settings())
 }
 
+/// Every other vendor that can be served.
+pub(crate) fn vendors() -> Vec<std::sync::Arc<dyn Dialect>> {
+    const ALL: &str =
+        "dialects: {hami: {enable-ascend: true, enable-iluvatar: true, cambricon: {}, amd: {}, biren: {}}}";
+    let (config, _) = berth::config::Config::parse(ALL, "berth.yaml").unwrap();
+    let dialects = config.dialects();
+    let vendors =
+        dialects.iter().filter(|dialect| matches!(dialect.mode(), berth::dialect::SharingMode::Vendor(_)));
+    vendors.cloned().collect()
+}
+
 fn numbered() -> impl Strategy<Value = Option<Slice>> {
     let slice = ("[a-z0-9]{1,8}", 0..20_u32);
     prop::option::of(slice.prop_map(|(group, position)| Slice::Numbered { group: group.into(), position }))
@@ -126,6 +137,15 @@ proptest! {
         }),
     ) {
         prop_assert_eq!(read_back(&hami(), &asked, hami::names::COUNT, &hami_order(given.clone())), hami_order(given));
+    }
+
+    #[test]
+    fn of_every_vendor(
+        (asked, given) in containers().prop_flat_map(|asked| (Just(asked.clone()), given(&asked, Just(None).boxed()))),
+        vendor in prop::sample::select(vendors()),
+    ) {
+        let count = vendor.resources()[0].to_owned();
+        prop_assert_eq!(read_back(vendor.as_ref(), &asked, &count, &given), given);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl World {
             metrics: self.metrics.clone(),
             writes_at_once: 8,
             leadership: cluster::Leadership::Alone,
-            used: tokio::sync::watch::Sender::default(),
+            handoff: cluster::Handoff::default(),
         };
         self.watch.say("berth starts");
         self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });

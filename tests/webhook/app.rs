@@ -191,6 +191,23 @@ async fn a_client_ca_file_that_holds_no_certificate_ends_the_start() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_that_somebody_wiped_is_published_again() {
+    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let client = sandbox.client();
+    register(&client).await;
+    let mut processes = Processes::default();
+    processes.start(&client, short_lived(), None).await;
+    until_published(&client).await;
+    let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let mut wiped = api.get("berth").await.unwrap();
+    for webhook in wiped.webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle = None;
+    }
+    api.replace("berth", &PostParams::default(), &wiped).await.unwrap();
+    until_published(&client).await;
+}
+
 /// Opens a connection for each review, trusting what an API server trusts that learns of a change this much later.
 async fn load(
     address: SocketAddr,

@@ -1,6 +1,6 @@
 //! What admission may know of quotas: the limits that are watched, and what is used of them as this process's binder knows it.
 //!
-//! Where no binder leads here, the limits stand alone: only what can never fit is refused.
+//! Where no binder has seen the cluster here, the limits stand alone: only what can never fit is refused.
 
 use std::{collections::BTreeMap, sync::Arc};
 

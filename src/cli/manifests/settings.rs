@@ -2,11 +2,15 @@
 //!
 //! The files hold the built-in names; nothing is added here that they do not have a place for.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::config::{Config, ConfigError, Notice, Scope, UnmanagedPods};
+use crate::{
+    config::{Config, ConfigError, Notice, Scope, UnmanagedPods},
+    device::ProfileName,
+    dialect::{Dialects, SharingMode, vendor::hygon},
+};
 
 /// Schedulers beside ours that keep the books of cards.
 const OTHERS: [&str; 2] = ["hami-scheduler", "volcano"];
@@ -16,6 +20,9 @@ const BOOKLESS: &str = "default-scheduler";
 
 /// The policy that `unmanagedPods` sets.
 pub(super) const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
+
+/// The hint beside which other vendors' hints stand.
+const LAST_HINT: &str = "hygon.com/nouse-gpuuuid";
 
 /// The label by which a namespace comes in, or stays out.
 const ADMISSION: &str = "berth.dev/admission";
@@ -87,10 +94,11 @@ impl Settings {
         format!("[{}]", quoted.join(", "))
     }
 
-    /// The built-in names that have another one now.
+    /// The built-in names that have another one now, or others beside them.
     fn renamed(&self) -> Vec<(String, String)> {
         let names = |config: &Config| {
             let hami = &config.dialects.hami;
+            let hygon = hami.vendors.hygon.resources();
             [
                 config.scheduler_name.clone(),
                 hami.resource_count_name.clone(),
@@ -99,16 +107,41 @@ impl Settings {
                 hami.resource_core_name.clone(),
                 hami.resource_priority_name.clone(),
             ]
+            .into_iter()
+            .chain(hygon.all().map(str::to_owned))
+            .collect::<Vec<_>>()
         };
         let pairs = names(&Config::default()).into_iter().zip(names(&self.config));
-        pairs.filter(|(before, after)| before != after).collect()
+        let mut renamed: Vec<_> = pairs.filter(|(before, after)| before != after).collect();
+        renamed.extend(self.vendors());
+        renamed
+    }
+
+    /// What the vendors add that are not served by default: their resources beside Hygon's count, their hints beside Hygon's.
+    fn vendors(&self) -> [(String, String); 2] {
+        let by_default = |dialects: Dialects| -> BTreeSet<ProfileName> {
+            dialects.iter().map(|dialect| dialect.name()).collect()
+        };
+        let known = by_default(Config::default().dialects());
+        let dialects = self.config.dialects();
+        let more = || {
+            let vendors = dialects.iter().filter(|dialect| matches!(dialect.mode(), SharingMode::Vendor(_)));
+            vendors.filter(|dialect| !known.contains(&dialect.name()))
+        };
+        let hygon = self.config.dialects.hami.vendors.hygon.resource_count_name.as_str();
+        let resources = std::iter::once(hygon).chain(more().flat_map(|dialect| dialect.resources()));
+        let hints = std::iter::once(LAST_HINT).chain(more().flat_map(|dialect| dialect.hint_keys().all()));
+        let among = |names: Vec<&str>| names.join("', '");
+        let count = hygon::resources().count;
+        [(count, among(resources.collect())), (LAST_HINT.to_owned(), among(hints.collect()))]
     }
 }
 
 /// The expression with each string literal in its new name. The files write literals in single quotes and escape nothing.
 fn with_literals(expression: &str, renamed: &[(String, String)]) -> String {
     let new = |literal: &str| {
-        let pair = renamed.iter().find(|(before, _)| before == literal);
+        // Of two that begin from one name the later says more.
+        let pair = renamed.iter().rfind(|(before, _)| before == literal);
         pair.map_or_else(|| literal.to_owned(), |(_, after)| after.clone())
     };
     let parts = expression.split('\'').enumerate();

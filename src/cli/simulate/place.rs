@@ -19,7 +19,7 @@ use crate::{
     device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, FitError, PodInfo, Reason, Snapshot, Stage, Uid,
+        Ask, Claim, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
         class::{Classes, judge},
         ledger::{Charge, Commitment},
@@ -173,9 +173,7 @@ impl Run<'_> {
         if self.explain == Explain::EveryNode {
             row.nodes = Some(self.verdicts(ask, &info.key.namespace));
         }
-        if let Some(unserved) = ask.constraints.unserved.first() {
-            let reason = format!("Pod has a constraint that is not served yet: {unserved}");
-            let error = FitError::of_pod(self.snapshot.nodes().count(), reason);
+        if let Some(error) = ask.unserved(self.snapshot.nodes().count()) {
             return row.unschedulable(error.to_string());
         }
         let namespace = &info.key.namespace;

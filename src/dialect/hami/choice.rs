@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How the pod's cards are chosen; `default` are the policies of a pod that names none.
-pub(super) fn read(default: &[CardPolicy], pod: &Pod) -> Result<CardChoice, Unreadable> {
+pub(in crate::dialect) fn read(default: &[CardPolicy], pod: &Pod) -> Result<CardChoice, Unreadable> {
     let bound = pod.metadata.annotation(names::NUMA_BIND).and_then(go_bool) == Some(true);
     let numa = if bound { NumaBinding::OneNode } else { NumaBinding::Free };
     let choice = match pod.metadata.annotation(names::CARD_POLICY) {

@@ -23,8 +23,7 @@ pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadab
     let Some(text) = pod.metadata.annotation(names::ALLOCATED) else {
         return Ok(None);
     };
-    let node = pod.metadata.annotation(names::NODE).map(str::to_owned);
-    let mut carried = segments::carried((names::ALLOCATED, text), pod, asks, node)?;
+    let mut carried = segments::carried((names::ALLOCATED, text), pod, asks, node(pod))?;
     if let Some(slices) = pod.metadata.annotation(names::MIG) {
         let applied = mig::apply(slices, &mut carried.assignment);
         carried.unread.extend(applied.err());
@@ -32,27 +31,42 @@ pub(super) fn read(pod: &Pod, asks: &[bool]) -> Result<Option<Carried>, Unreadab
     Ok(Some(carried))
 }
 
+/// The node that HAMi's scheduler, whichever the vendor, has chosen for a pod.
+pub(in crate::dialect) fn node(pod: &Pod) -> Option<String> {
+    pod.metadata.annotation(names::NODE).map(str::to_owned)
+}
+
+/// The pod devices string: a segment for each container, each ended by `;`.
+pub(in crate::dialect) fn devices(assignment: &Assignment, word: &str) -> String {
+    let terminated = |container: &ContainerShares| segments::encode_container(container, word) + ";";
+    assignment.containers.iter().map(terminated).collect()
+}
+
 /// The annotations and the label of an assignment.
 pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, word: &str) -> Record {
-    let terminated = |container: &ContainerShares| segments::encode_container(container, word) + ";";
-    let devices: String = assignment.containers.iter().map(terminated).collect();
+    let devices = devices(assignment, word);
+    let own = [(names::TO_ALLOCATE, devices.clone()), (names::ALLOCATED, devices)];
+    let slices = mig::write(assignment).map(|slices| (names::MIG, slices));
+    around(node, now, own.into_iter().chain(slices))
+}
+
+/// What is written for every vendor, and the annotations of one.
+pub(in crate::dialect) fn around(
+    node: &str,
+    now: Timestamp,
+    own: impl IntoIterator<Item = (&'static str, String)>,
+) -> Record {
     let seconds = now.as_second().to_string();
     let annotations = [
         (names::NODE, node.to_owned()),
         (names::TIME, seconds.clone()),
-        (names::TO_ALLOCATE, devices.clone()),
-        (names::ALLOCATED, devices),
         (names::BIND_PHASE, "allocating".to_owned()),
         (names::BIND_TIME, seconds),
     ];
     let fits = node.len() <= LONGEST_LABEL;
     let labels = fits.then(|| (names::NODE.to_owned(), node.to_owned()));
     Record {
-        annotations: annotations
-            .into_iter()
-            .chain(mig::write(assignment).map(|slices| (names::MIG, slices)))
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect(),
+        annotations: annotations.into_iter().chain(own).map(|(key, value)| (key.to_owned(), value)).collect(),
         labels: labels.into_iter().collect::<BTreeMap<_, _>>(),
     }
 }

@@ -1,4 +1,4 @@
-//! The cards of a node, as HAMi's plugins register them.
+//! The cards of a node, as HAMi's plugins of every vendor register them.
 //!
 //! v2.8 and later write JSON with zero values left out (`pkg/device/devices.go` `MarshalNodeDevices`): a card without `health` is
 //! unhealthy, one without `index` is number 0. Up to v2.7 it is comma fields, each card ended by `:`; 7 fields in v2.4, 9 later.
@@ -7,26 +7,46 @@ use serde::Deserialize;
 
 use super::{links, mig::Place, names};
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent, SliceProfile, Slicing},
+    device::{Card, Health, Inventory, Links, MiB, Mode, Percent, SliceProfile, Slicing},
     dialect::{Problem, Unreadable, hints::elements},
     object::Node,
 };
 
+/// Go takes keys in any case; older plugins write them as their structs have them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Entry {
+    #[serde(alias = "ID")]
     id: String,
+    #[serde(alias = "Index")]
     index: u32,
+    #[serde(alias = "Count")]
     count: u32,
+    #[serde(alias = "Devmem")]
     devmem: u32,
+    #[serde(alias = "Devcore")]
     devcore: u32,
-    #[serde(rename = "type")]
+    #[serde(rename = "type", alias = "Type")]
     model: String,
+    #[serde(alias = "Numa")]
     numa: i64,
+    #[serde(alias = "Mode")]
     mode: String,
+    #[serde(alias = "Health")]
     health: bool,
     #[serde(rename = "migProfiles")]
     profiles: Option<Vec<Profile>>,
+    #[serde(rename = "custominfo", alias = "CustomInfo")]
+    custom: Option<Custom>,
+}
+
+/// What a vendor adds to a card.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Custom {
+    /// Cards of one network reach each other fast (`pkg/device/ascend/device.go` `computeBestCombination`).
+    #[serde(rename = "NetworkID")]
+    network: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -40,12 +60,18 @@ struct Profile {
     placements: Option<Vec<Place>>,
 }
 
-/// The cards of a node; `None` where no plugin of HAMi's has registered any.
-pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
-    let Some(text) = node.metadata.annotation(names::REGISTER) else {
+/// NVIDIA's cards of a node and their links; `None` where no plugin of HAMi's has registered any.
+pub(super) fn read_linked(node: &Node) -> Result<Option<Inventory>, Unreadable> {
+    let Some(inventory) = read(node, names::REGISTER)? else { return Ok(None) };
+    Ok(Some(inventory.with_links(links::read(node)?)))
+}
+
+/// The cards that are registered under this key, those of one network linked; `None` where there are none.
+pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventory>, Unreadable> {
+    let Some(text) = node.metadata.annotation(key) else {
         return Ok(None);
     };
-    let refuse = |message| Unreadable::annotation(Problem::Registration, names::REGISTER, message);
+    let refuse = |message| Unreadable::annotation(Problem::Registration, key, message);
     let entries = if is_json(text) {
         serde_json::from_str::<Option<Vec<Entry>>>(text)
             .map_err(|error| refuse(error.to_string()))?
@@ -57,11 +83,30 @@ pub(super) fn read(node: &Node) -> Result<Option<Inventory>, Unreadable> {
         return Err(refuse(format!("card {nameless} has no id")));
     }
     let cordoned = elements(node.metadata.annotation(names::CORDON));
+    let links = networks(&entries);
     let inventory = Inventory::new(entries.into_iter().map(|entry| entry.card(&cordoned)).collect());
     if let Some(twice) = inventory.duplicate() {
         return Err(refuse(format!("card {twice} is listed twice")));
     }
-    Ok(Some(inventory.with_links(links::read(node)?)))
+    Ok(Some(inventory.with_links(links)))
+}
+
+/// No machine has more cards that reach each other; links are pairs, so a longer list would cost its square.
+const MOST_LINKED: usize = 64;
+
+/// Cards of one network are linked, if each card tells its network.
+fn networks(entries: &[Entry]) -> Links {
+    if entries.len() > MOST_LINKED {
+        return Links::default();
+    }
+    let network = |entry: &Entry| entry.custom.as_ref().and_then(|custom| custom.network);
+    let Some(networks) = entries.iter().map(network).collect::<Option<Vec<_>>>() else {
+        return Links::default();
+    };
+    let known = || entries.iter().zip(&networks);
+    let pairs = known().flat_map(|one| known().map(move |other| (one, other)));
+    let linked = pairs.filter(|((one, network), (other, its))| one.id != other.id && network == its);
+    linked.map(|((one, _), (other, _))| (one.id.as_str().into(), other.id.as_str().into(), 1)).collect()
 }
 
 /// Whether a plugin from v2.8 on wrote this.
@@ -144,5 +189,6 @@ fn comma_card(card: &str) -> Result<Entry, String> {
         index: number("index", index)?,
         mode: mode.to_owned(),
         profiles: None,
+        custom: None,
     })
 }

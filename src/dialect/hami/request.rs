@@ -39,7 +39,7 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
         containers,
         selection: selection(pod),
         choice,
-        node_policy: node_policy(settings, pod),
+        node_policy: node_policy(settings.node_policy, pod),
         marks: BTreeSet::new(),
         shuns: BTreeSet::new(),
     }))
@@ -96,11 +96,12 @@ fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u
     exact.or(part).or(default).unwrap_or(MemoryRequest::Part(Percent::WHOLE))
 }
 
-fn node_policy(settings: &Settings, pod: &Pod) -> NodePolicy {
+/// Which node first, where `default` holds for a pod that does not say.
+pub(in crate::dialect) fn node_policy(default: NodePolicy, pod: &Pod) -> NodePolicy {
     match pod.metadata.annotation(names::NODE_POLICY) {
         Some("binpack") => NodePolicy::Binpack,
         Some("spread") => NodePolicy::Spread,
-        _ => settings.node_policy,
+        _ => default,
     }
 }
 

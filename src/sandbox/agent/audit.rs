@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::ascend;
 use super::mig::Cut;
 use super::node::{Card, Health, Node, Plugin};
 use super::share::{Share, decode};
@@ -21,6 +22,8 @@ pub enum Violation {
     WrongCount { pod: String, container: String, asked: usize, given: usize },
     #[error("pod {pod}: container {container} asks for {asked} {what} and gets {given} of card {card}")]
     WrongAmount { pod: String, container: String, card: String, what: Dimension, asked: u64, given: i32 },
+    #[error("pod {pod}: card {card} is described as `{described}`, which is not its share")]
+    WrongTemplate { pod: String, card: String, described: String },
     #[error("pod {pod}: container {container} gets card {card} twice")]
     SameCardTwice { pod: String, container: String, card: String },
     #[error("pod {pod}: what is left to allocate differs from the record in segment {segment}")]
@@ -164,14 +167,14 @@ fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<
         segments.pop();
     }
     let containers: Vec<&Container> = match plugin {
-        Plugin::Hami(_) => pod.in_kubelet_order().collect(),
+        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.in_kubelet_order().collect(),
         Plugin::Volcano | Plugin::GpuShare(_) => volcano_order(pod, segments.len()),
     };
     if segments.len() > containers.len() {
         return Err(format!("{} segments for {} containers", segments.len(), containers.len()));
     }
     let inits = match plugin {
-        Plugin::Hami(_) => pod.spec.init_containers.len(),
+        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.spec.init_containers.len(),
         Plugin::Volcano | Plugin::GpuShare(_) => 0,
     };
     let mut all: Shares<'a> = containers.into_iter().zip(segments).collect();
@@ -269,10 +272,11 @@ impl Grant<'_> {
     fn memory(&self, plugin: Plugin, card: &Card, share: &Share) -> Option<Violation> {
         let names = plugin.names();
         let exact = self.container.amount(names.memory);
-        let percent =
-            self.container.amount(names.percentage).map(|percent| card.memory * percent.min(100) / 100);
+        let percent = names.percentage.and_then(|name| self.container.amount(name));
+        let percent = percent.map(|percent| card.memory * percent.min(100) / 100);
         let asked = match plugin {
-            Plugin::Hami(_) => exact.or(percent),
+            Plugin::Hami(_) | Plugin::Hygon => exact.or(percent),
+            Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
             Plugin::Volcano | Plugin::GpuShare(_) => percent.or(exact),
         };
         let asked = asked.unwrap_or(card.memory);

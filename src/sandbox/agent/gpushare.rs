@@ -13,9 +13,9 @@ use super::view::{Container, Pod};
 use super::volcano::free_lock;
 
 pub(super) const MEMORY: Names =
-    Names { count: "volcano.sh/gpu-memory", memory: "", percentage: "", cores: "" };
+    Names { count: "volcano.sh/gpu-memory", memory: "", percentage: None, cores: "" };
 pub(super) const CARDS: Names =
-    Names { count: "volcano.sh/gpu-number", memory: "", percentage: "", cores: "" };
+    Names { count: "volcano.sh/gpu-number", memory: "", percentage: None, cores: "" };
 pub(super) const INDEX: &str = "volcano.sh/gpu-index";
 pub(super) const UNHEALTHY: &str = "volcano.sh/gpu-unhealthy-ids";
 const TIME: &str = "volcano.sh/predicate-time";

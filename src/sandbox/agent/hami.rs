@@ -1,6 +1,7 @@
-//! Allocate as HAMi's device plugin answers it.
+//! Allocate as HAMi's device plugins answer it: NVIDIA's, and those of other vendors that are built on the same code.
 //!
-//! It must not know what Berth would do: it stands for another project's program (`pkg/device-plugin`, v2.10).
+//! It must not know what Berth would do: it stands for other projects' programs (`pkg/device-plugin`, v2.10;
+//! Project-HAMi/ascend-device-plugin, Project-HAMi/dcu-vgpu-device-plugin).
 
 use std::time::Duration;
 
@@ -9,27 +10,67 @@ use serde_json::json;
 
 use super::allocate::{Ask, Refusal};
 use super::api::code;
+use super::ascend;
 use super::audit::{Grant, Violation};
 use super::mig;
 use super::node::Plugin;
 use super::share::{Names, Share, decode, encode_segment};
 use super::view::Pod;
 
-pub(super) const NAMES: Names = Names {
-    count: "nvidia.com/gpu",
-    memory: "nvidia.com/gpumem",
-    percentage: "nvidia.com/gpumem-percentage",
-    cores: "nvidia.com/gpucores",
+/// What one vendor's plugin reads and writes.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) names: Names,
+    pub(super) register: &'static str,
+    pub(super) allocated: &'static str,
+    to_allocate: &'static str,
+    word: &'static str,
+}
+
+pub(super) const NVIDIA: Wire = Wire {
+    names: Names {
+        count: "nvidia.com/gpu",
+        memory: "nvidia.com/gpumem",
+        percentage: Some("nvidia.com/gpumem-percentage"),
+        cores: "nvidia.com/gpucores",
+    },
+    register: "hami.io/node-nvidia-register",
+    allocated: "hami.io/vgpu-devices-allocated",
+    to_allocate: "hami.io/vgpu-devices-to-allocate",
+    word: "NVIDIA",
 };
-pub(super) const REGISTER: &str = "hami.io/node-nvidia-register";
+
+pub(super) const HYGON: Wire = Wire {
+    names: Names {
+        count: "hygon.com/dcunum",
+        memory: "hygon.com/dcumem",
+        percentage: None,
+        cores: "hygon.com/dcucores",
+    },
+    register: "hami.io/node-dcu-register",
+    allocated: "hami.io/dcu-devices-allocated",
+    to_allocate: "hami.io/dcu-devices-to-allocate",
+    word: "DCU",
+};
+
+pub(super) const ASCEND: Wire = Wire {
+    names: Names {
+        count: "huawei.com/Ascend910B3",
+        memory: "huawei.com/Ascend910B3-memory",
+        percentage: None,
+        cores: "huawei.com/Ascend910B3-core",
+    },
+    register: "hami.io/node-register-Ascend910B3",
+    allocated: "hami.io/Ascend910B3-devices-allocated",
+    to_allocate: "hami.io/Ascend910B3-devices-to-allocate",
+    word: "Ascend910B3",
+};
+
 pub(super) const LINKS: &str = "hami.io/node-nvidia-score";
-pub(super) const ALLOCATED: &str = "hami.io/vgpu-devices-allocated";
-const TO_ALLOCATE: &str = "hami.io/vgpu-devices-to-allocate";
 const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
 const BIND_TIME: &str = "hami.io/bind-time";
 const BIND_PHASE: &str = "hami.io/bind-phase";
 const LOCK: &str = "hami.io/mutex.lock";
-const VENDOR: &str = "NVIDIA";
 const RELEASE_TRIES: u32 = 5;
 const RELEASE_BACKOFF: Duration = Duration::from_millis(100);
 
@@ -49,13 +90,13 @@ pub enum Release {
 }
 
 /// One container's Allocate: everything that goes wrong once the pod is known fails the pod and frees the node.
-pub(super) async fn allocate(ask: &Ask<'_>, release: Release) -> Result<(), Refusal> {
+pub(super) async fn allocate(ask: &Ask<'_>, release: Release, wire: &Wire) -> Result<(), Refusal> {
     let pod = pending_pod(ask, release).await?;
     if pod.uid() != ask.pod.uid() {
         let (node, admitting, found) = (ask.node.name.clone(), ask.pod.key(), pod.key());
         ask.note(Violation::WrongPod { node, admitting, found });
     }
-    let outcome = serve(ask, release, &pod).await;
+    let outcome = serve(ask, release, wire, &pod).await;
     if outcome.is_err() {
         ask.settle(ask.calls.annotate_pod(&pod, json!({BIND_PHASE: "failed"})).await.map(drop));
         free_node(ask, &pod).await;
@@ -91,13 +132,13 @@ fn awaits(pod: &Pod, node: &str, release: Release) -> bool {
         && pod.annotation(ASSIGNED_NODE) == Some(node)
 }
 
-async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal> {
-    let text = pod.annotation(TO_ALLOCATE).unwrap_or_default();
+async fn serve(ask: &Ask<'_>, release: Release, wire: &Wire, pod: &Pod) -> Result<(), Refusal> {
+    let text = pod.annotation(wire.to_allocate).unwrap_or_default();
     let mut segments = decode(text).map_err(Refusal::Devices)?;
     let next = segments.iter().position(|segment| !segment.is_empty()).ok_or(Refusal::NothingLeft)?;
-    let origin = origin(pod, release, &segments, next);
+    let origin = origin(pod, release, wire, &segments, next);
     let shares = std::mem::take(&mut segments[next]);
-    judge(ask, release, pod, origin, &shares);
+    judge(ask, pod, origin, &shares);
     if shares.len() != ask.wanted {
         return Err(Refusal::Count { wanted: ask.wanted, found: shares.len() });
     }
@@ -109,24 +150,24 @@ async fn serve(ask: &Ask<'_>, release: Release, pod: &Pod) -> Result<(), Refusal
         segments.retain(|segment| !segment.is_empty());
     }
     let left: String = segments.iter().map(|segment| encode_segment(segment) + ";").collect();
-    ask.calls.annotate_pod(pod, json!({TO_ALLOCATE: left})).await?;
-    finish(ask, pod).await
+    ask.calls.annotate_pod(pod, json!({wire.to_allocate: left})).await?;
+    finish(ask, wire, pod).await
 }
 
 /// The place that segment `next` had when the scheduler wrote it: plugins up to v2.8 close the gaps on each call.
-fn origin(pod: &Pod, release: Release, segments: &[Vec<Share>], next: usize) -> usize {
+fn origin(pod: &Pod, release: Release, wire: &Wire, segments: &[Vec<Share>], next: usize) -> usize {
     if release >= Release::V2_9 {
         return next;
     }
     let left = segments.iter().filter(|segment| !segment.is_empty()).count();
-    let record = decode(pod.annotation(ALLOCATED).unwrap_or_default()).unwrap_or_default();
+    let record = decode(pod.annotation(wire.allocated).unwrap_or_default()).unwrap_or_default();
     let (places, _): (Vec<usize>, Vec<_>) =
         record.iter().enumerate().filter(|(_, segment)| !segment.is_empty()).unzip();
     places.len().checked_sub(left).and_then(|done| places.get(done).copied()).unwrap_or(next)
 }
 
 /// Of another pod's segment nothing more is to be said than that it is another's.
-fn judge(ask: &Ask<'_>, release: Release, pod: &Pod, segment: usize, shares: &[Share]) {
+fn judge(ask: &Ask<'_>, pod: &Pod, segment: usize, shares: &[Share]) {
     if pod.uid() != ask.pod.uid() {
         return;
     }
@@ -140,15 +181,19 @@ fn judge(ask: &Ask<'_>, release: Release, pod: &Pod, segment: usize, shares: &[S
         ask.note(Violation::WrongCount { pod: key, container: name, asked, given });
     }
     let grant = Grant { pod, container, segment, shares };
-    for violation in grant.judge(ask.node, Plugin::Hami(release)) {
+    let Some(plugin) = ask.node.plugin else { return };
+    for violation in grant.judge(ask.node, plugin) {
         ask.note(violation);
+    }
+    if plugin == Plugin::Ascend {
+        ascend::judge(ask, pod, shares);
     }
 }
 
 /// The pod is done when no vendor's word is left in what it still has to allocate.
-async fn finish(ask: &Ask<'_>, pod: &Pod) -> Result<(), Refusal> {
+async fn finish(ask: &Ask<'_>, wire: &Wire, pod: &Pod) -> Result<(), Refusal> {
     let now = ask.calls.pod(pod.namespace(), pod.name()).await?;
-    if now.annotation(TO_ALLOCATE).unwrap_or_default().contains(VENDOR) {
+    if now.annotation(wire.to_allocate).unwrap_or_default().contains(wire.word) {
         return Ok(());
     }
     ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success"})).await?;

@@ -21,7 +21,7 @@ use super::fit::{Lack, Used};
 use super::node::Plugin;
 use super::record::held;
 use super::view::Pod;
-use super::{Answer, Shared, gpushare, hami, volcano};
+use super::{Answer, Shared, gpushare, hami, hami::Release, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -285,7 +285,9 @@ impl Shared {
             let ask =
                 Ask { calls: &self.calls, record: &self.record, node: &node, pod, place, wanted, fault };
             match plugin {
-                Plugin::Hami(release) => hami::allocate(&ask, release).await?,
+                Plugin::Hami(release) => hami::allocate(&ask, release, &hami::NVIDIA).await?,
+                Plugin::Hygon => hami::allocate(&ask, Release::V2_10, &hami::HYGON).await?,
+                Plugin::Ascend => hami::allocate(&ask, Release::V2_10, &hami::ASCEND).await?,
                 Plugin::Volcano => volcano::allocate(&ask).await?,
                 Plugin::GpuShare(strategy) => gpushare::allocate(&ask, strategy).await?,
             }

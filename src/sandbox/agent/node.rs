@@ -93,6 +93,10 @@ pub enum Plugin {
     Volcano,
     /// volcano-sh/devices, by what it counts.
     GpuShare(gpushare::Strategy),
+    /// Hygon's DCU plugin for HAMi.
+    Hygon,
+    /// Huawei's Ascend plugin for HAMi, on cards 910B3 that it cuts by templates.
+    Ascend,
 }
 
 /// A node to simulate.
@@ -171,6 +175,20 @@ impl Node {
         self
     }
 
+    /// With Hygon's DCU plugin for HAMi.
+    #[must_use]
+    pub fn hygon(mut self) -> Self {
+        self.plugin = Some(Plugin::Hygon);
+        self
+    }
+
+    /// With Huawei's Ascend plugin for HAMi.
+    #[must_use]
+    pub fn ascend(mut self) -> Self {
+        self.plugin = Some(Plugin::Ascend);
+        self
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -203,7 +221,9 @@ impl Node {
         let count = u64::try_from(self.cards.len()).unwrap_or(u64::MAX);
         let devices = match self.plugin {
             None => vec![],
-            Some(Plugin::Hami(_)) => vec![(hami::NAMES.count, slots)],
+            Some(plugin @ (Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend)) => {
+                vec![(plugin.names().count, slots)]
+            }
             Some(Plugin::Volcano) => vec![
                 (volcano::NAMES.count, slots),
                 (volcano::NAMES.memory, memory),
@@ -224,12 +244,15 @@ impl Node {
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let (key, value) = match self.plugin {
             None => return BTreeMap::new(),
-            Some(Plugin::Hami(release)) => (hami::REGISTER, self.hami_register(release)),
+            Some(Plugin::Hami(release)) => (hami::NVIDIA.register, self.hami_register(release)),
+            Some(Plugin::Hygon) => (hami::HYGON.register, self.hami_fields(fields_of_nine)),
+            Some(Plugin::Ascend) => (hami::ASCEND.register, self.hami_json()),
             Some(Plugin::Volcano) => (volcano::REGISTER, self.volcano_register()),
             Some(Plugin::GpuShare(_)) => (gpushare::UNHEALTHY, self.unhealthy()),
         };
         let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
-        let written = [(key, value)].into_iter().chain(links);
+        let mode = (self.plugin == Some(Plugin::Ascend)).then_some(("hami-vnpu-core", "false".to_owned()));
+        let written = [(key, value)].into_iter().chain(links).chain(mode);
         written.map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
@@ -246,19 +269,27 @@ impl Node {
     fn hami_register(&self, release: hami::Release) -> String {
         match release {
             hami::Release::V2_4 => self.hami_fields(|_| String::new()),
-            hami::Release::V2_7 => self.hami_fields(|card| format!(",{},{}", card.index, card.mode)),
-            _ => {
-                let cards: Vec<Registered> = self.cards.iter().map(Registered::from).collect();
-                serde_json::to_string(&cards).expect("strings and numbers are always JSON")
-            }
+            hami::Release::V2_7 => self.hami_fields(fields_of_nine),
+            _ => self.hami_json(),
         }
+    }
+
+    fn hami_json(&self) -> String {
+        let cards = self.cards.iter().map(|card| Registered::of(card, self.kind(card)));
+        serde_json::to_string(&cards.collect::<Vec<_>>()).expect("strings and numbers are always JSON")
+    }
+
+    /// HAMi's NVIDIA plugin puts `NVIDIA-` before a product name that does not begin with `NVIDIA`.
+    fn kind(&self, card: &Card) -> String {
+        let own = !matches!(self.plugin, Some(Plugin::Hami(_))) || card.product.starts_with("NVIDIA");
+        if own { card.product.clone() } else { format!("NVIDIA-{}", card.product) }
     }
 
     fn hami_fields(&self, rest: impl Fn(&Card) -> String) -> String {
         self.cards.iter().fold(String::new(), |mut text, card| {
             let Card { uuid, slots, memory, cores, numa, .. } = card;
             let health = card.health == Health::Healthy;
-            let kind = hami_type(&card.product);
+            let kind = self.kind(card);
             write!(text, "{uuid},{slots},{memory},{cores},{kind},{numa},{health}{}:", rest(card))
                 .expect("a String takes any text");
             text
@@ -276,9 +307,9 @@ impl Node {
     }
 }
 
-/// HAMi's plugin puts `NVIDIA-` before a product name that does not begin with `NVIDIA`.
-fn hami_type(product: &str) -> String {
-    if product.starts_with("NVIDIA") { product.to_owned() } else { format!("NVIDIA-{product}") }
+/// The two fields that plugins since v2.5 add.
+fn fields_of_nine(card: &Card) -> String {
+    format!(",{},{}", card.index, card.mode)
 }
 
 /// A card in the JSON register: Go's `omitempty` leaves out zeros and `false`.
@@ -304,15 +335,15 @@ struct Registered<'a> {
     health: Option<bool>,
 }
 
-impl<'a> From<&'a Card> for Registered<'a> {
-    fn from(card: &'a Card) -> Self {
+impl<'a> Registered<'a> {
+    fn of(card: &'a Card, kind: String) -> Self {
         Self {
             id: &card.uuid,
             index: card.index.into(),
             count: card.slots,
             devmem: card.memory,
             devcore: card.cores,
-            r#type: hami_type(&card.product),
+            r#type: kind,
             numa: card.numa.into(),
             mode: &card.mode,
             profiles: if let Cut::Placed(profiles) = &card.cut { profiles } else { &[] },

@@ -28,8 +28,8 @@ pub(super) struct Names {
     pub(super) count: &'static str,
     /// MiB of each.
     pub(super) memory: &'static str,
-    /// Percent of each card's memory.
-    pub(super) percentage: &'static str,
+    /// Percent of each card's memory, where it can be asked for so.
+    pub(super) percentage: Option<&'static str>,
     /// Percent of each card's multiprocessors.
     pub(super) cores: &'static str,
 }
@@ -50,7 +50,9 @@ impl Share {
 impl Plugin {
     pub(super) fn names(self) -> &'static Names {
         match self {
-            Plugin::Hami(_) => &hami::NAMES,
+            Plugin::Hami(_) => &hami::NVIDIA.names,
+            Plugin::Hygon => &hami::HYGON.names,
+            Plugin::Ascend => &hami::ASCEND.names,
             Plugin::Volcano => &volcano::NAMES,
             Plugin::GpuShare(strategy) => strategy.names(),
         }
@@ -59,7 +61,9 @@ impl Plugin {
     /// The annotation that keeps the whole assignment for good.
     pub(super) fn record(self) -> &'static str {
         match self {
-            Plugin::Hami(_) => hami::ALLOCATED,
+            Plugin::Hami(_) => hami::NVIDIA.allocated,
+            Plugin::Hygon => hami::HYGON.allocated,
+            Plugin::Ascend => hami::ASCEND.allocated,
             Plugin::Volcano => volcano::ALLOCATED,
             Plugin::GpuShare(_) => gpushare::INDEX,
         }

@@ -18,7 +18,7 @@ use super::view::Pod;
 pub(super) const NAMES: Names = Names {
     count: "volcano.sh/vgpu-number",
     memory: "volcano.sh/vgpu-memory",
-    percentage: "volcano.sh/vgpu-memory-percentage",
+    percentage: Some("volcano.sh/vgpu-memory-percentage"),
     cores: "volcano.sh/vgpu-cores",
 };
 pub(super) const REGISTER: &str = "volcano.sh/node-vgpu-register";

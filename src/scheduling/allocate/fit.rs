@@ -78,7 +78,7 @@ impl Scene<'_> {
         let want = Share {
             card: card.id.clone(),
             memory: ask.memory.of(card.memory),
-            cores: ask.cores,
+            cores: self.profile.core_budget.share(ask.cores, card.cores),
             slice: None,
         };
         self.fit_users(card, used, here().count() > 0)?;

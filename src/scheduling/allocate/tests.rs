@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     device::{
-        Blend, CardChoice, CardPolicy, ContainerRequest, Geometry, Health, InitPhase, Instances,
+        Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, InitPhase, Instances,
         MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, ProfileName, Role, Selection, Share,
         ShareRequest, SliceProfile, Tie,
     },

@@ -176,9 +176,7 @@ impl Scheduler {
 
     /// Why a pod that asks for what is not served is placed nowhere.
     pub(super) fn unserved(&self, ask: &Ask) -> Option<FitError> {
-        let unserved = ask.constraints.unserved.first()?;
-        let reason = format!("Pod has a constraint that is not served yet: {unserved}");
-        Some(FitError::of_pod(self.snapshot.nodes().count(), reason))
+        ask.unserved(self.snapshot.nodes().count())
     }
 }
 

@@ -48,6 +48,9 @@ impl Scheduler {
         self.watch_cards(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
+        if self.course == Course::Standby {
+            return;
+        }
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
         match step {
@@ -186,7 +189,7 @@ impl Scheduler {
             Some(Step::Rebinding { at } | Step::Relocking { at } | Step::Fencing { at }) => Some(*at),
             _ => None,
         };
-        let idle = step.is_none() && self.course == Course::Onward;
+        let idle = step.is_none() && self.course != Course::Draining;
         let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).chain(self.expiries(node));
         let waits = waits.filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()

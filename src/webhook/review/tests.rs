@@ -3,7 +3,10 @@
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    super::words::{WARNING_CHARS, WARNINGS_CHARS},
+    *,
+};
 
 fn judge(verdict: Verdict) -> Judge {
     Arc::new(move |_| verdict.clone())

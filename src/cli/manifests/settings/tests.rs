@@ -98,3 +98,25 @@ fn the_files_write_no_literal_that_the_exchange_would_miss() {
         assert!(!text.contains(['"', '\\']) && text.matches('\'').count().is_multiple_of(2), "{text}");
     }
 }
+
+#[test]
+fn every_resource_that_is_served_is_asked_about() {
+    let served =
+        "dialects: {hami: {enable-ascend: true, amd: {}, hygon: {resourceCountName: a.example/dcu}}}";
+    for text in ["", served] {
+        let (config, _) = Config::parse(text, "berth.yaml").unwrap();
+        let all = installed(text);
+        let webhooks = all.iter().filter(|object| object["kind"] == "MutatingWebhookConfiguration");
+        let asked: String = webhooks.map(expressions).collect();
+        let dialects = config.dialects();
+        for dialect in dialects.iter() {
+            let hints = dialect.hint_keys().all().map(str::to_owned);
+            for name in dialect.resources().into_iter().map(str::to_owned).chain(hints) {
+                let named = asked.contains(&format!("'{name}'")) || name.starts_with("volcano.sh/vgpu-");
+                assert!(named, "{name} with {text:?}");
+            }
+        }
+    }
+    let all: String = installed(served).iter().map(expressions).collect();
+    assert!(!all.contains("'hygon.com/dcunum'") && all.contains("'amd.com/gpu'"), "{all}");
+}

@@ -1,0 +1,214 @@
+//! The cards that admission knows of: read from what the binder sees, or, where none runs in this process, from a watch of its own.
+//!
+//! Says what there is, not what is in use, and nothing before all nodes were seen.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use kube::Client;
+use tokio::sync::watch;
+
+use crate::{
+    admission::{InventorySummary, NodeOffer},
+    cluster::{View, keep::keep},
+    dialect::Dialects,
+    object::Node,
+    scheduling::NodeInfo,
+};
+
+/// Follows the nodes for ever and publishes their sum whenever a card, a name or a zone differs.
+pub(super) async fn watched(
+    client: &Client,
+    dialects: impl Fn() -> Dialects + Send + Sync,
+    publish: impl Fn(InventorySummary) + Send + Sync,
+) {
+    let read = |node: &Node| NodeOffer::read(node, &dialects());
+    keep(client, read, |known| publish(InventorySummary::new(known.values().cloned()))).await;
+}
+
+/// Follows what the binder sees for ever and publishes as [`watched`] does.
+pub(super) async fn seen(
+    mut views: watch::Receiver<Option<View>>,
+    publish: impl Fn(InventorySummary) + Send,
+) {
+    let mut known: Option<Known> = None;
+    loop {
+        let view = views.borrow_and_update().clone();
+        if let Some(view) = view {
+            let first = known.is_none();
+            let known = known.get_or_insert_default();
+            if known.take_in(&view) || first {
+                publish(known.summary());
+            }
+        }
+        if views.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// What each node offers, and what that was read from.
+#[derive(Default)]
+struct Known(BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>);
+
+impl Known {
+    /// Takes in what the binder sees; whether any node offers something else than before, has come or has gone.
+    fn take_in(&mut self, view: &View) -> bool {
+        let mut differs = false;
+        for info in view.outlook.nodes() {
+            match self.0.get_mut(&info.name) {
+                Some((read, _)) if Arc::ptr_eq(read, info) => {}
+                Some((read, known)) => {
+                    let offer = offer(info, view.reader.dialects());
+                    differs |= *known != offer;
+                    (*read, *known) = (info.clone(), offer);
+                }
+                None => {
+                    let offer = offer(info, view.reader.dialects());
+                    self.0.insert(info.name.clone(), (info.clone(), offer));
+                    differs = true;
+                }
+            }
+        }
+        if self.0.len() > view.outlook.nodes().count() {
+            let there: BTreeSet<_> = view.outlook.nodes().map(|info| &info.name).collect();
+            self.0.retain(|name, _| there.contains(name));
+            differs = true;
+        }
+        differs
+    }
+
+    fn summary(&self) -> InventorySummary {
+        InventorySummary::new(self.0.values().map(|(_, offer)| offer.clone()))
+    }
+}
+
+/// What admission knows of a node, from what scheduling does.
+fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
+    let offers = info.offers.iter().filter_map(|offer| {
+        let mode = dialects.named(offer.profile)?.mode();
+        Some((mode, offer.inventory.clone()?))
+    });
+    NodeOffer::new(&info.name, |key| info.labels.get(key).map(String::as_str), offers)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        config::Config,
+        scheduling::{Event, Scheduler},
+    };
+
+    fn hami(name: &str, memory: u32) -> Value {
+        let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": memory, "devcore": 100,
+            "type": "NVIDIA A100", "numa": 0, "mode": "hami-core", "health": true}]);
+        json!({"metadata": {
+            "name": name, "resourceVersion": "1",
+            "labels": {"kubernetes.io/hostname": format!("{name}.example"), "volcano.sh/revocable-zone": "rz1"},
+            "annotations": {"hami.io/node-nvidia-register": card.to_string()},
+        }})
+    }
+
+    fn node(node: &Value) -> Node {
+        serde_json::from_value(node.clone()).unwrap()
+    }
+
+    fn kinds() -> Vec<Value> {
+        let volcano = "GPU-v,10,16384,NVIDIA-NVIDIA A100,true,hami-core:";
+        let named =
+            |name: &str, annotations: Value| json!({"metadata": {"name": name, "annotations": annotations}});
+        let mut both = hami("both", 16_384);
+        both["metadata"]["annotations"]["volcano.sh/node-vgpu-register"] = volcano.into();
+        both["metadata"]["labels"] =
+            json!({"kubernetes.io/hostname": "both", "volcano.sh/revocable-zone": ""});
+        vec![
+            hami("hami", 16_384),
+            named("volcano", json!({"volcano.sh/node-vgpu-register": volcano})),
+            both,
+            named("unreadable", json!({"hami.io/node-nvidia-register": "[{"})),
+            named("without-cards", json!({"hami.io/node-nvidia-register": "[]"})),
+            named("plain", json!({})),
+        ]
+    }
+
+    #[test]
+    fn a_node_offers_the_same_whether_it_is_read_or_seen_by_the_binder() {
+        let config = Config::default();
+        let mut offering = 0;
+        for kind in kinds() {
+            let read = NodeOffer::read(&node(&kind), &config.dialects());
+            let seen = offer(&config.reader().node(&node(&kind)).0, &config.dialects());
+            assert_eq!(seen, read, "{kind}");
+            offering += read.offers.len();
+        }
+        assert_eq!(offering, 4);
+    }
+
+    /// A cluster and what is known of it.
+    struct Seen {
+        scheduler: Scheduler,
+        known: Known,
+    }
+
+    impl Seen {
+        fn new() -> Self {
+            let scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
+            Self { scheduler, known: Known::default() }
+        }
+
+        /// Whether the rules would see a difference after this.
+        fn differs_after(&mut self, event: Event) -> bool {
+            self.scheduler.observe(event, Timestamp::UNIX_EPOCH);
+            let reader = Arc::new(Config::default().reader());
+            self.known.take_in(&View { reader, outlook: self.scheduler.outlook() })
+        }
+    }
+
+    #[test]
+    fn only_what_the_rules_read_is_news() {
+        let mut seen = Seen::new();
+        let at = |version: u32, change: fn(&mut Value)| {
+            let mut changed = hami("gpu-1", 16_384);
+            changed["metadata"]["resourceVersion"] = version.to_string().into();
+            change(&mut changed);
+            Event::NodeSeen(Box::new(Config::default().reader().node(&node(&changed)).0))
+        };
+        assert!(seen.differs_after(at(1, |_| {})), "a node that comes");
+        assert!(!seen.differs_after(Event::Tick), "nothing");
+        assert!(
+            !seen.differs_after(
+                at(2, |node| node["metadata"]["annotations"]["hami.io/mutex.lock"] = "x".into())
+            )
+        );
+        assert!(!seen.differs_after(at(3, |node| node["spec"] = json!({"unschedulable": true}))), "a cordon");
+        assert!(seen.differs_after(
+            at(4, |node| node["metadata"]["labels"]["volcano.sh/revocable-zone"] = "rz2".into())
+        ));
+        assert!(seen.known.summary().node("gpu-1.example").is_some());
+        assert!(seen.differs_after(Event::NodeGone("gpu-1".into())));
+        assert_eq!(seen.known.summary().nodes().count(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_empty_cluster_is_known_to_be_empty_and_an_unseen_one_is_not_known() {
+        let (sender, views) = watch::channel(None);
+        let published = std::sync::Mutex::new(Vec::new());
+        let follow = seen(views, |summary: InventorySummary| published.lock().unwrap().push(summary));
+        let mut follow = std::pin::pin!(follow);
+        assert!(futures::poll!(&mut follow).is_pending());
+        assert_eq!(published.lock().unwrap().len(), 0);
+        let scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
+        sender.send_replace(Some(View {
+            reader: Arc::new(Config::default().reader()),
+            outlook: scheduler.outlook(),
+        }));
+        assert!(futures::poll!(&mut follow).is_pending());
+        assert_eq!(*published.lock().unwrap(), [InventorySummary::default()]);
+    }
+}

@@ -1,0 +1,167 @@
+//! What the webhook is told by the binder of its own process: where a pod would go now; and what it hands down: pods that may come.
+//!
+//! Places nothing: the outlook judges, the hand-off keeps what it has room for.
+
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
+
+use crate::{
+    cluster::{Handoff, Hinted, View},
+    object::Pod,
+    scheduling::Claim,
+    webhook::{
+        Handed, Onward,
+        onward::{Hint, Place},
+    },
+};
+
+/// A dry run waits for an answer no longer than this.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// Dry runs that are answered at once; others are let in without an answer, so that reviews that are meant never wait for them.
+const AT_ONCE: usize = 1;
+
+/// Answers dry runs from what the binder sees, and hands it the other pods.
+pub(super) fn onward(handoff: &Handoff) -> Onward {
+    Onward { place: place(handoff.views(), PATIENCE), hint: hint(handoff.clone()) }
+}
+
+fn hint(handoff: Handoff) -> Hint {
+    Arc::new(move |pod| match handoff.hint(pod) {
+        Hinted::Taken => Handed::Taken,
+        Hinted::Dropped => Handed::Dropped,
+    })
+}
+
+fn place(views: watch::Receiver<Option<View>>, patience: Duration) -> Place {
+    let turns = Semaphore::new(AT_ONCE);
+    Arc::new(move |pod| {
+        let until = Instant::now() + patience;
+        let in_time =
+            || if Instant::now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        let view = views.borrow().clone();
+        turns.try_acquire().ok().and_then(|_turn| told(&view?, pod, in_time)).unwrap_or_default()
+    })
+}
+
+fn told(view: &View, pod: &Pod, in_time: impl FnMut() -> ControlFlow<()>) -> Option<Vec<String>> {
+    let info = view.reader.pod(pod).0;
+    let Claim::Place(ask) = info.claim else { return None };
+    let told = match view.outlook.place(&ask, &info.key.namespace, in_time)? {
+        Ok(prospect) => {
+            let place = format!("would now be placed on {}", prospect.place());
+            std::iter::once(place).chain(prospect.elsewhere()).collect()
+        }
+        Err(error) => vec![format!("would not be placed now: {error}")],
+    };
+    Some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        config::Config,
+        object::Node,
+        scheduling::{Event, Scheduler},
+    };
+
+    /// A node with one card of 16 GiB, as HAMi's plugin registers it.
+    fn node(name: &str, taints: &Value) -> Node {
+        let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": 16384, "devcore": 100,
+            "type": "NVIDIA A100", "numa": 0, "mode": "hami-core", "health": true}]);
+        let annotations = json!({"hami.io/node-nvidia-register": card.to_string()});
+        let node = json!({
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1", "annotations": annotations},
+            "spec": {"taints": taints},
+            "status": {"allocatable": {"pods": "110", "cpu": "8"}},
+        });
+        serde_json::from_value(node).unwrap()
+    }
+
+    fn view(nodes: &[Node]) -> View {
+        let config = Config::default();
+        let reader = Arc::new(config.reader());
+        let mut scheduler = Scheduler::standing_by(config.scheduler_settings());
+        let nodes = nodes.iter().map(|node| reader.node(node).0).collect();
+        scheduler.observe(Event::Nodes(nodes), Timestamp::UNIX_EPOCH);
+        scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
+        View { reader, outlook: scheduler.outlook() }
+    }
+
+    fn pod(changes: impl FnOnce(&mut Value)) -> Pod {
+        let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000", "nvidia.com/gpucores": "30"});
+        let mut pod = json!({
+            "metadata": {"name": "p", "namespace": "train"},
+            "spec": {"schedulerName": "berth", "containers": [{"name": "main", "resources": {"limits": limits}}]},
+        });
+        changes(&mut pod);
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// What is told at a time when this is seen.
+    fn told_by(view: Option<View>, patience: Duration, pod: &Pod) -> Vec<String> {
+        let (_sender, views) = watch::channel(view);
+        place(views, patience)(pod)
+    }
+
+    fn taint() -> Value {
+        json!([{"key": "keep", "effect": "NoSchedule"}])
+    }
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn a_dry_run_is_told_the_node_the_card_and_why_not_elsewhere() {
+        let view = view(&[node("gpu-1", &taint()), node("gpu-2", &json!([])), node("gpu-3", &json!([]))]);
+        let told = told_by(Some(view), LONG, &pod(|_| {}));
+        assert_eq!(
+            told,
+            [
+                "would now be placed on gpu-2: GPU-gpu-2 (4000 MiB, 30 %)",
+                "1/2 other nodes are available: 1 node(s) had untolerated taint(s).",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_dry_run_that_fits_nowhere_is_told_why() {
+        let large = pod(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "9".into());
+        let told = told_by(Some(view(&[node("gpu-1", &taint()), node("gpu-2", &json!([]))])), LONG, &large);
+        let expected = "would not be placed now: 0/2 nodes are available: 1 Insufficient cpu, \
+                        1 node(s) had untolerated taint(s).";
+        assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn nothing_is_told_without_an_outlook_too_late_or_of_pods_that_are_not_to_be_placed() {
+        let seen = || Some(view(&[node("gpu-1", &json!([]))]));
+        assert_eq!(told_by(None, LONG, &pod(|_| {})).len(), 0);
+        assert_eq!(told_by(seen(), Duration::ZERO, &pod(|_| {})).len(), 0);
+        let not_ours: [fn(&mut Value); 3] = [
+            |pod| pod["spec"]["schedulerName"] = "volcano".into(),
+            |pod| pod["spec"]["nodeName"] = "gpu-1".into(),
+            |pod| pod["spec"]["schedulingGates"] = json!([{"name": "wait"}]),
+        ];
+        for change in not_ours {
+            assert_eq!(told_by(seen(), LONG, &pod(change)).len(), 0);
+        }
+        assert_eq!(told_by(seen(), LONG, &pod(|_| {})).len(), 1, "the very pod is told a place");
+    }
+
+    #[test]
+    fn hints_that_nobody_takes_are_dropped_once_there_is_no_room() {
+        let handoff = Handoff::default();
+        let hint = hint(handoff);
+        let handed: Vec<_> = (0..100).map(|_| hint(Box::new(pod(|_| {})))).collect();
+        let taken = handed.iter().filter(|handed| **handed == Handed::Taken).count();
+        assert_eq!((taken, handed.last()), (64, Some(&Handed::Dropped)));
+    }
+}

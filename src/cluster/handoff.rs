@@ -1,0 +1,176 @@
+//! What passes between a binder and the rest of its process: what it sees of the cluster goes out, hints come in.
+//!
+//! Nobody waits for anybody here: whoever looks sees the newest picture, and a hint that finds no room is dropped.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Mutex, mpsc, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::{clock::Clock, read::Reader};
+use crate::{
+    object::Pod,
+    scheduling::{Claim, Event, Outlook, Scheduler, quota::Used},
+};
+
+/// A picture is so old at least before the next is published.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Hints that may wait.
+const ROOM: usize = 64;
+
+/// After a hint the loop takes no other for so many times as long as that one took: nine tenths of its time are not for hints.
+const REST: u32 = 9;
+
+/// What a binder sees, and how it reads pods.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Reads pods as the binder does.
+    pub reader: Arc<Reader>,
+    /// The cluster as the binder saw it last.
+    pub outlook: Outlook,
+}
+
+/// Whether a hint found room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Hinted {
+    /// It waits for the binder.
+    Taken,
+    /// Too many wait.
+    Dropped,
+}
+
+/// The hand-off between a binder and its process; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Handoff {
+    views: watch::Sender<Option<View>>,
+    used: watch::Sender<Arc<Used>>,
+    hints: mpsc::Sender<Box<Pod>>,
+    inbox: Arc<Mutex<mpsc::Receiver<Box<Pod>>>>,
+}
+
+impl Default for Handoff {
+    fn default() -> Self {
+        let (hints, inbox) = mpsc::channel(ROOM);
+        Self {
+            views: watch::Sender::new(None),
+            used: watch::Sender::default(),
+            hints,
+            inbox: Arc::new(Mutex::new(inbox)),
+        }
+    }
+}
+
+impl Handoff {
+    /// What the binder sees, from its first list on; while nobody holds this, nothing is published.
+    pub fn views(&self) -> watch::Receiver<Option<View>> {
+        self.views.subscribe()
+    }
+
+    /// What the pods of each namespace with a quota hold; empty while nobody knows.
+    pub fn used(&self) -> watch::Receiver<Arc<Used>> {
+        self.used.subscribe()
+    }
+
+    /// A pod that may come soon. Whoever calls, calls as often as they like.
+    pub fn hint(&self, pod: Box<Pod>) -> Hinted {
+        self.hints.try_send(pod).map_or(Hinted::Dropped, |()| Hinted::Taken)
+    }
+
+    pub(super) fn publisher(&self, reader: Arc<Reader>) -> Publisher {
+        Publisher { views: self.views.clone(), reader, published: None, due: Instant::now() }
+    }
+
+    pub(super) fn told(&self) -> Told {
+        Told { used: self.used.clone(), version: 0 }
+    }
+
+    pub(super) fn inbox(&self, reader: Arc<Reader>) -> Inbox {
+        Inbox { hints: self.inbox.clone(), reader, rests_until: Instant::now() }
+    }
+}
+
+/// Publishes what one loop sees.
+pub(super) struct Publisher {
+    views: watch::Sender<Option<View>>,
+    reader: Arc<Reader>,
+    /// The state of the scheduler that was published last.
+    published: Option<u64>,
+    due: Instant,
+}
+
+impl Publisher {
+    /// When the next picture is to be published; `None`: the last is as good, or nobody looks.
+    pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
+        let differs = scheduler.is_synced() && self.published != Some(scheduler.changes());
+        (differs && self.views.receiver_count() > 0).then_some(self.due)
+    }
+
+    /// Publishes, if it is time.
+    pub(super) fn publish(&mut self, scheduler: &Scheduler) {
+        if self.due(scheduler).is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let view = View { reader: self.reader.clone(), outlook: scheduler.outlook() };
+        self.views.send_replace(Some(view));
+        self.published = Some(scheduler.changes());
+        self.due = Instant::now() + PERIOD;
+    }
+}
+
+/// Tells what is used of quotas, as one loop knows it; when that ends, nobody knows any more.
+pub(super) struct Told {
+    used: watch::Sender<Arc<Used>>,
+    version: u64,
+}
+
+impl Told {
+    /// Tells what has changed.
+    pub(super) fn tell(&mut self, scheduler: &Scheduler) {
+        let quotas = scheduler.snapshot().quotas();
+        if scheduler.is_synced() && quotas.version() != self.version {
+            self.version = quotas.version();
+            self.used.send_replace(Arc::new(quotas.used().clone()));
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.used.send_replace(Arc::default());
+    }
+}
+
+/// Takes hints for one loop.
+pub(super) struct Inbox {
+    hints: Arc<Mutex<mpsc::Receiver<Box<Pod>>>>,
+    reader: Arc<Reader>,
+    rests_until: Instant,
+}
+
+impl Inbox {
+    /// The next hint; none is lost where this is given up.
+    pub(super) async fn next(&self) -> Box<Pod> {
+        if self.rests_until > Instant::now() {
+            sleep_until(self.rests_until).await;
+        }
+        match self.hints.lock().await.recv().await {
+            Some(pod) => pod,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Lets the scheduler prepare for a pod.
+    pub(super) fn take(&mut self, pod: &Pod, scheduler: &mut Scheduler, clock: Clock) {
+        let began = Instant::now();
+        if let Claim::Place(ask) = self.reader.pod(pod).0.claim {
+            scheduler.observe(Event::Hinted(ask), clock.now());
+        }
+        self.rests_until = Instant::now() + began.elapsed() * REST;
+    }
+}
+
+#[cfg(test)]
+mod tests;

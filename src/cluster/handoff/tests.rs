@@ -1,0 +1,106 @@
+//! How often a picture is published, and how hints are taken.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::{
+    dialect::Dialects,
+    scheduling::{NodeInfo, ResourceAmounts, scheduler::Settings},
+};
+
+fn node(name: &str) -> Event {
+    Event::NodeSeen(Box::new(NodeInfo {
+        name: name.into(),
+        uid: name.into(),
+        resource_version: "1".to_owned(),
+        labels: [].into(),
+        taints: Vec::new(),
+        cordoned: false,
+        allocatable: ResourceAmounts::default(),
+        offers: Vec::new(),
+        aliases: Vec::new(),
+        expiries: Vec::new(),
+        locks: Vec::new(),
+    }))
+}
+
+fn reader() -> Arc<Reader> {
+    Arc::new(Reader::new(Dialects::default(), "berth".to_owned()))
+}
+
+fn scheduler() -> Scheduler {
+    let lock_expiry = SignedDuration::from_mins(5);
+    Scheduler::new(Settings { device_resources: [].into(), lock_expiry })
+}
+
+fn observe(scheduler: &mut Scheduler, events: impl IntoIterator<Item = Event>) {
+    events.into_iter().for_each(|event| scheduler.observe(event, Timestamp::UNIX_EPOCH));
+}
+
+fn nodes(views: &watch::Receiver<Option<View>>) -> Option<usize> {
+    views.borrow().as_ref().map(|view| view.outlook.nodes().count())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_than_a_period_later() {
+    let (handoff, mut scheduler) = (Handoff::default(), scheduler());
+    let (views, mut publisher) = (handoff.views(), handoff.publisher(reader()));
+    observe(&mut scheduler, [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), node("a")]);
+    assert_eq!(publisher.due(&scheduler), None, "pods have not been listed");
+    observe(&mut scheduler, [Event::Pods(Vec::new())]);
+    publisher.publish(&scheduler);
+    assert_eq!(nodes(&views), Some(1));
+    assert_eq!(publisher.due(&scheduler), None, "nothing has changed since");
+    let began = Instant::now();
+    observe(&mut scheduler, [node("b")]);
+    publisher.publish(&scheduler);
+    assert_eq!(nodes(&views), Some(1), "too soon");
+    let due = publisher.due(&scheduler).unwrap();
+    assert_eq!(due - began, PERIOD);
+    sleep_until(due).await;
+    publisher.publish(&scheduler);
+    assert_eq!(nodes(&views), Some(2));
+    observe(&mut scheduler, [Event::NodeGone("a".into())]);
+    sleep_until(publisher.due(&scheduler).expect("a node that goes is a change")).await;
+    publisher.publish(&scheduler);
+    assert_eq!(nodes(&views), Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_published_while_nobody_looks() {
+    let (handoff, mut scheduler) = (Handoff::default(), scheduler());
+    let mut publisher = handoff.publisher(reader());
+    let listed = [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), Event::Pods(Vec::new())];
+    observe(&mut scheduler, listed);
+    assert_eq!(publisher.due(&scheduler), None);
+    let views = handoff.views();
+    publisher.publish(&scheduler);
+    assert_eq!(nodes(&views), Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn hints_wait_for_one_loop_after_the_other() {
+    let handoff = Handoff::default();
+    assert_eq!(handoff.hint(Box::default()), Hinted::Taken);
+    let first = handoff.inbox(reader());
+    first.next().await;
+    assert!(futures::poll!(std::pin::pin!(first.next())).is_pending());
+    drop(first);
+    for _ in 0..ROOM {
+        assert_eq!(handoff.hint(Box::default()), Hinted::Taken);
+    }
+    assert_eq!(handoff.hint(Box::default()), Hinted::Dropped);
+    handoff.inbox(reader()).next().await;
+    assert_eq!(handoff.hint(Box::default()), Hinted::Taken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_rests_takes_no_hint() {
+    let handoff = Handoff::default();
+    let mut inbox = handoff.inbox(reader());
+    inbox.rests_until = Instant::now() + PERIOD;
+    let began = Instant::now();
+    handoff.hint(Box::default());
+    inbox.next().await;
+    assert_eq!(began.elapsed(), PERIOD);
+}

@@ -1,0 +1,48 @@
+//! AMD's cards. Source: HAMi v2.10 `pkg/device/amd/device.go`.
+//!
+//! HAMi writes the product name where other vendors' shares have their word; its decoder takes any, and ours is the word.
+
+use super::row::{
+    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+};
+use crate::{
+    device::{CoreBudget, Percent},
+    dialect::HintKeys,
+};
+
+/// The names by default.
+pub fn resources() -> Resources {
+    Resources {
+        count: "amd.com/gpu".to_owned(),
+        memory: Some("amd.com/gpumem".to_owned()),
+        cores: Some("amd.com/gpucores".to_owned()),
+    }
+}
+
+/// AMD's cards, asked for by these names; compute is asked for in percent and counted in compute units.
+pub fn row(resources: Resources) -> Row {
+    Row {
+        name: name("AMD"),
+        word: "AMD",
+        resources,
+        memory: MemoryColumn { unit: 1, sizes: Sizes::Any },
+        cores: CoreColumn {
+            default: Percent::WHOLE,
+            least: Percent::new(1),
+            several: Several::Alike,
+            budget: CoreBudget::Parts,
+        },
+        keys: Keys::of("amd"),
+        hints: HintKeys {
+            use_model: Some("amd.com/use-gputype"),
+            no_use_model: Some("amd.com/nouse-gputype"),
+            use_id: "amd.com/use-gpu-uuid",
+            no_use_id: "amd.com/nouse-gpu-uuid",
+        },
+        cards: Cards::Registered { key: "hami.io/node-amd-register", cores: None },
+        lock: HAMI_LOCK,
+        beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
+    }
+}

@@ -1,0 +1,34 @@
+//! Biren's cards, given whole or as the instances that their plugin registers. Source: HAMi v2.10 `pkg/device/biren/device.go`.
+
+use super::row::{
+    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, ids_only, name,
+};
+use crate::device::{CoreBudget, Percent};
+
+/// The name by default.
+pub fn resources() -> Resources {
+    Resources { count: "birentech.com/gpu".to_owned(), memory: None, cores: None }
+}
+
+/// Biren's cards, asked for by this name.
+pub fn row(resources: Resources) -> Row {
+    Row {
+        name: name("Biren"),
+        word: "Biren",
+        resources,
+        memory: MemoryColumn { unit: 1, sizes: Sizes::Uncounted },
+        cores: CoreColumn {
+            default: Percent::NONE,
+            least: Percent::NONE,
+            several: Several::Alike,
+            budget: CoreBudget::Registered,
+        },
+        keys: Keys::of("Biren"),
+        hints: ids_only("birentech.com/use-gpuuuid", "birentech.com/nouse-gpuuuid"),
+        cards: Cards::Registered { key: "hami.io/node-biren-register", cores: Some(Percent::WHOLE) },
+        lock: HAMI_LOCK,
+        beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
+    }
+}

@@ -1,0 +1,46 @@
+//! Hygon's DCU. Source: HAMi v2.10 `pkg/device/hygon/device.go`.
+
+use super::row::{
+    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+};
+use crate::{
+    device::{CoreBudget, Percent},
+    dialect::HintKeys,
+};
+
+/// The names by default.
+pub fn resources() -> Resources {
+    Resources {
+        count: "hygon.com/dcunum".to_owned(),
+        memory: Some("hygon.com/dcumem".to_owned()),
+        cores: Some("hygon.com/dcucores".to_owned()),
+    }
+}
+
+/// DCUs asked for by these names, `factor` MiB a unit of memory.
+pub fn row(resources: Resources, factor: u32) -> Row {
+    Row {
+        name: name("DCU"),
+        word: "DCU",
+        resources,
+        memory: MemoryColumn { unit: factor, sizes: Sizes::Any },
+        cores: CoreColumn {
+            default: Percent::WHOLE,
+            least: Percent::NONE,
+            several: Several::Alike,
+            budget: CoreBudget::Registered,
+        },
+        keys: Keys::of("dcu"),
+        hints: HintKeys {
+            use_model: Some("hygon.com/use-dcutype"),
+            no_use_model: Some("hygon.com/nouse-dcutype"),
+            use_id: "hygon.com/use-gpuuuid",
+            no_use_id: "hygon.com/nouse-gpuuuid",
+        },
+        cards: Cards::Registered { key: "hami.io/node-dcu-register", cores: None },
+        lock: HAMI_LOCK,
+        beside: Beside::Nothing,
+        runtime_class: None,
+        name_variable: None,
+    }
+}

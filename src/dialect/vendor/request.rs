@@ -1,0 +1,223 @@
+//! What a pod asks of one family of cards.
+//!
+//! Source: HAMi v2.10 `GenerateResourceRequests` and `MutateAdmission` of each vendor, without their silent rounding: what can't be
+//! represented is an error that names the field. A size of memory is rounded up to a template only where the vendor has no other.
+
+use std::{collections::BTreeSet, num::NonZeroU32};
+
+use super::{
+    Settings, ascend,
+    row::{CoreColumn, Row, Several, Sizes, Templates},
+};
+use crate::{
+    device::{
+        ContainerRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Selection,
+        ShareRequest,
+    },
+    dialect::{
+        Problem, Unreadable,
+        amounts::Reader,
+        hami::{choice, request::node_policy},
+        segments,
+    },
+    object::{Container, Pod},
+};
+
+/// What the pod asks; `None` where no container asks for a share.
+pub(super) fn read(row: &Row, settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    let mut containers = Vec::new();
+    let mut troubles = Vec::new();
+    for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
+        match share(row, pod, container, &path) {
+            Ok(share) => containers.push(ContainerRequest { role, share }),
+            Err(trouble) => troubles.push(trouble),
+        }
+    }
+    if troubles.is_empty() && containers.iter().all(|container| container.share.is_none()) {
+        return Ok(None);
+    }
+    troubles.extend(one_share_only(row, pod));
+    troubles.extend(one_size_only(row, pod, &containers));
+    let choice = choice::read(&settings.card_policies, pod).map_err(|trouble| troubles.push(trouble));
+    let (Ok(mut choice), true) = (choice, troubles.is_empty()) else { return Err(troubles) };
+    if matches!(row.memory.sizes, Sizes::Templates(_)) {
+        choice.links = LinkChoice::Closest;
+    }
+    Ok(Some(PodRequest {
+        containers,
+        selection: selection(row, pod),
+        choice,
+        node_policy: node_policy(settings.node_policy, pod),
+        marks: marks(row, pod),
+        shuns: BTreeSet::new(),
+    }))
+}
+
+/// For each container in starting order, whether it asks for a share.
+pub(super) fn asks(row: &Row, pod: &Pod) -> Vec<bool> {
+    let asks =
+        |(path, container): (String, &Container)| matches!(share(row, pod, container, &path), Ok(Some(_)));
+    pod.containers().map(asks).collect()
+}
+
+/// What the pod bears: its share is written in another way where it is one in software.
+pub(super) fn marks(row: &Row, pod: &Pod) -> BTreeSet<Mark> {
+    in_software(row, pod).then(software).into_iter().collect()
+}
+
+/// The mark of a pod whose share is one in software.
+pub(super) fn software() -> Mark {
+    format!("{} {}", ascend::MODE, ascend::SOFTWARE).into()
+}
+
+fn in_software(row: &Row, pod: &Pod) -> bool {
+    let has_templates = matches!(row.memory.sizes, Sizes::Templates(_));
+    has_templates && pod.metadata.annotation(ascend::MODE) == Some(ascend::SOFTWARE)
+}
+
+fn selection(row: &Row, pod: &Pod) -> Selection {
+    Selection {
+        models: row.hints.models(&pod.metadata),
+        ids: row.hints.ids(&pod.metadata),
+        // A pod that says nothing follows the node.
+        modes: in_software(row, pod).then(|| vec![Mode::Soft]),
+    }
+}
+
+fn share(
+    row: &Row,
+    pod: &Pod,
+    container: &Container,
+    path: &str,
+) -> Result<Option<ShareRequest>, Unreadable> {
+    let read = Reader::new(container, path);
+    let names = &row.resources;
+    let count = read.number(&names.count, "cards", 1)?;
+    let memory = match &names.memory {
+        Some(name) => read.number(name, "MiB", row.memory.unit)?,
+        None => None,
+    };
+    let cores = match &names.cores {
+        Some(name) => read.percentage(name)?,
+        None => None,
+    };
+    let Some(cards) = count.and_then(NonZeroU32::new) else {
+        return countless(row, &read);
+    };
+    let ask = Ask { row, read: &read, cards, in_software: in_software(row, pod) };
+    Ok(Some(ShareRequest { cards, memory: ask.memory(memory)?, cores: ask.cores(cores)? }))
+}
+
+/// No cards are asked for: fine where nothing else is asked for either.
+fn countless(row: &Row, read: &Reader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
+    let Some(stated) = row.resources.shares().find(|name| read.states(name)) else { return Ok(None) };
+    let message = format!("a share without a number of cards; add `{}: 1`", row.resources.count);
+    Err(Unreadable::new(Problem::CountMissing, read.field(stated), message))
+}
+
+struct Ask<'a> {
+    row: &'a Row,
+    read: &'a Reader<'a>,
+    cards: NonZeroU32,
+    in_software: bool,
+}
+
+impl Ask<'_> {
+    fn memory(&self, stated: Option<u32>) -> Result<MemoryRequest, Unreadable> {
+        let unit = u64::from(self.row.memory.unit.max(1));
+        let stated = stated.map(|units| MiB::new(u64::from(units) * unit));
+        match &self.row.memory.sizes {
+            Sizes::Uncounted => Ok(MemoryRequest::Exact(MiB::default())),
+            Sizes::Any => {
+                let stated = stated.filter(|&memory| memory > MiB::default());
+                Ok(stated.map_or(MemoryRequest::Part(Percent::WHOLE), MemoryRequest::Exact))
+            }
+            Sizes::Templates(templates) => self.sized(templates, stated),
+        }
+    }
+
+    fn sized(&self, templates: &Templates, stated: Option<MiB>) -> Result<MemoryRequest, Unreadable> {
+        let Some(stated) = stated else { return Ok(MemoryRequest::Part(Percent::WHOLE)) };
+        let Some(rounded) = templates.rounded(stated) else {
+            let message = format!("{stated} is more than the {} of a card", templates.capacity);
+            return Err(self.refuse(Problem::Quantity, self.row.resources.memory.as_ref(), message));
+        };
+        let memory = if self.in_software && stated > MiB::default() { stated } else { rounded };
+        if self.cards.get() > 1
+            && self.row.cores.several == Several::WholeOnly
+            && memory != templates.allocatable
+        {
+            let message = format!(
+                "several cards are given whole only; leave it out, write {}, or ask for one card",
+                templates.allocatable.get()
+            );
+            return Err(self.refuse(Problem::Unserved, self.row.resources.memory.as_ref(), message));
+        }
+        Ok(MemoryRequest::Exact(memory))
+    }
+
+    fn cores(&self, stated: Option<u32>) -> Result<Percent, Unreadable> {
+        let CoreColumn { default, least, several, .. } = self.row.cores;
+        let name = self.row.resources.cores.as_ref();
+        let Some(stated) = stated.map(Percent::new) else {
+            return Ok(if self.takes_all(several) { Percent::WHOLE } else { default });
+        };
+        if stated < least {
+            let message =
+                format!("`{}` is less than {least}; leave it out for all of a card's", stated.get());
+            return Err(self.refuse(Problem::Quantity, name, message));
+        }
+        let by_template = matches!(self.row.memory.sizes, Sizes::Templates(_)) && !self.in_software;
+        if by_template && stated > Percent::NONE {
+            let message = format!(
+                "a template has its own compute; leave it out, or annotate the pod `{}: {}`",
+                ascend::MODE,
+                ascend::SOFTWARE
+            );
+            return Err(self.refuse(Problem::Unserved, name, message));
+        }
+        Ok(if self.takes_all(several) { Percent::WHOLE } else { stated })
+    }
+
+    fn takes_all(&self, several: Several) -> bool {
+        several == Several::AllCores && self.cards.get() > 1
+    }
+
+    fn refuse(&self, problem: Problem, name: Option<&String>, message: String) -> Unreadable {
+        Unreadable::new(problem, self.read.field(name.map_or("", String::as_str)), message)
+    }
+}
+
+/// A share of another size in a pod whose plugin tells shares apart by their card alone
+/// (Project-HAMi/ascend-device-plugin `buildRuntimeInfoLookup`).
+fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
+    if !matches!(row.memory.sizes, Sizes::Templates(_)) {
+        return None;
+    }
+    let shares = pod.containers().zip(containers);
+    let mut shares = shares.filter_map(|((path, _), container)| Some((path, container.share?)));
+    let (_, first) = shares.next()?;
+    let (path, _) = shares.find(|(_, share)| (share.memory, share.cores) != (first.memory, first.cores))?;
+    let message = "the node's plugin tells a pod's shares apart by their card alone; ask for the same in each container";
+    Some(Unreadable::new(Problem::Unserved, format!("{path}.resources"), message))
+}
+
+/// A second share of a pod whose plugin is told of one.
+fn one_share_only(row: &Row, pod: &Pod) -> Option<Unreadable> {
+    if row.cores.several != Several::Unserved {
+        return None;
+    }
+    let count = &row.resources.count;
+    let asking =
+        pod.containers().filter(|(_, container)| container.resources.limit_or_request(count).is_some());
+    let mut cards = 0;
+    for (path, container) in asking {
+        let read = Reader::new(container, &path);
+        cards += read.number(count, "cards", 1).ok().flatten().unwrap_or(0);
+        if cards > 1 {
+            let message = "the node's plugin is told of one share a pod; ask for one card in one container";
+            return Some(Unreadable::new(Problem::Unserved, read.field(count), message));
+        }
+    }
+    None
+}

@@ -1,0 +1,232 @@
+//! What tells one family of cards from another, as data: names, units, sizes, and what is written beside the assignment.
+//!
+//! No reading, no writing: each column is used by one of the neighbouring files.
+
+use jiff::SignedDuration;
+
+use super::interned;
+use crate::{
+    device::{CoreBudget, MiB, Percent, ProfileName},
+    dialect::{HintKeys, LockForm, hami},
+};
+
+/// Cambricon's plugin and HAMi's scheduler take a lock for forgotten after this time
+/// (`pkg/device/cambricon/device.go` `LockNode`).
+pub const BARE_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(2);
+
+/// HAMi's node lock, which most plugins free.
+pub const HAMI_LOCK: Lock = Lock { key: hami::names::LOCK, form: LockForm::Comma };
+
+/// One family of cards.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Row {
+    /// Its name in messages and metrics.
+    pub name: ProfileName,
+    /// Its word: the type of every share that is written.
+    pub word: &'static str,
+    /// What pods ask by.
+    pub resources: Resources,
+    /// How memory is asked for.
+    pub memory: MemoryColumn,
+    /// How compute is asked for.
+    pub cores: CoreColumn,
+    /// Where the assignment is written.
+    pub keys: Keys,
+    /// By which annotations users choose cards.
+    pub hints: HintKeys,
+    /// Where the node's cards stand.
+    pub cards: Cards,
+    /// The node's lock.
+    pub lock: Lock,
+    /// What is written beside the assignment.
+    pub beside: Beside,
+    /// The runtime class of share pods that name none.
+    pub runtime_class: Option<String>,
+    /// The environment variable that tells a container its name.
+    pub name_variable: Option<&'static str>,
+}
+
+/// The names of a family's resources.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Resources {
+    /// Counts cards, a share of each.
+    pub count: String,
+    /// Memory of each; none where cards are given whole.
+    pub memory: Option<String>,
+    /// Percent of each card's compute.
+    pub cores: Option<String>,
+}
+
+impl Resources {
+    /// Every name.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.count.as_str()).chain(self.shares())
+    }
+
+    /// Those that ask for a part of a card.
+    pub fn shares(&self) -> impl Iterator<Item = &str> {
+        self.memory.iter().chain(&self.cores).map(String::as_str)
+    }
+}
+
+/// How memory is asked for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MemoryColumn {
+    /// MiB for each unit of the resource.
+    pub unit: u32,
+    /// Which sizes there are.
+    pub sizes: Sizes,
+}
+
+/// Which sizes of memory there are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Sizes {
+    /// Any; a share that states none takes a whole card's.
+    Any,
+    /// Memory is not counted.
+    Uncounted,
+    /// Those of the vendor's templates.
+    Templates(Templates),
+}
+
+/// The sizes that a driver cuts a card into.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Templates {
+    /// From the smallest to the largest.
+    pub sizes: Vec<Template>,
+    /// What pods may have of a whole card.
+    pub allocatable: MiB,
+    /// What the card has.
+    pub capacity: MiB,
+    /// What plugins do that do not say whether they share in software.
+    pub unsaid: Splitting,
+}
+
+/// How a node's plugin splits its cards.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Splitting {
+    /// By the driver's templates.
+    #[default]
+    Templates,
+    /// In software, any amount.
+    Software,
+}
+
+/// One size.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Template {
+    /// Its name, such as `vir02`.
+    pub name: String,
+    /// Its memory.
+    pub memory: MiB,
+}
+
+impl Templates {
+    /// The memory of the smallest template that holds so much, or of a whole card; none where a card has less.
+    pub fn rounded(&self, memory: MiB) -> Option<MiB> {
+        let template = self.sizes.iter().map(|template| template.memory).find(|&size| memory <= size);
+        template.or_else(|| (memory <= self.capacity).then_some(self.allocatable))
+    }
+
+    /// The template of this size; none: it is a whole card.
+    pub fn of(&self, memory: MiB) -> Option<&Template> {
+        self.sizes.iter().find(|template| memory <= template.memory)
+    }
+}
+
+/// How compute is asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CoreColumn {
+    /// Where none is stated.
+    pub default: Percent,
+    /// The least that may be stated.
+    pub least: Percent,
+    /// What each of several cards gives.
+    pub several: Several,
+    /// What a card has to give.
+    pub budget: CoreBudget,
+}
+
+/// What a container gets that asks for several cards.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Several {
+    /// What it asks of each.
+    Alike,
+    /// All compute of each.
+    AllCores,
+    /// Whole cards: it may not ask for less of their memory.
+    WholeOnly,
+    /// Nothing: the plugin is told of one share a pod.
+    Unserved,
+}
+
+/// Where the assignment is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Keys {
+    /// What the plugin consumes.
+    pub to_allocate: &'static str,
+    /// What stays.
+    pub allocated: &'static str,
+}
+
+impl Keys {
+    /// Most families' keys, made of a word.
+    pub fn of(word: &str) -> Self {
+        Self {
+            to_allocate: interned(&format!("hami.io/{word}-devices-to-allocate")),
+            allocated: interned(&format!("hami.io/{word}-devices-allocated")),
+        }
+    }
+}
+
+/// Where a node's cards stand.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Cards {
+    /// In an annotation, as HAMi's plugins register them.
+    Registered {
+        /// The annotation.
+        key: &'static str,
+        /// The compute of a card whose plugin does not tell it.
+        cores: Option<Percent>,
+    },
+    /// Nowhere: they are reckoned from what the node has of compute and memory.
+    Capacity {
+        /// How many units of compute make a card.
+        cores_of_a_card: u32,
+        /// What follows the node's name in a card's id, before its number.
+        infix: &'static str,
+    },
+}
+
+/// A node's lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Lock {
+    /// The annotation.
+    pub key: &'static str,
+    /// The form that its readers parse.
+    pub form: LockForm,
+}
+
+/// What is written beside the assignment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Ascend's list of shares with their templates, under this key.
+    Ascend {
+        /// The annotation.
+        key: &'static str,
+    },
+    /// Cambricon's profile of the one share.
+    Cambricon,
+}
+
+/// The name of the family of this word.
+pub fn name(word: &str) -> ProfileName {
+    ProfileName(interned(&format!("hami-{}", word.to_ascii_lowercase())))
+}
+
+/// The keys of a family whose cards are all of one model.
+pub fn ids_only(use_id: &str, no_use_id: &str) -> HintKeys {
+    HintKeys { use_model: None, no_use_model: None, use_id: interned(use_id), no_use_id: interned(no_use_id) }
+}

@@ -1,0 +1,158 @@
+//! The cluster as the scheduler saw it last, for others to ask where a pod would go now, and why not elsewhere.
+//!
+//! A picture: it holds no capacity, and nothing that is asked of it reaches the scheduler. It must not know who holds what.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
+
+use super::{
+    class::{NodeVerdict, best, judge, within},
+    node::{NodeInfo, NodeName},
+    pod::Ask,
+    quota::Quotas,
+    reason::FitError,
+    snapshot::NodeState,
+};
+use crate::device::{Assignment, Card, Inventory, Share};
+
+/// The cluster as the scheduler saw it last; clones share it.
+#[derive(Clone, Debug)]
+pub struct Outlook(Arc<Picture>);
+
+#[derive(Debug)]
+struct Picture {
+    nodes: Vec<Arc<NodeState>>,
+    /// Nodes whose lines are full, and how long those are.
+    full: BTreeMap<NodeName, usize>,
+    quotas: Quotas,
+    device_resources: BTreeSet<String>,
+}
+
+/// Where a pod would go now, and what the other nodes make of it.
+#[derive(Clone, Debug)]
+pub struct Prospect {
+    /// The node that it would go to.
+    pub node: Arc<NodeState>,
+    /// The shares that it would be given.
+    pub assignment: Assignment,
+    /// How well that node suits it; higher is better.
+    pub score: f64,
+    /// How many other nodes would have it too.
+    pub others: usize,
+    /// Why the rest would not.
+    pub refused: FitError,
+}
+
+/// Text up to this length names cards by their uuid, longer text by their number.
+const ROOM: usize = 200;
+
+impl Outlook {
+    /// These nodes, in order of name; `full` are the nodes that are passed over for others, and how long their lines are.
+    pub(super) fn new(
+        nodes: Vec<Arc<NodeState>>,
+        full: BTreeMap<NodeName, usize>,
+        quotas: Quotas,
+        device_resources: BTreeSet<String>,
+    ) -> Self {
+        Self(Arc::new(Picture { nodes, full, quotas, device_resources }))
+    }
+
+    /// Every node, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
+        self.states().map(|state| &state.info)
+    }
+
+    /// Every node and what is in use of it, by name.
+    pub fn states(&self) -> impl Iterator<Item = &Arc<NodeState>> {
+        self.0.nodes.iter()
+    }
+
+    /// Judges every node as the scheduler would for a pod of this namespace, and ranks them as it would. `go_on` is asked before each node; when it says no, there is no
+    /// answer.
+    pub fn place(
+        &self,
+        ask: &Ask,
+        namespace: &str,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<Result<Prospect, FitError>> {
+        let Picture { nodes, full, quotas, device_resources } = &*self.0;
+        if let Some(unserved) = ask.unserved(nodes.len()) {
+            return Some(Err(unserved));
+        }
+        let profile = ask.profile.name;
+        if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
+            return Some(Err(FitError::of_quota(exceeded)));
+        }
+        let quota = quotas.left(namespace, profile);
+        let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
+        for state in nodes {
+            if go_on().is_break() {
+                return None;
+            }
+            match NodeVerdict::of(ask, state, device_resources) {
+                NodeVerdict::Fits(score, total) => {
+                    match within(ask, state, device_resources, quota, (score, total)) {
+                        Ok(score) => fitting.push((&state.info.name, score)),
+                        Err(reasons) => {
+                            over_quota += 1;
+                            refusals.push(reasons);
+                        }
+                    }
+                }
+                NodeVerdict::Fails(reasons) => refusals.push(reasons),
+            }
+        }
+        let refused = FitError::of_nodes(&refusals);
+        let (others, rank) = (fitting.len().saturating_sub(1), |node: &NodeName| full.get(node).copied());
+        let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
+            let standing = || quotas.standing(namespace, profile);
+            return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
+        };
+        let at = nodes.binary_search_by(|state| state.info.name.cmp(name));
+        let node = &nodes[at.expect("the best node is one of those in order of name")];
+        let (assignment, score) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
+        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
+    }
+}
+
+impl Prospect {
+    /// The node and the shares: `node-1: GPU-a (4000 MiB, 30 %)`; cards that would make it long are called by their number.
+    pub fn place(&self) -> String {
+        let by_uuid = self.shares(|share, _| share.card.to_string());
+        if by_uuid.chars().count() <= ROOM {
+            return by_uuid;
+        }
+        self.shares(|share, card| {
+            card.map_or_else(|| share.card.to_string(), |card| format!("GPU {}", card.index))
+        })
+    }
+
+    fn shares(&self, called: impl Fn(&Share, Option<&Card>) -> String) -> String {
+        let offers = self.node.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
+        let shares = self.assignment.shares().map(|share| {
+            let card = called(share, cards.get(&share.card).copied());
+            format!("{card} ({}, {})", share.memory, share.cores)
+        });
+        format!("{}: {}", self.node.info.name, shares.collect::<Vec<_>>().join(", "))
+    }
+
+    /// What the other nodes make of it, in kube-scheduler's form: `1/3 other nodes are available: 1 Insufficient cpu, 1 Insufficient GPU
+    /// memory.`; `None`: there are no others.
+    pub fn elsewhere(&self) -> Option<String> {
+        let refused = self.refused.nodes();
+        let nodes = self.others + refused;
+        let counted = self.refused.counted();
+        match (nodes, refused) {
+            (0, _) => None,
+            (_, 0) => Some(format!("{nodes}/{nodes} other nodes are available.")),
+            _ => Some(format!("{}/{nodes} other nodes are available: {counted}.", self.others)),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,186 @@
+//! Where an outlook says that a pod would go: what the scheduler itself would do, in words for a person.
+
+use std::{cell::Cell, num::NonZeroU32};
+
+use super::*;
+use crate::{
+    device::{
+        Blend, CardPolicy, ContainerRequest, CoreBudget, Health, Inventory, MemoryRequest, MiB, Mode,
+        NodePolicy, Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, Slicing, Tie,
+        Usage,
+    },
+    object::Taint,
+    scheduling::{Constraints, Offer, ResourceAmounts, snapshot::Agent},
+};
+
+const PROFILE: Profile = Profile {
+    name: ProfileName("test"),
+    blend: Blend::Even,
+    tie: Tie::Highest,
+    core_budget: CoreBudget::Registered,
+};
+
+fn card(node: &str, index: u32, memory: u64) -> Card {
+    Card {
+        id: format!("GPU-{node}-{index}").into(),
+        index,
+        slots: 10,
+        memory: MiB::new(memory),
+        cores: Percent::WHOLE,
+        model: "NVIDIA A100".into(),
+        numa: 0,
+        mode: Mode::Soft,
+        slicing: Slicing::Unknown,
+        health: Health::Healthy,
+    }
+}
+
+/// A node with so many cards of this size.
+pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeState {
+    let cards = (0..cards).map(|index| card(name, index, memory)).collect();
+    let info = NodeInfo {
+        name: name.into(),
+        uid: name.into(),
+        resource_version: "1".to_owned(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        cordoned: false,
+        allocatable: ResourceAmounts::default(),
+        offers: vec![Offer { profile: PROFILE.name, inventory: Some(Inventory::new(cards)) }],
+        aliases: Vec::new(),
+        expiries: Vec::new(),
+        locks: Vec::new(),
+    };
+    NodeState {
+        info: Arc::new(info),
+        usage: Usage::default(),
+        requested: ResourceAmounts::default(),
+        pods: 0,
+        agent: Agent::Answering,
+        expired: BTreeSet::new(),
+        generation: 1,
+    }
+}
+
+fn tainted(mut node: NodeState) -> NodeState {
+    let taint = Taint { key: "keep".into(), value: String::new(), effect: "NoSchedule".into() };
+    Arc::make_mut(&mut node.info).taints.push(taint);
+    node
+}
+
+/// A pod of one container that asks for this of each of so many cards.
+pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
+    let share = ShareRequest {
+        cards: NonZeroU32::new(cards).unwrap(),
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: Percent::new(cores),
+    };
+    Ask {
+        profile: PROFILE,
+        request: PodRequest {
+            containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+            selection: Selection::default(),
+            choice: CardPolicy::Spread.into(),
+            node_policy: NodePolicy::Binpack,
+            marks: BTreeSet::new(),
+            shuns: BTreeSet::new(),
+        },
+        resources: ResourceAmounts::default(),
+        constraints: Constraints::default(),
+    }
+}
+
+fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
+    let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
+    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Quotas::default(), BTreeSet::new())
+}
+
+fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {
+    let placed =
+        outlook.place(ask, "default", || ControlFlow::Continue(())).expect("it was never told to stop");
+    placed.map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_pod_that_fits_is_told_node_and_cards_and_what_the_others_lack() {
+    let nodes = vec![
+        node("a", 1, 8_000),
+        node("b", 2, 16_000),
+        node("c", 1, 32_000),
+        tainted(node("d", 1, 32_000)),
+        tainted(node("e", 1, 32_000)),
+    ];
+    let prospect = place(&outlook(nodes, &[]), &ask(1, 12_000, 30)).unwrap();
+    assert_eq!(prospect.place(), "c: GPU-c-0 (12000 MiB, 30 %)");
+    assert_eq!(
+        prospect.elsewhere().as_deref(),
+        Some("1/4 other nodes are available: 1 Insufficient GPU memory, 2 node(s) had untolerated taint(s).")
+    );
+    assert_eq!(prospect.others, 1);
+    assert!(prospect.score > 0.0);
+}
+
+#[test]
+fn others_that_would_do_are_counted_and_none_are_not_spoken_of() {
+    let alone = place(&outlook(vec![node("a", 1, 8_000)], &[]), &ask(1, 1000, 0)).unwrap();
+    assert_eq!(alone.elsewhere(), None);
+    let nodes = vec![node("a", 1, 8_000), node("b", 1, 8_000), node("c", 1, 8_000)];
+    let equal = place(&outlook(nodes, &[]), &ask(1, 1000, 0)).unwrap();
+    assert_eq!(&*equal.node.info.name, "a", "equals go by name");
+    assert_eq!(equal.elsewhere().as_deref(), Some("2/2 other nodes are available."));
+}
+
+#[test]
+fn a_node_whose_line_is_full_is_passed_over_as_the_scheduler_does() {
+    let nodes = || vec![node("a", 1, 8_000), node("b", 1, 16_000)];
+    let to = |full: &[(&str, usize)]| {
+        place(&outlook(nodes(), full), &ask(1, 1000, 0)).unwrap().node.info.name.to_string()
+    };
+    assert_eq!((to(&[]), to(&[("a", 8)]), to(&[("a", 8), ("b", 9)])), ("a".into(), "b".into(), "a".into()));
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_is_told_why_in_kube_schedulers_words() {
+    let nodes = vec![node("a", 1, 8_000), tainted(node("b", 1, 32_000)), node("c", 0, 0)];
+    let error = place(&outlook(nodes, &[]), &ask(1, 12_000, 0)).unwrap_err();
+    let expected = "0/3 nodes are available: 1 Insufficient GPU memory, \
+                    1 node(s) had no GPUs of the kind that the Pod asks for, 1 node(s) had untolerated taint(s).";
+    assert_eq!(error, expected);
+    let empty = place(&outlook(Vec::new(), &[]), &ask(1, 1, 0)).unwrap_err();
+    assert_eq!(empty, "0/0 nodes are available: no nodes.");
+}
+
+#[test]
+fn a_constraint_that_is_not_served_is_named_before_any_node_is_judged() {
+    let mut ask = ask(1, 1000, 0);
+    ask.constraints.unserved = vec!["spec.resourceClaims".to_owned()];
+    let error = place(&outlook(vec![node("a", 1, 8_000)], &[]), &ask).unwrap_err();
+    assert_eq!(
+        error,
+        "0/1 nodes are available: Pod has a constraint that is not served yet: spec.resourceClaims."
+    );
+}
+
+#[test]
+fn many_cards_are_called_by_their_number() {
+    let prospect = place(&outlook(vec![node("a", 8, 8_000)], &[]), &ask(8, 1000, 5)).unwrap();
+    let place = prospect.place();
+    assert!(place.starts_with("a: GPU 7 (1000 MiB, 5 %), GPU 6 (1000 MiB, 5 %), "), "{place}");
+    assert_eq!(place.matches("MiB").count(), 8);
+}
+
+#[test]
+fn judging_ends_when_it_is_told_to_and_then_says_nothing() {
+    let outlook = outlook((0..9).map(|at| node(&format!("n{at}"), 1, 8_000)).collect(), &[]);
+    let asked = Cell::new(0);
+    let stop_at = |limit: u32| {
+        asked.set(0);
+        outlook.place(&ask(1, 1000, 0), "default", || {
+            asked.set(asked.get() + 1);
+            if asked.get() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+    };
+    assert!(stop_at(4).is_none());
+    assert_eq!(asked.get(), 5, "no further node is judged");
+    assert!(stop_at(9).is_some());
+}

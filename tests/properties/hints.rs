@@ -1,0 +1,213 @@
+//! Hints and looking on change nothing: with and without them the same is decided, and what an outlook says of a pod is what becomes of it.
+
+use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+
+use berth::{
+    device::{Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile},
+    scheduling::{
+        Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
+        ResourceAmounts, Scheduler, Stage,
+        pod::Binding,
+        quota::{Bound, QuotaInfo, QuotaKey},
+        scheduler::Settings,
+    },
+};
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+
+use super::worlds::{cards, pod, profile};
+
+const NODES: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A pod is created; first its webhook hints at it, or not.
+    Come(Box<PodRequest>),
+    /// Somebody hints at a pod that never comes.
+    Hint(Box<PodRequest>),
+    Go(usize),
+    Node(usize, Vec<Card>),
+    NodeGone(usize),
+    /// The namespace may hold so much memory from now on.
+    Quota(u64),
+    QuotaGone,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let request = || pod().prop_map(Box::new);
+    let step = prop_oneof![
+        6 => request().prop_map(Step::Come),
+        4 => request().prop_map(Step::Hint),
+        3 => any::<usize>().prop_map(Step::Go),
+        2 => (0..NODES, cards()).prop_map(|(node, cards)| Step::Node(node, cards)),
+        1 => (0..NODES).prop_map(Step::NodeGone),
+        1 => (0..100_000_u64).prop_map(Step::Quota),
+        1 => Just(Step::QuotaGone),
+    ];
+    prop::collection::vec(step, 1..25)
+}
+
+fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInfo {
+    let name = format!("node-{at}");
+    let named = |card: Card| Card { id: format!("{}-{name}", card.id).into(), ..card };
+    let inventory = Inventory::new(cards.into_iter().map(named).collect());
+    NodeInfo {
+        name: name.as_str().into(),
+        uid: name.as_str().into(),
+        resource_version: version.to_string(),
+        labels: [].into(),
+        taints: Vec::new(),
+        cordoned: false,
+        allocatable: ResourceAmounts::default(),
+        offers: vec![Offer { profile: profile.name, inventory: Some(inventory) }],
+        aliases: Vec::new(),
+        expiries: Vec::new(),
+        locks: Vec::new(),
+    }
+}
+
+fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
+    let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
+    Arc::new(Ask { profile, request, resources, constraints })
+}
+
+fn quota() -> QuotaKey {
+    QuotaKey { namespace: "default".into(), name: "quota".into() }
+}
+
+fn key(at: usize) -> PodKey {
+    let name = format!("pod-{at}");
+    PodKey { uid: name.as_str().into(), namespace: "default".into(), name: name.as_str().into() }
+}
+
+fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
+    Event::PodSeen(Box::new(PodInfo {
+        key,
+        resource_version: version.to_string(),
+        priority: 0,
+        created: Timestamp::UNIX_EPOCH,
+        stage: Stage::Pending,
+        leaving: None,
+        claim,
+        holding,
+        resources: Arc::default(),
+        told: None,
+    }))
+}
+
+/// Two schedulers that see the same, but one of them is given hints as well, and one that looks on.
+struct Trio {
+    plain: Scheduler,
+    hinted: Scheduler,
+    onlooker: Scheduler,
+    version: u64,
+}
+
+impl Trio {
+    fn new() -> Self {
+        let settings =
+            Settings { device_resources: BTreeSet::new(), lock_expiry: SignedDuration::from_mins(5) };
+        let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
+        Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }
+    }
+
+    fn version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    fn observe(&mut self, event: &Event) {
+        for scheduler in [&mut self.plain, &mut self.hinted, &mut self.onlooker] {
+            scheduler.observe(event.clone(), Timestamp::UNIX_EPOCH);
+        }
+    }
+
+    /// Lets both decide and has the API server and the agents answer at once, until nothing is left to do.
+    fn settle(&mut self, profile: &Profile) -> Result<(), TestCaseError> {
+        loop {
+            let effects = self.plain.settle(Timestamp::UNIX_EPOCH);
+            prop_assert_eq!(&effects, &self.hinted.settle(Timestamp::UNIX_EPOCH));
+            prop_assert_eq!(self.onlooker.settle(Timestamp::UNIX_EPOCH), vec![]);
+            prop_assert_eq!(self.plain.depths(), self.hinted.depths());
+            let binds: Vec<_> = effects.into_iter().filter_map(bind).collect();
+            if binds.is_empty() {
+                return Ok(());
+            }
+            for (pod, node, assignment) in binds {
+                let answer =
+                    Event::BindAnswered { pod: pod.clone(), node: node.clone(), outcome: BindOutcome::Bound };
+                self.plain.observe(answer.clone(), Timestamp::UNIX_EPOCH);
+                self.hinted.observe(answer, Timestamp::UNIX_EPOCH);
+                let holding = Holding {
+                    node,
+                    profile: Some(profile.name),
+                    assignment: Some(assignment),
+                    init: InitPhase::Ahead,
+                    answer: Answer::Succeeded,
+                    takeable: None,
+                    binding: Binding::Bound,
+                };
+                let version = self.version();
+                self.observe(&seen(pod, version, Claim::None, Some(holding)));
+            }
+        }
+    }
+}
+
+fn bind(effect: Effect) -> Option<(PodKey, Arc<str>, Arc<Assignment>)> {
+    match effect {
+        Effect::Bind { pod, node, assignment, .. } => Some((pod, node, assignment)),
+        _ => None,
+    }
+}
+
+proptest! {
+    #[test]
+    fn hints_decide_nothing_and_an_outlook_says_what_will_be(
+        first in prop::collection::vec(cards(), NODES),
+        profile in profile(),
+        steps in steps(),
+    ) {
+        let mut trio = Trio::new();
+        let nodes = first.into_iter().enumerate().map(|(at, cards)| node(at, cards, &profile, 1)).collect();
+        trio.observe(&Event::Nodes(nodes));
+        trio.observe(&Event::Pods(Vec::new()));
+        trio.observe(&Event::Quotas(Vec::new()));
+        for (at, step) in steps.into_iter().enumerate() {
+            let version = trio.version();
+            match step {
+                Step::Hint(request) => {
+                    trio.hinted.observe(Event::Hinted(ask(*request, profile)), Timestamp::UNIX_EPOCH);
+                }
+                Step::Come(request) => {
+                    let ask = ask(*request, profile);
+                    trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
+                    let told = trio.onlooker.outlook().place(&ask, "default", || ControlFlow::Continue(())).unwrap();
+                    trio.observe(&seen(key(at), version, Claim::Place(ask), None));
+                    trio.settle(&profile)?;
+                    let held = trio.plain.snapshot().ledger().get(&key(at).uid);
+                    let held = held.map(|charge| (charge.node.clone(), charge.assignment.clone().unwrap()));
+                    let told = told.ok().map(|told| (told.node.info.name.clone(), Arc::new(told.assignment)));
+                    prop_assert_eq!(held, told);
+                }
+                Step::Go(pod) => trio.observe(&Event::PodGone(key(pod % (at + 1)).uid)),
+                Step::Node(at, cards) => {
+                    trio.observe(&Event::NodeSeen(Box::new(node(at, cards, &profile, version))));
+                }
+                Step::Quota(memory) => {
+                    let bound = Bound {
+                        profile: profile.name,
+                        dimension: Dimension::Memory,
+                        key: "memory".into(),
+                        hard: memory,
+                        unit: 1,
+                    };
+                    trio.observe(&Event::QuotaSeen(QuotaInfo { key: quota(), bounds: vec![bound] }));
+                }
+                Step::QuotaGone => trio.observe(&Event::QuotaGone(quota())),
+                Step::NodeGone(at) => trio.observe(&Event::NodeGone(format!("node-{at}").as_str().into())),
+            }
+            trio.settle(&profile)?;
+        }
+    }
+}
