@@ -16,6 +16,7 @@ pub mod lock;
 pub mod metrics;
 pub mod read;
 pub mod retry;
+pub mod sightings;
 pub mod standby;
 pub mod tell;
 pub mod watch;

@@ -58,6 +58,7 @@ on_both_floors! {
     binding::a_node_with_an_unreadable_registration_is_out_until_mended,
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
+    binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,

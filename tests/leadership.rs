@@ -24,7 +24,6 @@ use contest::{Contest, Contestant, node_of};
 use link::Cut;
 
 const LEASE: Duration = Duration::from_secs(15);
-const RETRY: Duration = Duration::from_secs(2);
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -56,7 +55,7 @@ async fn one_of_two_leads_and_only_it_binds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orderly_stop_hands_over_within_a_retry_period() {
+async fn an_orderly_stop_hands_over_at_once() {
     let contest = Contest::of_nodes(2).await;
     let mut a = contest.stand("a");
     contest.led_by("a").await;
@@ -68,7 +67,7 @@ async fn an_orderly_stop_hands_over_within_a_retry_period() {
     let stopped = Instant::now();
     contest.create("after").await;
     contest.bound("after").await;
-    assert!(stopped.elapsed() <= RETRY + Duration::from_millis(100), "took {:?}", stopped.elapsed());
+    assert!(stopped.elapsed() < Duration::from_millis(100), "took {:?}", stopped.elapsed());
     assert_eq!(b.bindings(&contest).len(), 1);
     assert_eq!(contest.led_by("b").await.lease_transitions, Some(1));
     contest.agents_are_content();
@@ -202,7 +201,7 @@ async fn a_dead_leader_is_followed_after_its_lease() {
     let next = contest.led_by("b").await;
     assert!(next.acquire_time.unwrap().0 >= expiry(&last), "b may not lead while a still may");
     contest.bound("after").await;
-    assert!(killed.elapsed() <= LEASE + RETRY, "took {:?}", killed.elapsed());
+    assert!(killed.elapsed() < LEASE + Duration::from_millis(100), "took {:?}", killed.elapsed());
     assert_eq!(b.bindings(&contest).len(), 1);
     contest.agents_are_content();
 }

@@ -8,13 +8,13 @@
 mod support;
 
 use std::{
-    net::{SocketAddr, TcpListener},
+    net::SocketAddr,
     process::{Child, Command, ExitStatus},
     time::Duration,
 };
 
 use berth::{
-    cli::manifests::{self, ManifestsArgs},
+    cli::manifests::ManifestsArgs,
     sandbox::agent::{
         Fleet,
         hami::Release,
@@ -23,16 +23,15 @@ use berth::{
 };
 use k8s_openapi::api::{authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core};
 use kube::{
-    Api, Client, Discovery,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-    discovery::Scope,
+    Api, Client,
+    api::{Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::json;
 use support::{
     controlplane::{ControlPlane, Options},
     identity::Identity,
+    installed::{apply_manifests, free_address},
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -82,31 +81,6 @@ impl Drop for Replica {
         // An error says that it has ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-/// Creates everything that `berth manifests` prints.
-async fn apply_manifests(client: &Client, webhook: SocketAddr, args: ManifestsArgs) {
-    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..args };
-    let discovery = Discovery::new(client.clone()).run().await.unwrap();
-    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
-        let object: DynamicObject = serde_json::from_value(object).unwrap();
-        let kind = GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap();
-        let (resource, capabilities) =
-            discovery.resolve_gvk(&kind).unwrap_or_else(|| panic!("no kind {kind:?}"));
-        let api: Api<DynamicObject> = match (&capabilities.scope, &object.metadata.namespace) {
-            (Scope::Namespaced, Some(namespace)) => {
-                Api::namespaced_with(client.clone(), namespace, &resource)
-            }
-            _ => Api::all_with(client.clone(), &resource),
-        };
-        api.create(&PostParams::default(), &object)
-            .await
-            .unwrap_or_else(|error| panic!("{object:?}: {error}"));
     }
 }
 

@@ -27,10 +27,8 @@ use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tower::util::MapRequestLayer;
 
-use super::{blind::Blind, requests};
+use super::{blind::Blind, load::SCHEDULER, requests};
 
-/// The name under which the load's pods ask for a place.
-pub(crate) const SCHEDULER: &str = "berth";
 /// What is said once the cluster has been listed.
 pub(crate) const READY: &str = "ready";
 

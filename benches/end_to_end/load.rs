@@ -16,8 +16,8 @@ use kube::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::binder::SCHEDULER;
-
+/// The name under which the pods ask for a place.
+pub(crate) const SCHEDULER: &str = "berth";
 const WRITERS: usize = 32;
 const CARDS: u32 = 8;
 /// MiB of each card.

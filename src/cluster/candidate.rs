@@ -1,9 +1,10 @@
-//! A candidate for the lead: reads, takes, renews and gives back one Lease, and publishes what it may claim.
+//! A candidate for the lead: reads, watches, takes, renews and gives back one Lease, and publishes what it may claim.
 //!
 //! It must not decide by itself ([`lease`] does) nor write but by the version that it has read.
 
 use std::{sync::Arc, time::Duration};
 
+use futures::{StreamExt, stream::BoxStream};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::{
     Api, Client,
@@ -20,6 +21,7 @@ use super::{
     fence::Claim,
     lease::{self, Observed, Turn},
     metrics::{Leads, Metrics},
+    sightings,
 };
 
 /// After a lost race for its own Lease, the holder reads and tries again so soon.
@@ -138,9 +140,10 @@ impl Candidate {
     /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered.
     pub async fn run(mut self, done: impl Future<Output = ()>) {
         let stands = async {
+            let mut sightings = None;
             loop {
                 let next = self.attempt().await;
-                sleep_until(next).await;
+                self.rest(next, &mut sightings).await;
             }
         };
         tokio::select! {
@@ -161,6 +164,29 @@ impl Candidate {
         };
         self.lapse_if_due();
         self.gives_up_at().map_or(next, |at| next.min(at))
+    }
+
+    /// Waits until then; where another leads only until its Lease is seen to be free.
+    ///
+    /// Each sign of life is noted when it is seen, so that a holder's end is not counted from a later look.
+    async fn rest(&mut self, until: Instant, sightings: &mut Option<BoxStream<'static, LeaseSpec>>) {
+        if self.claims.borrow().is_some() {
+            *sightings = None;
+            return sleep_until(until).await;
+        }
+        let (leases, name) = (&self.leases, &self.settings.name);
+        let sightings = sightings.get_or_insert_with(|| sightings::of(leases.clone(), name).boxed());
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return,
+                Some(spec) = sightings.next() => {
+                    self.observed = Some(Observed::after(self.observed.take(), &spec, Instant::now()));
+                    if lease::holder(&spec).is_none() {
+                        return;
+                    }
+                }
+            }
+        }
     }
 
     fn failed(&mut self, error: &dyn std::fmt::Display, retry: Instant) -> Instant {
@@ -261,15 +287,21 @@ impl Candidate {
         tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");
     }
 
+    /// A renewal that was cut off by the stop may land in between: then what it wrote is read and cleared.
     async fn clear(&self) -> Result<(), kube::Error> {
         let name = &self.settings.name;
-        let Some(found) = self.leases.get_opt(name).await? else { return Ok(()) };
-        let spec = found.spec.clone().unwrap_or_default();
-        if lease::holder(&spec) != Some(&*self.settings.identity) {
-            return Ok(());
+        loop {
+            let Some(found) = self.leases.get_opt(name).await? else { return Ok(()) };
+            let spec = found.spec.clone().unwrap_or_default();
+            if lease::holder(&spec) != Some(&*self.settings.identity) {
+                return Ok(());
+            }
+            let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
+            match self.leases.replace(name, &PostParams::default(), &lease).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                outcome => return outcome.map(drop),
+            }
         }
-        let lease = Lease { spec: Some(lease::released(&spec, self.clock.now())), ..found };
-        self.leases.replace(name, &PostParams::default(), &lease).await.map(drop)
     }
 }
 

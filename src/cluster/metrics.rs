@@ -153,6 +153,13 @@ impl Metrics {
         self.synced.set(i64::from(synced));
     }
 
+    /// Another leads: what only the leader can say is not said here any more.
+    pub fn stands_by(&self) {
+        self.queue((0, 0, 0), false);
+        self.unreadable_registrations.clear();
+        self.overcommitted_cards.clear();
+    }
+
     /// Of so many cards of the node more is held than there is.
     pub fn overcommitted(&self, node: &str, cards: usize) {
         let labels = NodeLabels { node: node.to_owned() };
@@ -160,13 +167,6 @@ impl Metrics {
             0 => drop(self.overcommitted_cards.remove(&labels)),
             cards => drop(self.overcommitted_cards.get_or_create(&labels).set(cards)),
         }
-    }
-
-    /// Another leads: what only the leader can say is not said here any more.
-    pub fn stands_by(&self) {
-        self.queue((0, 0, 0), false);
-        self.unreadable_registrations.clear();
-        self.overcommitted_cards.clear();
     }
 
     /// What was remembered was not what it should have been.

@@ -139,6 +139,10 @@ impl HamiConfig {
         }
     }
 
+    fn card_policies(&self) -> Vec<CardPolicy> {
+        self.gpu_scheduler_policy.iter().copied().map(card_policy).collect()
+    }
+
     /// The other vendors that are served.
     fn vendors(&self) -> Vec<Vendor> {
         if !self.enabled {
@@ -146,7 +150,7 @@ impl HamiConfig {
         }
         let settings = vendor::Settings {
             node_policy: node_policy(self.node_scheduler_policy),
-            card_policies: self.gpu_scheduler_policy.iter().copied().map(card_policy).collect(),
+            card_policies: self.card_policies(),
             lock_expiry: self.node_lock_expire,
         };
         self.vendors.rows().into_iter().map(|row| Vendor::new(row, settings.clone())).collect()
@@ -185,7 +189,7 @@ impl HamiConfig {
             default_count: self.default_gpu_num,
             memory_factor: self.memory_factor,
             node_policy: node_policy(self.node_scheduler_policy),
-            card_policies: self.gpu_scheduler_policy.iter().copied().map(card_policy).collect(),
+            card_policies: self.card_policies(),
             lock: LockSpec {
                 key: hami::names::LOCK.to_owned(),
                 form: LockForm::Comma,

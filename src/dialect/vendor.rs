@@ -51,7 +51,7 @@ pub const LEFT_TO_HAMI: [&str; 10] = [
 pub struct Settings {
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
-    /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
+    /// Which card first, where the pod does not say; of several, each decides where those before it see no difference.
     pub card_policies: Vec<CardPolicy>,
     /// After this time a foreign holder of the lock that gives no sign may be taken over.
     pub lock_expiry: SignedDuration,

@@ -177,15 +177,13 @@ impl Classes {
         {
             return Err((error.clone(), ByQuota::Some));
         }
-        let mut fitting = Vec::new();
         let mut refused: Vec<NodeReasons> = Vec::new();
-        for (state, (_, verdict)) in snapshot.slots().iter().zip(&class.verdicts) {
-            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { continue };
-            match within(ask, state, device_resources, quota, (*score, *total)) {
-                Ok(score) => fitting.push((&state.info.name, score)),
-                Err(reasons) => refused.push(reasons),
-            }
-        }
+        let judged = snapshot.slots().iter().zip(&class.verdicts);
+        let fitting = judged.filter_map(|(state, (_, verdict))| {
+            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { return None };
+            let score = within(ask, state, device_resources, quota, (*score, *total));
+            score.map(|score| (&state.info.name, score)).map_err(|reasons| refused.push(reasons)).ok()
+        });
         if let Some(name) = best(fitting, rank) {
             return Ok(name.clone());
         }

@@ -168,6 +168,23 @@ pub(crate) async fn a_failing_agent_costs_its_pod_only(floor: Floor) {
     world.agents_are_content();
 }
 
+/// Volcano's plugin looks at ended pods as well when it looks for the one to serve.
+pub(crate) async fn a_failed_volcano_pod_is_not_served_in_place_of_the_next(floor: Floor) {
+    let Some(world) = World::start(floor, vec![volcano_node("volcano-1", 1)]).await else { return };
+    let failing = Behaviour { answer: Answer::FailingEvery(3), ..Behaviour::default() };
+    world.fleet.behave("volcano-1", failing).unwrap();
+    let vgpu = json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "2000"});
+    for name in ["one", "two", "three", "four", "five"] {
+        world.create(pod(name, &vgpu)).await;
+        let expected = if name == "three" { "Failed" } else { "Running" };
+        let pod = world.pod_when(name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
+        assert_eq!(phase(&pod), expected, "{name}");
+        let answer = if name == "three" { "failed" } else { "success" };
+        assert_eq!(annotation(&pod, "volcano.sh/bind-phase"), answer, "{name}");
+    }
+    world.agents_are_content();
+}
+
 pub(crate) async fn a_restarted_binder_goes_on(floor: Floor) {
     let Some(mut world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
     world.create(pod("before", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "12000"}))).await;

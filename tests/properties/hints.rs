@@ -60,9 +60,9 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         offers: vec![Offer { profile: profile.name, inventory: Some(inventory) }],
+        locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
-        locks: Vec::new(),
     }
 }
 

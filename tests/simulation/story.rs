@@ -222,8 +222,7 @@ impl Story {
         let name = self.dice.one_of(&NODES);
         let answer = match self.dice.below(6) {
             0 => Answer::After(self.dice.millis(4000)),
-            // Volcano's plugin goes on to find a pod whose allocation failed: no scheduler can mend that.
-            1 if name.starts_with("hami") => Answer::FailingEvery(3),
+            1 => Answer::FailingEvery(3),
             2 => Answer::Never,
             _ => Answer::Promptly,
         };

@@ -34,6 +34,7 @@ struct Ports {
     etcd: u16,
     peer: u16,
     apiserver: u16,
+    witness: u16,
 }
 
 const ADMIN: &str = "admin";
@@ -49,7 +50,7 @@ impl ControlPlane {
         let programs = match found {
             Ok(programs) => programs,
             Err(reason) => {
-                absent(&reason);
+                absent("etcd and kube-apiserver, and there is neither Go nor a binary", &reason);
                 return None;
             }
         };
@@ -81,15 +82,23 @@ impl ControlPlane {
 
     /// A client of `admin` or of one of the identities in the options.
     pub fn client(&self, user: &str) -> kube::Client {
-        kube::Client::try_from(self.config(user))
+        self.client_at(user, self.ports.apiserver)
+    }
+
+    fn client_at(&self, user: &str, port: u16) -> kube::Client {
+        kube::Client::try_from(self.config_at(user, port))
             .expect("the configuration holds a url, a certificate and a token")
     }
 
     /// As [`Self::client`], for a test that changes time-outs or retries first.
     pub fn config(&self, user: &str) -> kube::Config {
+        self.config_at(user, self.ports.apiserver)
+    }
+
+    fn config_at(&self, user: &str, port: u16) -> kube::Config {
         let certificate =
             std::fs::read(self.directory.join("serving.der")).expect("written before the start");
-        let url = format!("https://127.0.0.1:{}", self.ports.apiserver).parse().expect("a well-formed url");
+        let url = format!("https://127.0.0.1:{port}").parse().expect("a well-formed url");
         let mut config = kube::Config::new(url);
         config.root_cert = Some(vec![certificate]);
         config.auth_info.token = Some(self.identity(user).token().into());
@@ -98,11 +107,15 @@ impl ControlPlane {
 
     /// A kubeconfig file for one identity, for programs that take a path.
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
-        let path = self.directory.join(format!("{}.kubeconfig", user.replace(':', "-")));
+        self.kubeconfig_at(user, self.ports.apiserver)
+    }
+
+    fn kubeconfig_at(&self, user: &str, port: u16) -> PathBuf {
+        let path = self.directory.join(format!("{}-{port}.kubeconfig", user.replace(':', "-")));
         let content = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.ports.apiserver),
+                "server": format!("https://127.0.0.1:{port}"),
                 "certificate-authority": self.directory.join("serving.crt"),
             }}],
             "users": [{"name": user, "user": {"token": self.identity(user).token()}}],
@@ -151,10 +164,26 @@ impl ControlPlane {
 
     /// Starts the API server on the same port, after [`Self::kill_apiserver`]; returns when it is ready.
     pub async fn start_apiserver(&mut self) -> Result<(), String> {
+        let server = self.serve_api("kube-apiserver", self.ports.apiserver, &[]).await?;
+        self.apiserver = Some(server);
+        Ok(())
+    }
+
+    /// Starts a second API server on the same etcd, which no `kill_` reaches; returns a kubeconfig of `admin` for it.
+    ///
+    /// It has no watch cache: its watches come from etcd and go on from any version that etcd still holds, so that whoever reads here
+    /// misses no event when the other servers die.
+    pub async fn start_witness(&mut self) -> Result<PathBuf, String> {
+        let server = self.serve_api("witness", self.ports.witness, &["--watch-cache=false"]).await?;
+        self.others.push(server);
+        Ok(self.kubeconfig_at(ADMIN, self.ports.witness))
+    }
+
+    async fn serve_api(&self, name: &'static str, port: u16, flags: &[&str]) -> Result<Server, String> {
         let mut command = self.programs.command("kube-apiserver")?;
-        command.args(self.apiserver_flags()).args(&self.options.apiserver_flags);
-        let mut server = Server::start("kube-apiserver", command, &self.directory)?;
-        let client = self.admin();
+        command.args(self.apiserver_flags(port)).args(&self.options.apiserver_flags).args(flags);
+        let mut server = Server::start(name, command, &self.directory)?;
+        let client = self.client_at(ADMIN, port);
         server
             .ready(async move {
                 while !is_ready(&client).await {
@@ -162,8 +191,17 @@ impl ControlPlane {
                 }
             })
             .await?;
-        self.apiserver = Some(server);
-        Ok(())
+        Ok(server)
+    }
+
+    /// Makes etcd forget everything before its present revision, as the API server has it do every five minutes.
+    pub async fn compact_etcd(&self) -> Result<u64, String> {
+        let any_key = serde_json::json!({"key": "AA=="});
+        let answer = ask_etcd(self.ports.etcd, "/v3/kv/range", &any_key).await?;
+        let revision = answer["header"]["revision"].as_str().and_then(|text| text.parse::<u64>().ok());
+        let revision = revision.ok_or_else(|| format!("etcd names no revision: {answer}"))?;
+        let body = serde_json::json!({"revision": revision.to_string(), "physical": true});
+        ask_etcd(self.ports.etcd, "/v3/kv/compaction", &body).await.map(|_| revision)
     }
 
     /// Runs a kube-scheduler with this configuration file's text, which names a kubeconfig.
@@ -181,11 +219,11 @@ impl ControlPlane {
         named.unwrap_or_else(|| panic!("{user} is not among the identities of this control plane"))
     }
 
-    fn apiserver_flags(&self) -> Vec<String> {
+    fn apiserver_flags(&self, port: u16) -> Vec<String> {
         let file = |name: &str| self.directory.join(name).display().to_string();
         vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.ports.etcd),
-            format!("--secure-port={}", self.ports.apiserver),
+            format!("--secure-port={port}"),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--cert-dir={}", file("certs")),
             format!("--tls-cert-file={}", file("serving.crt")),
@@ -217,25 +255,24 @@ impl Drop for ControlPlane {
 }
 
 impl Ports {
-    /// Three ports that nobody listens on; another process may still take one first, hence the attempts.
+    /// Four ports that nobody listens on; another process may still take one first, hence the attempts.
     fn free() -> Result<Self, String> {
         let bind =
             || std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| format!("loopback port: {error}"));
-        let held = [bind()?, bind()?, bind()?];
+        let held = [bind()?, bind()?, bind()?, bind()?];
         let mut ports = held.iter().map(|listener| listener.local_addr().map(|address| address.port()));
         let mut next =
-            || ports.next().expect("three listeners").map_err(|error| format!("loopback port: {error}"));
-        Ok(Self { etcd: next()?, peer: next()?, apiserver: next()? })
+            || ports.next().expect("four listeners").map_err(|error| format!("loopback port: {error}"));
+        Ok(Self { etcd: next()?, peer: next()?, apiserver: next()?, witness: next()? })
     }
 }
 
-fn absent(reason: &str) {
+/// Says on standard error that a test was not run for want of something; with `BERTH_REQUIRE_CONTROLPLANE=1` it panics.
+pub fn absent(what: &str, reason: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     let required = std::env::var_os("BERTH_REQUIRE_CONTROLPLANE").is_some_and(|value| value == "1");
-    assert!(!required, "no control plane, which BERTH_REQUIRE_CONTROLPLANE=1 asks for: {reason}");
-    say(&format!(
-        "NOT RUN: {test}: it needs etcd and kube-apiserver, and there is neither Go nor a binary: {reason}"
-    ));
+    assert!(!required, "{test} needs {what}, and BERTH_REQUIRE_CONTROLPLANE=1 asks for it: {reason}");
+    say(&format!("NOT RUN: {test}: it needs {what}: {reason}"));
 }
 
 fn fresh_directory() -> Result<PathBuf, String> {
@@ -255,15 +292,34 @@ async fn is_ready(client: &kube::Client) -> bool {
 }
 
 async fn etcd_is_healthy(port: u16) {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async || -> std::io::Result<bool> {
-        let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
+        let answer = exchange(port, "GET /health HTTP/1.0\r\n\r\n").await?;
         Ok(answer.contains("\"true\""))
     };
     while !ask().await.unwrap_or(false) {
         pause().await;
     }
+}
+
+/// Asks etcd's gateway, which speaks JSON.
+async fn ask_etcd(port: u16, path: &str, body: &serde_json::Value) -> Result<serde_json::Value, String> {
+    let body = body.to_string();
+    let head =
+        format!("POST {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
+    let failed = |error: &dyn std::fmt::Display| format!("etcd {path}: {error}");
+    let answer = exchange(port, &format!("{head}\r\n\r\n{body}")).await.map_err(|error| failed(&error))?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| failed(&answer))?;
+    if !head.contains(" 200 ") {
+        return Err(failed(&answer));
+    }
+    serde_json::from_str(body).map_err(|error| failed(&error))
+}
+
+async fn exchange(port: u16, request: &str) -> std::io::Result<String> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }

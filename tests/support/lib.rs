@@ -6,7 +6,9 @@
 #![allow(missing_docs, reason = "the test binary is not a library")]
 
 pub mod build;
+pub mod checker;
 pub mod controlplane;
 pub mod floor;
 pub mod identity;
+pub mod installed;
 pub mod server;

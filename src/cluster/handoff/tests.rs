@@ -18,9 +18,9 @@ fn node(name: &str) -> Event {
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         offers: Vec::new(),
+        locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
-        locks: Vec::new(),
     }))
 }
 

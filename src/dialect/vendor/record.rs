@@ -12,7 +12,7 @@ use super::{
 use crate::{
     device::{Answer, Assignment, Share},
     dialect::{
-        Carried, Record, Unreadable,
+        Carried, Record, Unreadable, answer,
         hami::{names, record as hami},
         segments,
     },
@@ -44,11 +44,7 @@ pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
         let served = keys.into_iter().any(|key| pod.metadata.annotation(key) == Some("true"));
         return if served { Answer::Succeeded } else { Answer::Awaited };
     }
-    match pod.metadata.annotation(names::BIND_PHASE) {
-        Some("success") => Answer::Succeeded,
-        Some("failed") => Answer::Failed,
-        _ => Answer::Awaited,
-    }
+    answer::by_phase(pod, names::BIND_PHASE)
 }
 
 fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static str, String)> {

@@ -91,12 +91,12 @@ pub enum Plugin {
     Hami(hami::Release),
     /// volcano-vgpu-device-plugin.
     Volcano,
-    /// volcano-sh/devices, by what it counts.
-    GpuShare(gpushare::Strategy),
     /// Hygon's DCU plugin for HAMi.
     Hygon,
     /// Huawei's Ascend plugin for HAMi, on cards 910B3 that it cuts by templates.
     Ascend,
+    /// volcano-sh/devices, by what it counts.
+    GpuShare(gpushare::Strategy),
 }
 
 /// A node to simulate.
@@ -168,13 +168,6 @@ impl Node {
         self
     }
 
-    /// With Volcano's older device plugin.
-    #[must_use]
-    pub fn gpushare(mut self, strategy: gpushare::Strategy) -> Self {
-        self.plugin = Some(Plugin::GpuShare(strategy));
-        self
-    }
-
     /// With Hygon's DCU plugin for HAMi.
     #[must_use]
     pub fn hygon(mut self) -> Self {
@@ -186,6 +179,13 @@ impl Node {
     #[must_use]
     pub fn ascend(mut self) -> Self {
         self.plugin = Some(Plugin::Ascend);
+        self
+    }
+
+    /// With Volcano's older device plugin.
+    #[must_use]
+    pub fn gpushare(mut self, strategy: gpushare::Strategy) -> Self {
+        self.plugin = Some(Plugin::GpuShare(strategy));
         self
     }
 

@@ -47,9 +47,9 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         offers: vec![Offer { profile: PROFILE.name, inventory: Some(Inventory::new(cards)) }],
+        locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
-        locks: Vec::new(),
     };
     NodeState {
         info: Arc::new(info),

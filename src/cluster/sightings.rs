@@ -1,0 +1,34 @@
+//! What is seen of a Lease while another holds it: each change, as it comes.
+//!
+//! It must not decide: a sighting may be old, and whoever acts on one reads the Lease first.
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{
+    Api,
+    runtime::{WatchStreamExt, watcher},
+};
+
+use super::retry;
+
+/// The Lease of that name each time that it changes, for ever; one that is deleted is seen as one that nobody holds.
+///
+/// RBAC allows this to who may `list` and `watch` that one name, since the watch selects it by `metadata.name`.
+pub fn of(leases: Api<Lease>, name: &str) -> impl Stream<Item = LeaseSpec> + Send + use<> {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    watcher(leases, config).backoff(retry::pauses()).filter_map(|event| std::future::ready(seen(event)))
+}
+
+fn seen(event: Result<watcher::Event<Lease>, watcher::Error>) -> Option<LeaseSpec> {
+    match event {
+        Ok(watcher::Event::InitApply(lease) | watcher::Event::Apply(lease)) => {
+            Some(lease.spec.unwrap_or_default())
+        }
+        Ok(watcher::Event::Delete(_)) => Some(LeaseSpec::default()),
+        Ok(watcher::Event::Init | watcher::Event::InitDone) => None,
+        Err(error) => {
+            tracing::warn!(%error, "watching the Lease failed, it is looked at now and then");
+            None
+        }
+    }
+}
