@@ -102,7 +102,11 @@ impl Reader {
             if let Lock::Malformed { value } = &state {
                 let message =
                     format!("`{value}` says neither since when nor by whom it is held: it is taken over");
-                troubles.push(Unreadable::annotation(Problem::Lock, &spec.key, message));
+                let trouble = Unreadable::annotation(Problem::Lock, &spec.key, message);
+                // Dialects may have one lock in common.
+                if !troubles.contains(&trouble) {
+                    troubles.push(trouble);
+                }
             }
             Some(NodeLock { profile: dialect.name(), state })
         });
