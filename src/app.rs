@@ -6,6 +6,7 @@ mod binder;
 mod certificates;
 mod facts;
 mod inventory;
+mod ledger;
 mod onward;
 mod settings;
 mod tasks;
@@ -147,9 +148,15 @@ impl App {
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
+        let debug = ledger::debug(options.client.clone(), handoff.questions().clone());
         let (router, tls) = match &clients {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
+        };
+        // Who does not bind has no ledger, and no rights to find out who asks for one.
+        let router = match options.parts {
+            Parts::Webhook => router,
+            Parts::Both | Parts::Binder => router.merge(webhook::debug::router(debug)),
         };
         tasks.work(async move {
             bound.serve(router, tls, stopped).await;

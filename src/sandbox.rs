@@ -135,7 +135,12 @@ impl Sandbox {
 
     /// Every object of a kind of the core group as it stands, by namespace and name; `plural` as `pods`.
     pub fn objects(&self, plural: &str) -> Vec<Arc<serde_json::Value>> {
-        self.server.store().objects(resource::known("", plural)).values().cloned().collect()
+        self.objects_of("", plural)
+    }
+
+    /// Every object of a kind as it stands, by namespace and name; the core group is empty.
+    pub fn objects_of(&self, group: &str, plural: &str) -> Vec<Arc<serde_json::Value>> {
+        self.server.store().objects(resource::known(group, plural)).values().cloned().collect()
     }
 
     /// How many requests were answered, by verb, resource, subresource and code; a watch counts when it starts.

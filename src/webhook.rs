@@ -9,6 +9,7 @@
 
 mod audit;
 pub mod clients;
+pub mod debug;
 pub mod metrics;
 pub mod mint;
 pub mod onward;

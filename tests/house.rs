@@ -3,9 +3,13 @@
 //! It must not judge what code does, nor repeat what clippy and `tests/layers.rs` already hold.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
+
+use berth::cluster::metrics::Readable;
+use prometheus_client::{encoding::text::encode, registry::Registry};
 
 /// Lines that a file of `src` may have, its test modules not counted.
 const LONGEST_FILE: usize = 400;
@@ -301,4 +305,39 @@ fn the_readme_shows_the_two_commands_and_every_rule() {
         let row = format!("| `{}` | {meaning} |", rule.0);
         assert!(readme.contains(&row), "README.md's table of rules lacks the row\n{row}");
     }
+}
+
+/// Every metric, as a row of README.md's table; a counter's name is the one under which it is scraped.
+fn metric_rows() -> Vec<String> {
+    let mut registry = Registry::default();
+    berth::webhook::Metrics::register(&mut registry);
+    let binder = berth::cluster::Metrics::default();
+    binder.register(&mut registry);
+    binder.node_registration("some-node", Readable::No);
+    binder.overcommitted("some-node", 1);
+    let mut page = String::new();
+    encode(&mut page, &registry).expect("a String takes any text");
+    let said = |word: &str| -> BTreeMap<String, String> {
+        let lines = page.lines().filter_map(|line| line.strip_prefix(word)?.split_once(' '));
+        lines.map(|(name, rest)| (name.to_owned(), rest.trim_end_matches('.').to_owned())).collect()
+    };
+    let kinds = said("# TYPE ");
+    let row = |(name, help): (String, String)| {
+        let kind = kinds.get(&name).map(String::as_str).unwrap_or_default();
+        let total = if kind == "counter" { "_total" } else { "" };
+        format!("| `{name}{total}` | {kind} | {help} |")
+    };
+    said("# HELP ").into_iter().map(row).collect()
+}
+
+#[test]
+fn the_readme_lists_every_metric() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README.md can be read");
+    let rows = metric_rows();
+    assert!(rows.len() > 20, "{rows:#?}");
+    let missing: Vec<_> = rows.iter().filter(|row| !readme.contains(*row)).cloned().collect();
+    none("metrics that README.md's table lacks", &missing);
+    let listed = readme.lines().filter(|line| line.starts_with("| `berth_")).map(str::to_owned);
+    let gone: Vec<_> = listed.filter(|line| !rows.contains(line)).collect();
+    none("metrics of README.md's table that there are not", &gone);
 }

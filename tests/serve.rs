@@ -21,13 +21,17 @@ use berth::{
         node::{Card, Node},
     },
 };
-use k8s_openapi::api::{authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core};
+use http_body_util::BodyExt as _;
+use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core,
+    rbac::v1::ClusterRoleBinding,
+};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{
     controlplane::{ControlPlane, Options},
     identity::Identity,
@@ -36,6 +40,8 @@ use support::{
 
 const LIMIT: Duration = Duration::from_mins(1);
 const NAMESPACE: &str = "berth-system";
+const READER: &str = "reader";
+const STRANGER: &str = "stranger";
 const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
 /// The two halves are installed into another namespace.
 const APART: &str = "sharing";
@@ -118,6 +124,51 @@ async fn holder(client: &Client, namespace: &str) -> Option<String> {
     lease.spec?.holder_identity.filter(|holder| !holder.is_empty())
 }
 
+/// What a path of this process answers to the bearer of a token.
+async fn ask(address: SocketAddr, token: Option<String>) -> (u16, Value) {
+    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(Into::into);
+    let client = Client::try_from(config).unwrap();
+    let request = http::Request::get("/debug/ledger").body(kube::client::Body::empty()).unwrap();
+    let response = client.send(request).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+/// While the pod `one` runs on `gpu-1`.
+async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketAddr) {
+    let binding = json!({
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "berth:ledger-reader"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": READER}],
+    });
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+    let token = |user: &str| Some(Identity::new(user, &[]).token());
+    assert_eq!(ask(address, None).await.0, 401);
+    assert_eq!(ask(address, Some("no-such-token".to_owned())).await.0, 401);
+    let (status, refused) = ask(address, token(STRANGER)).await;
+    assert_eq!((status, &refused["error"]["reason"]), (403, &json!("stranger may not get /debug/ledger")));
+    // The API server's authorizer learns of the binding by a watch of its own.
+    let shown = async {
+        let mut again = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            again.tick().await;
+            if let (200, page) = ask(address, token(READER)).await {
+                return page;
+            }
+        }
+    };
+    let page = tokio::time::timeout(LIMIT, shown).await.expect("the reader is let in");
+    let card = &page["nodes"][0]["cards"][0];
+    assert_eq!((&card["uuid"], &card["memoryUsed"]), (&json!("GPU-gpu-1-0"), &json!(1000)));
+    assert_eq!(card["pods"], json!(["default/one"]));
+    let held = &page["pods"][0];
+    assert_eq!((&held["name"], &held["commitment"]), (&json!("one"), &json!("Bound")));
+}
+
 /// Opts the namespace in and adds a node with its agent.
 async fn cluster(client: &Client) -> Fleet {
     let opted_in = Patch::Merge(json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}}}));
@@ -174,6 +225,8 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("create events.k8s.io/events", false, true),
         ("update coordination.k8s.io/leases:berth", false, true),
         ("write berth.dev/assignments", false, true),
+        ("create authentication.k8s.io/tokenreviews", false, true),
+        ("create authorization.k8s.io/subjectaccessreviews", false, true),
         ("delete /pods", false, false),
         ("patch /pods", false, false),
         ("create /pods", false, false),
@@ -190,7 +243,8 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
 #[tokio::test]
 async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     let account = Identity::service_account(NAMESPACE, "berth");
-    let options = Options { identities: vec![account], ..Options::default() };
+    let (reader, stranger) = (Identity::new(READER, &[]), Identity::new(STRANGER, &[]));
+    let options = Options { identities: vec![account, reader, stranger], ..Options::default() };
     let Some(plane) = ControlPlane::start(options).await else { return };
     let client = plane.admin();
     let address = free_address();
@@ -199,6 +253,7 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
 
     let first = Replica::start(&plane, address);
     runs(&client, "one").await;
+    the_ledger_is_shown_to_who_may_see_it(&client, address).await;
     let leader = holder(&client, NAMESPACE).await.expect("the first replica holds the lease");
     let second = Replica::start(&plane, free_address());
     runs(&client, "two").await;

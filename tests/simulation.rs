@@ -1,7 +1,7 @@
 //! Berth among faults: a seeded run on the API server inside the process, with every invariant checked after every write.
 //!
 //! A failure prints its seed and the last things that happened; the same seed is the same run, step by step.
-//! `BERTH_SIMULATION_FAULTS=100000 cargo test --release --test simulation faults` injects so many faults,
+//! `BERTH_SIMULATION_FAULTS=100000 cargo test --release --test simulation no_fault -- --nocapture` injects so many faults,
 //! `BERTH_SIMULATION_SEED=7` runs that seed alone and prints all of it.
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
@@ -22,6 +22,15 @@ mod run;
 mod story;
 #[path = "simulation/world.rs"]
 mod world;
+
+use std::{
+    collections::BTreeMap,
+    num::NonZero,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use lie::Bug;
 use run::{Outcome, run};
@@ -51,17 +60,27 @@ fn no_fault_breaks_an_invariant() {
         return;
     }
     let wanted = number("BERTH_SIMULATION_FAULTS").unwrap_or(FAULTS);
-    let mut faults = 0;
-    let mut seed = 0;
-    while faults < wanted {
-        let outcome = run(seed, None);
-        if !outcome.violations.is_empty() {
-            fail(seed, &outcome);
+    let (faults, seeds) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failed = Mutex::new(BTreeMap::new());
+    let play = || {
+        while faults.load(Relaxed) < wanted && failed.lock().unwrap().is_empty() {
+            let seed = seeds.fetch_add(1, Relaxed);
+            let outcome = run(seed, None);
+            faults.fetch_add(outcome.faults, Relaxed);
+            if !outcome.violations.is_empty() {
+                failed.lock().unwrap().insert(seed, outcome);
+            }
         }
-        faults += outcome.faults;
-        seed += 1;
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(&play);
+        }
+    });
+    if let Some((seed, outcome)) = failed.into_inner().unwrap().pop_first() {
+        fail(seed, &outcome);
     }
-    println!("{faults} faults in {seed} runs, no violation");
+    println!("{faults:?} faults in {seeds:?} runs, no violation");
 }
 
 #[test]
@@ -77,10 +96,19 @@ fn a_seed_replays_exactly() {
 
 #[test]
 fn every_deliberate_bug_is_found() {
-    for bug in Bug::ALL {
+    let missed = Mutex::new(Vec::new());
+    let find = &|bug| {
         let found =
             (0..RUNS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(bug)).violations.first()?.clone())));
-        let Some((seed, violation)) = found else { panic!("{bug:?} was not found in {RUNS_TO_FIND} runs") };
-        println!("{bug:?} is found in run {}: {violation}", seed + 1);
-    }
+        match found {
+            Some((seed, violation)) => println!("{bug:?} is found in run {}: {violation}", seed + 1),
+            None => missed.lock().unwrap().push(bug),
+        }
+    };
+    std::thread::scope(|scope| {
+        for bug in Bug::ALL {
+            scope.spawn(move || find(bug));
+        }
+    });
+    assert_eq!(missed.into_inner().unwrap(), [], "not found in {RUNS_TO_FIND} runs");
 }

@@ -13,7 +13,10 @@ use berth::{
     cluster::{Clock, Metrics, Reader, bind, lock, tell, watch},
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
-    scheduling::{Ask, BindOutcome, Claim, Event, LockOutcome, NodeInfo, NodeName, PodInfo, PodKey, Uid},
+    scheduling::{
+        Ask, BindOutcome, Claim, Concern, Event, LockOutcome, NodeInfo, NodeName, PodInfo, PodKey, Setback,
+        Uid,
+    },
 };
 use futures::{Stream, StreamExt as _, stream};
 use kube::Client;
@@ -216,20 +219,24 @@ impl Hands {
         match lock::take(self.client.clone(), spec, &node.name, &work.key, version, now).await {
             LockOutcome::Taken { .. } => {}
             LockOutcome::Stale => return Ok(Sent::Stale { node, work }),
-            LockOutcome::Failed(message) | LockOutcome::Refused(message) => {
+            LockOutcome::Failed(Setback { why: message, .. })
+            | LockOutcome::Throttled(Setback { why: message, .. })
+            | LockOutcome::Refused(message) => {
                 bail!("lock of {}: {message}", node.name)
             }
         }
         let record = dialect.record(&assignment(&node, given, &work.ask)?, &node.name, Clock::System.now());
         match bind::bind(self.client.clone(), &work.key, &node.name, record).await {
             BindOutcome::Bound => {}
-            BindOutcome::Doubtful(message) | BindOutcome::Refused(message) => {
+            BindOutcome::Doubtful(Setback { why: message, .. })
+            | BindOutcome::Throttled(Setback { why: message, .. })
+            | BindOutcome::Refused(message) => {
                 bail!("Binding of {}: {message}", work.key)
             }
         }
         let news = tell::News::Scheduled { node: &node.name };
         let name = self.reader.scheduler_name();
-        tell::event(self.client.clone(), name, &work.key, news, Clock::System.now()).await?;
+        tell::event(self.client.clone(), name, &Concern::Pod(work.key), news, Clock::System.now()).await?;
         Ok(Sent::Bound)
     }
 }

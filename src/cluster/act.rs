@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::{Api, Client};
 
 use super::{
@@ -10,8 +10,9 @@ use super::{
     clock::Clock,
     fence::Fence,
     lock,
-    metrics::Metrics,
+    metrics::{Metrics, Written},
     read::Reader,
+    send::SendError,
     tell::{self, News},
     wire::Watched,
     withdraw,
@@ -21,8 +22,8 @@ use crate::{
     dialect::{Dialect, LockSpec},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, TellOutcome,
-        WithdrawOutcome,
+        BindOutcome, Concern, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, Setback,
+        TellOutcome, WithdrawOutcome,
     },
 };
 
@@ -31,6 +32,15 @@ const CUT: &str = "the claim to lead became too short on the way";
 
 /// After this time nobody waits for an answer any more.
 const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The longest pause between reads that are to settle a doubt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// So often is said what only an Event says, where the API server answers that it failed.
+const TRIES: u32 = 3;
+
+/// The pause before it is said again, where the API server asks for none.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is needed to carry out effects.
 #[derive(Clone)]
@@ -71,21 +81,29 @@ impl Hands {
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
             Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
-            Effect::TellScheduled { pod, node } => {
-                self.tell(&pod, News::Scheduled { node: &node }).await;
-                None
-            }
             Effect::TellUnschedulable { pod, resource_version, message } => {
                 let outcome = self.tell_unschedulable(&pod, &resource_version, &message).await;
                 Some(Event::Told { pod, message, outcome })
             }
+            Effect::TellScheduled { pod, node } => {
+                self.tell(&Concern::Pod(pod), News::Scheduled { node: &node }).await;
+                None
+            }
+            Effect::TellFailedAllocation { pod, node } => {
+                self.tell_failed_allocation(pod, &node).await;
+                None
+            }
+            Effect::TellWaiting { pod, message } => {
+                self.tell(&Concern::Pod(pod), News::Waiting { message: &message }).await;
+                None
+            }
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
-                self.tell(&pod, News::SilentAgent { node: &node }).await;
+                self.tell(&Concern::Pod(pod), News::SilentAgent { node: &node }).await;
                 None
             }
             Effect::TellExcess { pod, message } => {
-                self.tell(&pod, News::Excess { message: &message }).await;
+                self.tell(&Concern::Pod(pod), News::Excess { message: &message }).await;
                 None
             }
             Effect::ReportExcess { node, cards } => {
@@ -95,9 +113,10 @@ impl Hands {
                 self.metrics.overcommitted(&node, cards.len());
                 None
             }
-            Effect::ReportDrift { what } => {
-                tracing::error!(what, "what was remembered was wrong and has been put right");
+            Effect::ReportDrift { of, what } => {
+                tracing::error!(?of, what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();
+                self.tell(&of, News::Drift { what: &what }).await;
                 None
             }
         }
@@ -111,22 +130,26 @@ impl Hands {
         profile: ProfileName,
     ) -> LockOutcome {
         let taken = async {
+            self.metrics.write(Written::lock);
             let (client, now) = (self.client.clone(), self.clock.now());
             lock::take(client, self.lock_spec(profile), node, pod, resource_version, now).await
         };
-        let cut = || LockOutcome::Failed(CUT.to_owned());
+        let cut = || LockOutcome::Failed(cut_off());
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
     }
 
     async fn release_lock(&self, node: &str, resource_version: &str, profile: ProfileName) -> ReleaseOutcome {
-        let released = lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version);
+        let released = async {
+            self.metrics.write(Written::unlock);
+            lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
+        };
         match self.fence.within(bind::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
             Some(Err(error)) => {
                 tracing::warn!(%node, %error, "giving back the node lock failed");
-                ReleaseOutcome::Failed
+                ReleaseOutcome::Failed { wait: error.wait() }
             }
-            None => ReleaseOutcome::Failed,
+            None => ReleaseOutcome::Failed { wait: SignedDuration::ZERO },
         }
     }
 
@@ -139,17 +162,19 @@ impl Hands {
     ) -> BindOutcome {
         let bound = async {
             let started = tokio::time::Instant::now();
+            self.metrics.write(Written::binding);
             let record = self.dialect(profile).record(assignment, node, self.clock.now());
             let outcome = bind::bind(self.client.clone(), pod, node, record).await;
             self.metrics.binding(&outcome, started.elapsed());
             outcome
         };
-        let cut = || BindOutcome::Doubtful(CUT.to_owned());
+        let cut = || BindOutcome::Doubtful(cut_off());
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
     }
 
     async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
         let annotations = self.dialect(profile).withdrawal();
+        self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
         match self.fence.within(bind::REACH, written).await {
             Some(Ok(())) => {
@@ -164,31 +189,48 @@ impl Hands {
         }
     }
 
-    async fn tell(&self, pod: &PodKey, news: News<'_>) {
-        let event =
-            tell::event(self.client.clone(), self.reader.scheduler_name(), pod, news, self.clock.now());
-        match tokio::time::timeout(PATIENCE, event).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%pod, %error, "writing an Event failed"),
-            Err(_) => tracing::warn!(%pod, "writing an Event took too long"),
+    /// Writes an Event. One that is lost is no harm: what was to be said of a pod that waits stands in its condition.
+    async fn tell(&self, of: &Concern, news: News<'_>) {
+        let (reporter, now) = (self.reader.scheduler_name(), self.clock.now());
+        let said = || {
+            self.metrics.write(Written::event);
+            tell::event(self.client.clone(), reporter, of, news, now)
+        };
+        if let Err(error) = try_again(said).await {
+            tracing::warn!(?of, %error, "writing an Event failed");
         }
     }
 
     async fn tell_unschedulable(&self, pod: &PodKey, resource_version: &str, message: &str) -> TellOutcome {
         let (client, now) = (self.client.clone(), self.clock.now());
-        let told = tell::unschedulable(client, pod, resource_version, message, now);
-        match tokio::time::timeout(PATIENCE, told).await {
-            Ok(Ok(())) => {
-                self.tell(pod, News::FailedScheduling { message }).await;
+        self.metrics.write(Written::condition);
+        match tell::unschedulable(client, pod, resource_version, message, now).await {
+            Ok(()) => {
+                self.tell(&Concern::Pod(pod.clone()), News::FailedScheduling { message }).await;
                 TellOutcome::Done
             }
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => TellOutcome::Done,
-            Ok(Err(error)) => {
+            Err(error) if error.code() == Some(404) => TellOutcome::Done,
+            Err(error) => {
                 tracing::debug!(%pod, %error, "setting PodScheduled failed, trying again");
-                TellOutcome::Failed
+                TellOutcome::Failed { wait: error.wait() }
             }
-            Err(_) => TellOutcome::Failed,
         }
+    }
+
+    async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) {
+        tracing::warn!(%pod, %node, "the node's device plugin could not give the pod its cards");
+        let now = self.clock.now();
+        let said = || {
+            self.metrics.write(Written::condition);
+            tell::failed_allocation(self.client.clone(), &pod, node, now)
+        };
+        match try_again(said).await {
+            Err(error) if error.code() != Some(404) => {
+                tracing::warn!(%pod, %error, "setting a condition failed");
+            }
+            _ => {}
+        }
+        self.tell(&Concern::Pod(pod), News::FailedAllocation { node }).await;
     }
 
     async fn read_pod(&self, pod: PodKey) -> Event {
@@ -223,6 +265,29 @@ impl Hands {
     }
 }
 
+fn cut_off() -> Setback {
+    Setback { why: CUT.to_owned(), ..Setback::default() }
+}
+
+/// Writes a few times, where the API server answers that it failed; where it does not answer, nobody is kept waiting for a word.
+async fn try_again<R>(write: impl Fn() -> R) -> Result<(), SendError>
+where
+    R: Future<Output = Result<(), SendError>>,
+{
+    let mut tried = 1;
+    loop {
+        match write().await {
+            // It was written the last time.
+            Err(error) if tried > 1 && error.code() == Some(409) => return Ok(()),
+            Err(error) if tried < TRIES && error.code().is_some_and(|code| code == 429 || code >= 500) => {
+                tried += 1;
+                tokio::time::sleep(Duration::try_from(error.wait()).unwrap_or_default().max(PAUSE)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Reads until there is an answer.
 async fn insist<T, R>(read: impl Fn() -> R) -> Option<T>
 where
@@ -232,10 +297,20 @@ where
     loop {
         match tokio::time::timeout(PATIENCE, read()).await {
             Ok(Ok(found)) => return found,
-            Ok(Err(error)) => tracing::warn!(%error, "a read that is to settle a doubt failed, trying again"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a read that is to settle a doubt failed, trying again");
+                pause = pause.max(asked_for(&error));
+            }
             Err(_) => tracing::warn!("a read that is to settle a doubt took too long, trying again"),
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+}
+
+/// How long the API server asks to be left alone, as far as kube's client keeps it.
+fn asked_for(error: &kube::Error) -> Duration {
+    let kube::Error::Api(status) = error else { return Duration::ZERO };
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(seconds.into()).min(LONGEST_PAUSE)
 }

@@ -6,6 +6,7 @@ use http::Request;
 use kube::{Client, core::Status};
 use serde_json::json;
 
+use super::send::{SendError, send};
 use crate::{
     dialect::Record,
     scheduling::{BindOutcome, PodKey},
@@ -22,20 +23,17 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 /// Sends the Binding: `POST …/pods/{name}/binding` with the pod's uid as precondition and the assignment's annotations, which the API
 /// server merges into the pod in the same write (kubernetes `pkg/registry/core/pod/storage/storage.go`).
 pub async fn bind(client: Client, pod: &PodKey, node: &str, record: Record) -> BindOutcome {
-    let sent = client.request::<Status>(request(pod, node, &record));
-    match tokio::time::timeout(CLIENT_TIMEOUT, sent).await {
-        Ok(Ok(_)) => BindOutcome::Bound,
-        Ok(Err(kube::Error::Api(status))) if is_refusal(status.code) => {
-            BindOutcome::Refused(status.message.clone())
-        }
-        Ok(Err(error)) => BindOutcome::Doubtful(error.to_string()),
-        Err(elapsed) => BindOutcome::Doubtful(elapsed.to_string()),
-    }
+    outcome(send::<Status>(client, request(pod, node, &record), CLIENT_TIMEOUT).await.map(drop))
 }
 
-/// The request itself is not acceptable: it was not carried out and never will be.
-pub(super) fn is_refusal(code: u16) -> bool {
-    matches!(code, 400 | 401 | 403 | 405 | 413 | 415 | 422)
+/// What an answer, or none, means for the pod. A pod that is not there and one that is bound already are found out by reading it.
+fn outcome(answer: Result<(), SendError>) -> BindOutcome {
+    match answer {
+        Ok(()) => BindOutcome::Bound,
+        Err(error) if error.is_refusal() => BindOutcome::Refused(error.to_string()),
+        Err(error) if error.is_throttled() => BindOutcome::Throttled(error.setback()),
+        Err(error) => BindOutcome::Doubtful(error.setback()),
+    }
 }
 
 fn request(pod: &PodKey, node: &str, record: &Record) -> Request<Vec<u8>> {
@@ -56,4 +54,45 @@ fn request(pod: &PodKey, node: &str, record: &Record) -> Request<Vec<u8>> {
         .header(http::header::CONTENT_TYPE, "application/json")
         .body(binding.to_string().into_bytes())
         .expect("names of Kubernetes objects are valid in a path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an outcome is called.
+    fn name(outcome: &BindOutcome) -> &'static str {
+        match outcome {
+            BindOutcome::Bound => "bound",
+            BindOutcome::Throttled(_) => "throttled",
+            BindOutcome::Doubtful(_) => "doubtful",
+            BindOutcome::Refused(_) => "refused",
+        }
+    }
+
+    #[test]
+    fn only_what_cannot_have_been_carried_out_is_not_in_doubt() {
+        assert_eq!(name(&outcome(Ok(()))), "bound");
+        let cases = [
+            (400, "refused"),
+            (401, "refused"),
+            (403, "refused"),
+            (404, "doubtful"),
+            (409, "doubtful"),
+            (410, "doubtful"),
+            (422, "refused"),
+            (429, "throttled"),
+            (500, "doubtful"),
+            (502, "doubtful"),
+            (503, "doubtful"),
+            (504, "doubtful"),
+        ];
+        for (code, expected) in cases {
+            let error = SendError::Answered { code, message: String::new(), retry_after: None };
+            assert_eq!(name(&outcome(Err(error))), expected, "{code}");
+        }
+        assert_eq!(name(&outcome(Err(SendError::Late(CLIENT_TIMEOUT)))), "doubtful");
+        let lost = kube::Error::Service("connection reset by peer".into());
+        assert_eq!(name(&outcome(Err(SendError::Lost(lost)))), "doubtful");
+    }
 }

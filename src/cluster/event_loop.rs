@@ -13,7 +13,7 @@ use tokio::{
 
 use super::{
     act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
-    metrics::Metrics, read::Reader, watch,
+    ledger, metrics::Metrics, read::Reader, watch,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
@@ -82,6 +82,8 @@ pub async fn term(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
     let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
+    let mut questions = handoff.questions.open();
+    let dialects = reader.dialects().clone();
     let mut watched = pin!(watch::all(&client, &reader, &metrics).ready_chunks(256));
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
@@ -98,6 +100,11 @@ pub async fn term(
             () = &mut shutdown, if drain_until.is_none() => {
                 drain_until = Some(Instant::now() + DRAIN);
                 work.drain()
+            }
+            Some(question) = questions.recv() => {
+                // Who has asked may have gone meanwhile.
+                let _ = question.send(ledger::page(&work.scheduler, &dialects));
+                continue;
             }
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
@@ -148,8 +155,10 @@ impl Work {
         for answer in self.writes.answered()? {
             self.scheduler.observe(answer, clock.now());
         }
+        let before = Instant::now();
         let effects = self.scheduler.settle(clock.now());
-        metrics.queue(self.scheduler.depths(), self.scheduler.is_synced());
+        metrics.work(&self.scheduler.take_measures(), before.elapsed());
+        metrics.standing(&self.scheduler.standing(clock.now()));
         if self.scheduler.is_synced() && !was_synced {
             let nodes = self.scheduler.snapshot().nodes().count();
             tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are listed");
@@ -223,7 +232,10 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
-                Effect::TellUnschedulable { .. } | Effect::TellSilent { .. } | Effect::TellExcess { .. } => {}
+                Effect::TellUnschedulable { .. }
+                | Effect::TellSilent { .. }
+                | Effect::TellWaiting { .. }
+                | Effect::TellExcess { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

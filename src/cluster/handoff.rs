@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{clock::Clock, read::Reader};
+use super::{clock::Clock, ledger::Questions, read::Reader};
 use crate::{
     object::Pod,
     scheduling::{Claim, Event, Outlook, Scheduler, quota::Used},
@@ -45,6 +45,7 @@ pub enum Hinted {
 /// The hand-off between a binder and its process; clones are the same.
 #[derive(Clone, Debug)]
 pub struct Handoff {
+    pub(super) questions: Questions,
     views: watch::Sender<Option<View>>,
     used: watch::Sender<Arc<Used>>,
     hints: mpsc::Sender<Box<Pod>>,
@@ -55,6 +56,7 @@ impl Default for Handoff {
     fn default() -> Self {
         let (hints, inbox) = mpsc::channel(ROOM);
         Self {
+            questions: Questions::default(),
             views: watch::Sender::new(None),
             used: watch::Sender::default(),
             hints,
@@ -72,6 +74,11 @@ impl Handoff {
     /// What the pods of each namespace with a quota hold; empty while nobody knows.
     pub fn used(&self) -> watch::Receiver<Arc<Used>> {
         self.used.subscribe()
+    }
+
+    /// Where the ledger is asked for.
+    pub fn questions(&self) -> &Questions {
+        &self.questions
     }
 
     /// A pod that may come soon. Whoever calls, calls as often as they like.

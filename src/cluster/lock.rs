@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
-use super::{bind, wire::Watched};
+use super::{
+    send::{SendError, send},
+    wire::Watched,
+};
 use crate::{
     device::LockOwner,
     dialect::LockSpec,
@@ -19,17 +22,6 @@ use crate::{
 const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// After this time nobody waits for its answer any more.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// Why a lock was not written.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// The API server could not be asked, or refused.
-    #[error(transparent)]
-    Refused(#[from] kube::Error),
-    /// No answer came in time.
-    #[error("no answer within {CLIENT_TIMEOUT:?}")]
-    Unanswered,
-}
 
 /// Takes the lock, if the node still has this version.
 pub async fn take(
@@ -43,11 +35,10 @@ pub async fn take(
     let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
     match write(client, spec, node, resource_version, Value::String(spec.value(&owner, now))).await {
         Ok(resource_version) => LockOutcome::Taken { resource_version },
-        Err(LockError::Refused(kube::Error::Api(status))) if status.code == 409 => LockOutcome::Stale,
-        Err(LockError::Refused(kube::Error::Api(status))) if bind::is_refusal(status.code) => {
-            LockOutcome::Refused(status.message.clone())
-        }
-        Err(error) => LockOutcome::Failed(error.to_string()),
+        Err(error) if error.code() == Some(409) => LockOutcome::Stale,
+        Err(error) if error.is_refusal() => LockOutcome::Refused(error.to_string()),
+        Err(error) if error.is_throttled() => LockOutcome::Throttled(error.setback()),
+        Err(error) => LockOutcome::Failed(error.setback()),
     }
 }
 
@@ -57,9 +48,9 @@ pub async fn release(
     spec: &LockSpec,
     node: &str,
     resource_version: &str,
-) -> Result<(), LockError> {
+) -> Result<(), SendError> {
     match write(client, spec, node, resource_version, Value::Null).await {
-        Err(LockError::Refused(kube::Error::Api(status))) if status.code == 404 => Ok(()),
+        Err(error) if error.code() == Some(404) => Ok(()),
         outcome => outcome.map(drop),
     }
 }
@@ -71,14 +62,13 @@ async fn write(
     node: &str,
     resource_version: &str,
     value: Value,
-) -> Result<String, LockError> {
+) -> Result<String, SendError> {
     let metadata = json!({"resourceVersion": resource_version, "annotations": {spec.key.as_str(): value}});
     let timeout = SERVER_TIMEOUT.as_secs();
     let request = Request::patch(format!("/api/v1/nodes/{node}?timeout={timeout}s"))
         .header(CONTENT_TYPE, "application/merge-patch+json")
         .body(json!({"metadata": metadata}).to_string().into_bytes())
         .expect("names of Kubernetes objects are valid in a path");
-    let sent = client.request::<Watched<Node>>(request);
-    let written = tokio::time::timeout(CLIENT_TIMEOUT, sent).await.map_err(|_| LockError::Unanswered)??;
+    let written = send::<Watched<Node>>(client, request, CLIENT_TIMEOUT).await?;
     Ok(written.meta().resource_version.clone().unwrap_or_default())
 }

@@ -1,6 +1,6 @@
 //! What the binder counts, by Prometheus' conventions.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, EncodeLabelValue},
@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{BindOutcome, LockOutcome};
+use crate::scheduling::{Attempt, BindOutcome, LockOutcome, Measure, Standing};
 
 /// Whether a node's registration can be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,9 +38,48 @@ enum Outcome {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     success,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
+    throttled,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
     doubt,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     refused,
+}
+
+/// What is written to the API server.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+pub enum Written {
+    /// A node's lock is taken.
+    lock,
+    /// A node's lock is given back.
+    unlock,
+    /// A pod is bound.
+    binding,
+    /// A pod's condition is set.
+    condition,
+    /// The assignment of a dead pod is taken back.
+    withdrawal,
+    /// An Event.
+    event,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct WriteLabels {
+    kind: Written,
+}
+
+/// As kube-scheduler's `schedule_attempts_total` has them.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+enum AttemptResult {
+    scheduled,
+    unschedulable,
+    error,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct AttemptLabels {
+    result: AttemptResult,
 }
 
 #[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
@@ -58,6 +97,8 @@ enum Queue {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     active,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
+    backoff,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
     unschedulable,
     #[expect(non_camel_case_types, reason = "label values are lower case")]
     in_line,
@@ -71,10 +112,18 @@ struct QueueLabels {
 /// The binder's metrics; clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics {
+    attempts: Family<AttemptLabels, Counter>,
+    decision_duration: Histogram,
     bindings: Family<OutcomeLabels, Counter>,
     binding_duration: Histogram,
+    pod_duration: Histogram,
     locks: Family<OutcomeLabels, Counter>,
+    lock_wait: Histogram,
+    lock_hold: Histogram,
+    longest_lock_wait: Gauge<f64, AtomicU64>,
+    writes: Family<WriteLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
+    silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
     overcommitted_cards: Family<NodeLabels, Gauge>,
     synced: Gauge,
@@ -85,11 +134,20 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 20));
         Self {
+            attempts: Family::default(),
+            decision_duration: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
             bindings: Family::default(),
             binding_duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
+            pod_duration: seconds(),
             locks: Family::default(),
+            lock_wait: seconds(),
+            lock_hold: seconds(),
+            longest_lock_wait: Gauge::default(),
+            writes: Family::default(),
             pending_pods: Family::default(),
+            silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
             overcommitted_cards: Family::default(),
             synced: Gauge::default(),
@@ -104,11 +162,66 @@ impl Metrics {
     /// Registers every metric below this registry.
     pub fn register(&self, registry: &mut Registry) {
         let scheduler = registry.sub_registry_with_prefix("berth_scheduler");
+        self.register_work(scheduler);
+        self.register_locks(scheduler);
+        self.register_state(scheduler);
+        self.begin_at_zero();
+    }
+
+    /// Shows every counter from the start: a rate needs the zero before the first event.
+    fn begin_at_zero(&self) {
+        for result in [AttemptResult::scheduled, AttemptResult::unschedulable, AttemptResult::error] {
+            drop(self.attempts.get_or_create(&AttemptLabels { result }));
+        }
+        for outcome in [Outcome::success, Outcome::throttled, Outcome::doubt, Outcome::refused] {
+            drop(self.bindings.get_or_create(&OutcomeLabels { outcome }));
+            drop(self.locks.get_or_create(&OutcomeLabels { outcome }));
+        }
+        for kind in [
+            Written::lock,
+            Written::unlock,
+            Written::binding,
+            Written::condition,
+            Written::withdrawal,
+            Written::event,
+        ] {
+            drop(self.writes.get_or_create(&WriteLabels { kind }));
+        }
+        for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
+            drop(self.pending_pods.get_or_create(&QueueLabels { queue }));
+        }
+    }
+
+    fn register_work(&self, scheduler: &mut Registry) {
+        let help =
+            "Decisions, by result: a node was found, none was, or the decision could not be carried out";
+        scheduler.register("attempts", help, self.attempts.clone());
+        let help = "Seconds of computing for a decision";
+        scheduler.register("decision_duration_seconds", help, self.decision_duration.clone());
         scheduler.register("bindings", "Bindings sent, by what came of them", self.bindings.clone());
         let help = "Seconds from sending a Binding to its answer";
         scheduler.register("binding_duration_seconds", help, self.binding_duration.clone());
+        let help = "Seconds from first seeing a pod to its Binding; the count is that of bound pods";
+        scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
+        let help = "Writes to the API server, by what is written; the Lease is not among them";
+        scheduler.register("api_writes", help, self.writes.clone());
+    }
+
+    fn register_locks(&self, scheduler: &mut Registry) {
         scheduler.register("node_locks", "Node locks asked for, by what came of them", self.locks.clone());
+        let help =
+            "Seconds that a decided pod stood in its node's line, until it had the lock or needed none";
+        scheduler.register("lock_wait_duration_seconds", help, self.lock_wait.clone());
+        let help = "Seconds from taking a node's lock until it is no longer that pod's";
+        scheduler.register("lock_hold_duration_seconds", help, self.lock_hold.clone());
+        let help = "Seconds that the head of a node's line has waited that has waited longest; its Event says for whom";
+        scheduler.register("longest_lock_wait_seconds", help, self.longest_lock_wait.clone());
+    }
+
+    fn register_state(&self, scheduler: &mut Registry) {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
+        let help = "Nodes that are held back since their device plugin owes an answer for too long";
+        scheduler.register("silent_agents", help, self.silent_agents.clone());
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
         let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
@@ -121,10 +234,38 @@ impl Metrics {
         scheduler.register("leader_transitions", help, self.leader_transitions.clone());
     }
 
+    /// The scheduler was at work for so long; what it measured is counted.
+    pub fn work(&self, measures: &[Measure], took: Duration) {
+        let attempts = measures.iter().filter(|measure| matches!(measure, Measure::Attempt(_))).count();
+        let share = took.as_secs_f64() / f64::from(u32::try_from(attempts.max(1)).unwrap_or(u32::MAX));
+        for measure in measures {
+            match measure {
+                Measure::Attempt(attempt) => {
+                    let result = match attempt {
+                        Attempt::Scheduled => AttemptResult::scheduled,
+                        Attempt::Unschedulable => AttemptResult::unschedulable,
+                        Attempt::Failed => AttemptResult::error,
+                    };
+                    self.attempts.get_or_create(&AttemptLabels { result }).inc();
+                    self.decision_duration.observe(share);
+                }
+                Measure::LockWait(time) => self.lock_wait.observe(time.as_secs_f64()),
+                Measure::LockHold(time) => self.lock_hold.observe(time.as_secs_f64()),
+                Measure::Bound(time) => self.pod_duration.observe(time.as_secs_f64()),
+            }
+        }
+    }
+
+    /// Something is being written to the API server.
+    pub fn write(&self, kind: Written) {
+        self.writes.get_or_create(&WriteLabels { kind }).inc();
+    }
+
     /// A Binding was answered after so long.
     pub fn binding(&self, outcome: &BindOutcome, took: Duration) {
         let outcome = match outcome {
             BindOutcome::Bound => Outcome::success,
+            BindOutcome::Throttled(_) => Outcome::throttled,
             BindOutcome::Doubtful(_) => Outcome::doubt,
             BindOutcome::Refused(_) => Outcome::refused,
         };
@@ -136,26 +277,32 @@ impl Metrics {
     pub fn lock(&self, outcome: &LockOutcome) {
         let outcome = match outcome {
             LockOutcome::Taken { .. } => Outcome::success,
+            LockOutcome::Throttled(_) => Outcome::throttled,
             LockOutcome::Stale | LockOutcome::Failed(_) => Outcome::doubt,
             LockOutcome::Refused(_) => Outcome::refused,
         };
         self.locks.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// Where pods wait: to be decided, for a node to change, in lines.
-    pub fn queue(&self, (active, unschedulable, in_line): (usize, usize, usize), synced: bool) {
-        let depths =
-            [(Queue::active, active), (Queue::unschedulable, unschedulable), (Queue::in_line, in_line)];
+    /// How things stand.
+    pub fn standing(&self, standing: &Standing) {
+        let depths = [
+            (Queue::active, standing.active),
+            (Queue::backoff, standing.backing_off),
+            (Queue::unschedulable, standing.unschedulable),
+            (Queue::in_line, standing.in_line),
+        ];
         for (queue, depth) in depths {
-            let depth = i64::try_from(depth).unwrap_or(i64::MAX);
-            self.pending_pods.get_or_create(&QueueLabels { queue }).set(depth);
+            self.pending_pods.get_or_create(&QueueLabels { queue }).set(count(depth));
         }
-        self.synced.set(i64::from(synced));
+        self.silent_agents.set(count(standing.silent_agents));
+        self.longest_lock_wait.set(standing.longest_lock_wait.as_secs_f64());
+        self.synced.set(i64::from(standing.synced));
     }
 
     /// Another leads: what only the leader can say is not said here any more.
     pub fn stands_by(&self) {
-        self.queue((0, 0, 0), false);
+        self.standing(&Standing::default());
         self.unreadable_registrations.clear();
         self.overcommitted_cards.clear();
     }
@@ -193,4 +340,8 @@ impl Metrics {
             Readable::No => drop(self.unreadable_registrations.get_or_create(&labels).set(1)),
         }
     }
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

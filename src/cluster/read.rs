@@ -15,7 +15,11 @@ use crate::{
     },
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
-        ResourceAmounts, Stage, affinity::NodeAffinity, node::NodeLock, pod::Binding, quota::Bound,
+        ResourceAmounts, Stage,
+        affinity::NodeAffinity,
+        node::NodeLock,
+        pod::{Binding, Placer},
+        quota::Bound,
     },
 };
 
@@ -67,6 +71,7 @@ impl Reader {
             resource_version: pod.metadata.resource_version.clone(),
             priority: pod.spec.priority.unwrap_or(0),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
+            placer: self.placer(pod),
             stage: stage(pod),
             leaving: pod.metadata.deletion_timestamp,
             claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
@@ -122,6 +127,11 @@ impl Reader {
         (info, troubles)
     }
 
+    fn placer(&self, pod: &Pod) -> Placer {
+        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
+        if ours { Placer::Berth } else { Placer::Another }
+    }
+
     /// A quota, as far as it bounds shares of these dialects.
     pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
         let mut troubles = Vec::new();
@@ -157,7 +167,7 @@ impl Reader {
 
     /// What is to be done for a pod that holds nothing.
     fn claim(&self, pod: &Pod, resources: &ResourceAmounts) -> Claim {
-        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
+        let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
         if !ours || waits || pod.is_terminal() {
             return Claim::None;
@@ -186,7 +196,7 @@ impl Reader {
     /// What the pod holds: where it is bound, or where another scheduler means it to be.
     fn holding(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<Holding> {
         let bound = pod.spec.node_name.as_deref().filter(|node| !node.is_empty());
-        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
+        let ours = self.placer(pod) == Placer::Berth;
         if bound.is_none() && ours {
             return None;
         }

@@ -2,24 +2,34 @@
 //!
 //! Reasons, actions and lengths are kube-scheduler's (`pkg/scheduler/schedule_one.go`, `util/utils.go`), since tools look for them.
 
+use std::time::Duration;
+
+use http::{Method, Request, header::CONTENT_TYPE};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams, PostParams},
-};
-use serde_json::json;
+use kube::Client;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::wire::Watched;
-use crate::{object::Pod, scheduling::PodKey};
+use super::send::{SendError, send};
+use crate::scheduling::{Concern, PodKey};
+
+/// After this time nobody waits for an answer any more.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The condition of a pod whose cards its node could not give it.
+const ALLOCATED: &str = "berth.dev/DevicesAllocated";
+
+/// Events about objects without a namespace stand here, as kubelet's about nodes do.
+const NAMESPACE_OF_NODES: &str = "default";
 
 /// The longest note that the API server takes.
 const LONGEST_NOTE: usize = 1024;
 
-/// One thing to tell about a pod.
+/// One thing to tell about a pod or a node.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
     /// It is bound.
@@ -31,6 +41,21 @@ pub enum News<'a> {
     FailedScheduling {
         /// Why.
         message: &'a str,
+    },
+    /// It waits in line.
+    Waiting {
+        /// What for.
+        message: &'a str,
+    },
+    /// Its node's agent could not give it its cards.
+    FailedAllocation {
+        /// On which node.
+        node: &'a str,
+    },
+    /// What was remembered of it was wrong.
+    Drift {
+        /// What.
+        what: &'a str,
     },
     /// Its node's agent gives no sign.
     SilentAgent {
@@ -44,16 +69,18 @@ pub enum News<'a> {
     },
 }
 
-/// Writes an Event about the pod.
+/// Writes an Event about a pod or a node. Written again with the same time it is the same Event.
 pub async fn event(
     client: Client,
     reporter: &str,
-    pod: &PodKey,
+    of: &Concern,
     news: News<'_>,
     now: Timestamp,
-) -> Result<(), kube::Error> {
-    let events: Api<Event> = Api::namespaced(client, &pod.namespace);
-    events.create(&PostParams::default(), &about(reporter, pod, news, now)).await.map(drop)
+) -> Result<(), SendError> {
+    let event = about(reporter, of, news, now);
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
+    write(client, Method::POST, path, "application/json", &event).await
 }
 
 /// Sets `PodScheduled=False/Unschedulable`, which cluster autoscalers look for, if the pod still has this version: a word that comes
@@ -64,56 +91,135 @@ pub async fn unschedulable(
     resource_version: &str,
     message: &str,
     now: Timestamp,
-) -> Result<(), kube::Error> {
+) -> Result<(), SendError> {
+    let metadata = json!({"uid": &*pod.uid, "resourceVersion": resource_version});
+    condition(client, pod, metadata, ["PodScheduled", "Unschedulable", message], now).await
+}
+
+/// Sets `berth.dev/DevicesAllocated=False/FailedAllocation`; the pod itself is left to kubelet, which fails it, and to its owner.
+pub async fn failed_allocation(
+    client: Client,
+    pod: &PodKey,
+    node: &str,
+    now: Timestamp,
+) -> Result<(), SendError> {
+    let words = [ALLOCATED, "FailedAllocation", &failure(pod, node)];
+    condition(client, pod, json!({"uid": &*pod.uid}), words, now).await
+}
+
+/// Sets a condition of a pod to false.
+async fn condition(
+    client: Client,
+    pod: &PodKey,
+    metadata: Value,
+    [kind, reason, message]: [&str; 3],
+    now: Timestamp,
+) -> Result<(), SendError> {
     let condition = json!({
-        "type": "PodScheduled",
+        "type": kind,
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": reason,
         "message": message,
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });
-    let patch = json!({"metadata": {"uid": &*pod.uid, "resourceVersion": resource_version}, "status": {"conditions": [condition]}});
-    let pods: Api<Watched<Pod>> = Api::namespaced(client, &pod.namespace);
-    pods.patch_status(&pod.name, &PatchParams::default(), &Patch::Strategic(patch)).await.map(drop)
+    let patch = json!({"metadata": metadata, "status": {"conditions": [condition]}});
+    let status = format!("/api/v1/namespaces/{}/pods/{}/status", pod.namespace, pod.name);
+    write(client, Method::PATCH, status, "application/strategic-merge-patch+json", &patch).await
 }
 
-fn about(reporter: &str, pod: &PodKey, news: News<'_>, now: Timestamp) -> Event {
+async fn write(
+    client: Client,
+    method: Method,
+    path: String,
+    content: &str,
+    body: &impl Serialize,
+) -> Result<(), SendError> {
+    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, content);
+    let body = serde_json::to_vec(body).expect("what is told has string keys only");
+    let request = request.body(body).expect("names of Kubernetes objects are valid in a path");
+    send::<serde::de::IgnoredAny>(client, request, PATIENCE).await.map(drop)
+}
+
+fn failure(pod: &PodKey, node: &str) -> String {
+    format!(
+        "The device plugin of node {node} could not give {pod} its GPU share; what it holds is free once it has ended"
+    )
+}
+
+fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event {
+    let regarding = regarding(of);
+    let namespace = regarding.namespace.as_deref().unwrap_or(NAMESPACE_OF_NODES).to_owned();
+    let name = regarding.name.as_deref().unwrap_or_default();
     let (kind, reason, action, note) = match news {
         News::Scheduled { node } => {
-            ("Normal", "Scheduled", "Binding", format!("Successfully assigned {pod} to {node}"))
+            ("Normal", "Scheduled", "Binding", format!("Successfully assigned {} to {node}", named(of)))
         }
         News::FailedScheduling { message } => {
             ("Warning", "FailedScheduling", "Scheduling", message.to_owned())
         }
+        News::Waiting { message } => ("Normal", "WaitingForNode", "Scheduling", message.to_owned()),
+        News::FailedAllocation { node } => {
+            let note = match of {
+                Concern::Pod(pod) => failure(pod, node),
+                Concern::Node(_) | Concern::Namespace(_) => {
+                    format!("The device plugin of node {node} failed")
+                }
+            };
+            ("Warning", "FailedAllocation", "Allocating", note)
+        }
+        News::Drift { what } => {
+            let note = format!("What Berth remembered was wrong and has been put right: {what}");
+            ("Warning", "LedgerDrift", "Auditing", note)
+        }
         News::SilentAgent { node } => {
-            let note =
-                format!("The device plugin of node {node} has not answered for {pod}; other pods go on");
+            let note = format!(
+                "The device plugin of node {node} has not answered for {}; other pods go on",
+                named(of)
+            );
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
     };
     Event {
         metadata: ObjectMeta {
-            name: Some(format!("{}.{:x}", pod.name, now.as_nanosecond())),
-            namespace: Some(pod.namespace.to_string()),
+            name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+            namespace: Some(namespace),
             ..ObjectMeta::default()
         },
         action: Some(action.to_owned()),
         event_time: Some(MicroTime(now)),
         note: Some(cut(note)),
         reason: Some(reason.to_owned()),
-        regarding: Some(ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some("Pod".to_owned()),
-            name: Some(pod.name.to_string()),
-            namespace: Some(pod.namespace.to_string()),
-            uid: Some(pod.uid.to_string()),
-            ..ObjectReference::default()
-        }),
+        regarding: Some(regarding),
         reporting_controller: Some(reporter.to_owned()),
         reporting_instance: Some(reporter.to_owned()),
         type_: Some(kind.to_owned()),
         ..Event::default()
+    }
+}
+
+fn named(of: &Concern) -> String {
+    match of {
+        Concern::Pod(pod) => pod.to_string(),
+        Concern::Node(node) => format!("node {node}"),
+        Concern::Namespace(namespace) => format!("namespace {namespace}"),
+    }
+}
+
+/// A node is its own uid there, as for kubelet's Events (`pkg/kubelet/kubelet.go`, `nodeRef`).
+fn regarding(of: &Concern) -> ObjectReference {
+    let (kind, namespace, name, uid) = match of {
+        Concern::Pod(pod) => ("Pod", Some(pod.namespace.to_string()), &pod.name, &pod.uid),
+        Concern::Node(node) => ("Node", None, node, node),
+        Concern::Namespace(namespace) => ("Namespace", Some(namespace.to_string()), namespace, namespace),
+    };
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_string()),
+        namespace,
+        uid: Some(uid.to_string()),
+        ..ObjectReference::default()
     }
 }
 

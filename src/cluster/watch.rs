@@ -49,7 +49,10 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
         info
     };
     let listed = |pods: Vec<_>| Event::Pods(pods);
-    let gone = |pod: &Pod| Event::PodGone(pod.metadata.uid.as_str().into());
+    let gone = |pod: &Pod| {
+        let uid = pod.metadata.uid.as_str().into();
+        if pod.is_terminal() { Event::PodEnded(uid) } else { Event::PodGone(uid) }
+    };
     watch(Api::all(client.clone()), config, read, listed, |pod| Event::PodSeen(Box::new(pod)), gone)
 }
 

@@ -83,6 +83,20 @@ pub enum Effect {
         /// Why.
         message: String,
     },
+    /// Say that a node's agent could not give a pod its cards.
+    TellFailedAllocation {
+        /// Which pod.
+        pod: PodKey,
+        /// On which node.
+        node: NodeName,
+    },
+    /// Say what a pod at the head of a line waits for.
+    TellWaiting {
+        /// Which pod.
+        pod: PodKey,
+        /// What for.
+        message: String,
+    },
     /// Say that a node's agent gave no sign for a pod in time.
     TellSilent {
         /// Which pod.
@@ -106,7 +120,20 @@ pub enum Effect {
     },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {
+        /// Of whom.
+        of: Concern,
         /// What was wrong.
         what: String,
     },
+}
+
+/// Whom a finding of the audit is about.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Concern {
+    /// A pod.
+    Pod(PodKey),
+    /// A node.
+    Node(NodeName),
+    /// A namespace.
+    Namespace(Arc<str>),
 }

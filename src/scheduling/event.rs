@@ -6,7 +6,7 @@ use super::{
     quota::{QuotaInfo, QuotaKey},
 };
 use crate::device::{LockOwner, ProfileName};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// Something that happened.
@@ -16,8 +16,10 @@ pub enum Event {
     Pods(Vec<PodInfo>),
     /// A pod, new or changed.
     PodSeen(Box<PodInfo>),
-    /// A pod is gone.
+    /// A pod is gone; whether its node is done with it is not known.
     PodGone(Uid),
+    /// A pod has ended: its node is done with it.
+    PodEnded(Uid),
     /// Every node that there is: what is not among them is gone.
     Nodes(Vec<NodeInfo>),
     /// A node, new or changed.
@@ -104,6 +106,15 @@ pub enum Event {
     Tick,
 }
 
+/// A write that was not answered with a yes or a no, and how long the API server asks to be left alone after it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Setback {
+    /// What was heard of it.
+    pub why: String,
+    /// For so long it is not sent again; zero: nothing was asked for.
+    pub wait: SignedDuration,
+}
+
 /// What came of taking a lock.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LockOutcome {
@@ -114,8 +125,10 @@ pub enum LockOutcome {
     },
     /// The node has changed since it was read: decide again on what it is now.
     Stale,
+    /// It is not ours: the API server has too much to do.
+    Throttled(Setback),
     /// It may or may not be ours: a lost answer, a server error.
-    Failed(String),
+    Failed(Setback),
     /// The API server will not have it.
     Refused(String),
 }
@@ -126,7 +139,10 @@ pub enum ReleaseOutcome {
     /// It is free, or the node is gone.
     Done,
     /// It may or may not be free.
-    Failed,
+    Failed {
+        /// For so long it is not tried again; zero: nothing was asked for.
+        wait: SignedDuration,
+    },
 }
 
 /// What came of saying why a pod waits.
@@ -135,7 +151,10 @@ pub enum TellOutcome {
     /// The pod's condition says so, or the pod is gone.
     Done,
     /// It may or may not say so; or the pod has changed since it was read.
-    Failed,
+    Failed {
+        /// For so long it is not said again; zero: nothing was asked for.
+        wait: SignedDuration,
+    },
 }
 
 /// What came of withdrawing an assignment.
@@ -152,8 +171,10 @@ pub enum WithdrawOutcome {
 pub enum BindOutcome {
     /// The pod is bound.
     Bound,
+    /// It is not bound by this: the API server has too much to do.
+    Throttled(Setback),
     /// It may or may not be bound, or be gone: a conflict, a lost answer, a server error.
-    Doubtful(String),
+    Doubtful(Setback),
     /// The API server will not have it.
     Refused(String),
 }

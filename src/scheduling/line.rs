@@ -45,6 +45,19 @@ pub struct Serving {
     pub bindings: u32,
     /// When a Binding of it was last in doubt.
     pub doubted: Option<Timestamp>,
+    /// Until then the API server asks to be left alone with it.
+    pub not_before: Option<Timestamp>,
+}
+
+/// Why the pod at the head of a line is not served.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Blocked {
+    /// Which pod.
+    pub uid: Uid,
+    /// Since when.
+    pub since: Timestamp,
+    /// How often it was said.
+    pub told: u32,
 }
 
 /// One node's line.
@@ -56,6 +69,8 @@ pub struct Line {
     pub serving: Option<Serving>,
     /// How often in a row the lock was not to be had.
     pub refusals: u32,
+    /// Why nobody is served although somebody waits.
+    pub blocked: Option<Blocked>,
 }
 
 /// Every node's line.
@@ -149,6 +164,11 @@ impl Lines {
     /// How many pods stand in all lines or are being served.
     pub fn total(&self) -> usize {
         self.by_node.values().map(Line::length).sum()
+    }
+
+    /// Since when the head of a line has waited that has waited longest.
+    pub fn blocked_since(&self) -> Option<Timestamp> {
+        self.by_node.values().filter_map(|line| line.blocked.as_ref()).map(|blocked| blocked.since).min()
     }
 
     /// Sets when a node's line is to be looked at although nothing has happened.

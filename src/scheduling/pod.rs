@@ -113,6 +113,15 @@ pub struct Holding {
     pub binding: Binding,
 }
 
+/// Who places a pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Placer {
+    /// Berth.
+    Berth,
+    /// Another scheduler.
+    Another,
+}
+
 /// Whether an assignment has been committed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Binding {
@@ -133,6 +142,8 @@ pub struct PodInfo {
     pub priority: i32,
     /// When it was created.
     pub created: Timestamp,
+    /// Who places it.
+    pub placer: Placer,
     /// How far it is.
     pub stage: Stage,
     /// When it is to be gone, where it is being deleted.

@@ -83,6 +83,11 @@ impl Queue {
         self.active.len()
     }
 
+    /// How many pods wait out a failure.
+    pub fn backing_off(&self) -> usize {
+        self.backoff.len()
+    }
+
     /// Whether nothing waits to be decided.
     pub fn is_empty(&self) -> bool {
         self.active.is_empty()

@@ -5,13 +5,17 @@
 
 mod agent;
 mod audit;
+mod blocked;
 mod excess;
 mod lock;
 mod observe;
 mod outcome;
 mod quota;
 mod serve;
+mod show;
 mod tell;
+#[cfg(test)]
+mod tests;
 mod withdraw;
 
 use std::{
@@ -27,15 +31,16 @@ use super::{
     event::Event,
     ledger::{Charge, Commitment},
     line::Lines,
+    measure::{Attempt, Measure},
     node::NodeName,
-    outlook::Outlook,
     pod::{Ask, Claim, PodInfo, Stage, Uid},
     queue::{Queue, backoff},
     reason::FitError,
     snapshot::Snapshot,
 };
 use crate::device::{Answer, Assignment, CardId, InitPhase, LockOwner};
-use lock::{Releasing, Stranger};
+use agent::Silence;
+use lock::{Held, Releasing, Stranger};
 use quota::OverQuota;
 use tell::Telling;
 use withdraw::Remnant;
@@ -71,6 +76,10 @@ struct Entry {
     info: PodInfo,
     /// Its place among all pods ever seen.
     seen: u64,
+    /// When it was first seen.
+    since: Timestamp,
+    /// When it joined the line that it stands in.
+    lined_up: Option<Timestamp>,
     work: Work,
     failures: u32,
     /// How often its node's agent was reported as silent.
@@ -120,6 +129,13 @@ pub struct Scheduler {
     holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
     strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
     releasing: BTreeMap<NodeName, Releasing>,
+    /// Locks that were taken and are not known to have been lost.
+    held: BTreeMap<NodeName, Held>,
+    /// Nodes whose device plugin has left a pod without an answer, until it answers one.
+    silences: BTreeMap<NodeName, Silence>,
+    /// Until when a node's device plugin may be at work for a pod that has gone.
+    vacated: BTreeMap<NodeName, Timestamp>,
+    measures: Vec<Measure>,
     /// Dead pods whose assignments their nodes' agents may still take.
     remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
     /// Cards of which more is held than there is, in words.
@@ -148,6 +164,10 @@ impl Scheduler {
             holders: BTreeMap::new(),
             strangers: BTreeMap::new(),
             releasing: BTreeMap::new(),
+            held: BTreeMap::new(),
+            silences: BTreeMap::new(),
+            vacated: BTreeMap::new(),
+            measures: Vec::new(),
             remnants: BTreeMap::new(),
             excess: BTreeMap::new(),
             retells: BTreeSet::new(),
@@ -165,7 +185,8 @@ impl Scheduler {
         match event {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
-            Event::PodGone(uid) => self.lose_pod(&uid),
+            Event::PodGone(uid) => self.miss_pod(&uid, now),
+            Event::PodEnded(uid) => self.lose_pod(&uid),
             Event::Nodes(nodes) => self.resync_nodes(nodes, now),
             Event::NodeSeen(node) => self.see_node(*node, now),
             Event::NodeGone(name) => self.lose_node(&name),
@@ -225,23 +246,6 @@ impl Scheduler {
         &self.snapshot
     }
 
-    /// The cluster as it stands, for others to judge by while this goes on.
-    pub fn outlook(&self) -> Outlook {
-        let nodes = self.snapshot.nodes().cloned().collect();
-        let (full, quotas) = (self.lines.full(), self.snapshot.quotas().clone());
-        Outlook::new(nodes, full, quotas, self.settings.device_resources.clone())
-    }
-
-    /// Grows whenever [`Self::outlook`] may have become another.
-    pub fn changes(&self) -> u64 {
-        self.snapshot.generation() + self.snapshot.quotas().version() + self.lines.changes()
-    }
-
-    /// How many pods wait to be decided, wait for a node or a quota to change, and stand in lines.
-    pub fn depths(&self) -> (usize, usize, usize) {
-        (self.queue.len(), self.classes.waiting() + self.over_quota.len(), self.lines.total())
-    }
-
     fn schedule(&mut self, now: Timestamp) {
         if self.course != Course::Onward {
             return;
@@ -263,18 +267,22 @@ impl Scheduler {
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
+            self.measures.push(Measure::Attempt(Attempt::Unschedulable));
             self.set_work(uid, Work::Idle);
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
         match self.decide(uid, ask) {
             Ok((node, assignment)) => {
+                self.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, now);
+                self.line_up(uid, now);
                 self.set_work(uid, Work::InLine(node.clone()));
                 self.withdraw_reason(uid);
                 self.lines.join(&node, uid.clone());
             }
             Err(error) => {
+                self.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.wait(uid, ask, error.awaits());
                 self.tell_unschedulable(uid, error.to_string());
             }
@@ -371,6 +379,7 @@ impl Scheduler {
 
     /// Lets a pod wait out a failure.
     fn back_off(&mut self, uid: &Uid, now: Timestamp) {
+        self.measures.push(Measure::Attempt(Attempt::Failed));
         self.forget(uid);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures += 1;

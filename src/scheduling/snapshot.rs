@@ -105,6 +105,11 @@ impl Snapshot {
         if agent == Agent::Silent { Agent::Answering } else { Agent::Silent }
     }
 
+    /// How many nodes have a device plugin that does not answer.
+    pub fn silent_agents(&self) -> usize {
+        self.silent.iter().filter(|name| self.by_name.contains_key(*name)).count()
+    }
+
     /// Takes in which of a node's plugins have given no sign for too long; returns what was thought of it before.
     pub(super) fn set_expired(
         &mut self,

@@ -71,6 +71,17 @@ pub(super) enum Counted {
     Panicked,
 }
 
+impl Counted {
+    const ALL: [Self; 6] = [
+        Self::Answered(Outcome::Ignored),
+        Self::Answered(Outcome::Admitted),
+        Self::Answered(Outcome::Denied),
+        Self::Answered(Outcome::Unreadable),
+        Self::Refused,
+        Self::Panicked,
+    ];
+}
+
 impl Metrics {
     /// Makes the metrics and enters them in `registry`.
     pub fn register(registry: &mut Registry) -> Self {
@@ -101,7 +112,24 @@ impl Metrics {
             Unit::Seconds,
             metrics.certificate_expiry.clone(),
         );
+        metrics.begin_at_zero();
         metrics
+    }
+
+    /// Shows every counter from the start: a rate needs the zero before the first event.
+    fn begin_at_zero(&self) {
+        for path in [Path::Mutate, Path::Validate] {
+            drop(self.duration.get_or_create(&DurationLabels { path }));
+            for outcome in Counted::ALL {
+                drop(self.reviews.get_or_create(&ReviewLabels { path, outcome }));
+            }
+        }
+        for (rule, _) in crate::admission::rules::ALL {
+            drop(self.violations.get_or_create(&ViolationLabels { rule: rule.0 }));
+        }
+        for outcome in [Handed::Taken, Handed::Dropped] {
+            drop(self.hints.get_or_create(&HintLabels { outcome }));
+        }
     }
 
     /// Keeps the certificate's end up to date, until the certificates are gone.

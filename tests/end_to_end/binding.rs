@@ -1,6 +1,7 @@
 //! The binder: which node, which cards, one write, one pod of a node at a time.
 
 use berth::sandbox::agent::{Answer, Behaviour};
+use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 
 use crate::{
@@ -165,6 +166,11 @@ pub(crate) async fn a_failing_agent_costs_its_pod_only(floor: Floor) {
         "Running",
         "the failed pod's cards are free"
     );
+    let told = world.pod_when("two", |pod| condition(pod, "berth.dev/DevicesAllocated").is_some()).await;
+    let told = condition(&told, "berth.dev/DevicesAllocated").unwrap();
+    assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("FailedAllocation")));
+    let event = world.event("two", "FailedAllocation").await;
+    assert_eq!((event.type_.as_deref(), event.message), (Some("Warning"), told.message.clone()));
     world.agents_are_content();
 }
 
@@ -199,4 +205,9 @@ pub(crate) async fn a_restarted_binder_goes_on(floor: Floor) {
     world.running("between").await;
     assert_eq!(world.unschedulable("too-much").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
     world.agents_are_content();
+}
+
+/// The pod's condition of this type.
+fn condition<'a>(pod: &'a core::Pod, kind: &str) -> Option<&'a core::PodCondition> {
+    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|condition| condition.type_ == kind)
 }

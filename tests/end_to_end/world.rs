@@ -294,6 +294,20 @@ impl World {
         waits_because(&pod).expect("the condition was just seen")
     }
 
+    /// An Event of that reason about the pod, once there is one.
+    pub(crate) async fn event(&self, pod: &str, reason: &str) -> core::Event {
+        let mut again = tokio::time::interval(Duration::from_millis(20));
+        let found = async {
+            loop {
+                again.tick().await;
+                if let Some(event) = self.events(pod, reason).await.pop() {
+                    return event;
+                }
+            }
+        };
+        tokio::time::timeout(LIMIT, found).await.expect("the event is written in time")
+    }
+
     /// Every Event of that reason about the pod.
     pub(crate) async fn events(&self, pod: &str, reason: &str) -> Vec<core::Event> {
         let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());

@@ -7,7 +7,7 @@ use berth::{
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
         ResourceAmounts, Scheduler, Stage,
-        pod::Binding,
+        pod::{Binding, Placer},
         quota::{Bound, QuotaInfo, QuotaKey},
         scheduler::Settings,
     },
@@ -85,6 +85,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         key,
         resource_version: version.to_string(),
         priority: 0,
+        placer: Placer::Berth,
         created: Timestamp::UNIX_EPOCH,
         stage: Stage::Pending,
         leaving: None,
@@ -128,7 +129,10 @@ impl Trio {
             let effects = self.plain.settle(Timestamp::UNIX_EPOCH);
             prop_assert_eq!(&effects, &self.hinted.settle(Timestamp::UNIX_EPOCH));
             prop_assert_eq!(self.onlooker.settle(Timestamp::UNIX_EPOCH), vec![]);
-            prop_assert_eq!(self.plain.depths(), self.hinted.depths());
+            prop_assert_eq!(
+                self.plain.standing(Timestamp::UNIX_EPOCH),
+                self.hinted.standing(Timestamp::UNIX_EPOCH)
+            );
             let binds: Vec<_> = effects.into_iter().filter_map(bind).collect();
             if binds.is_empty() {
                 return Ok(());

@@ -10,7 +10,9 @@ use berth::{
     },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
-        QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid, pod::Binding, quota::Bound,
+        QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
+        pod::{Binding, Placer},
+        quota::Bound,
         scheduler::Settings,
     },
 };
@@ -116,7 +118,7 @@ impl World {
                 self.told.push(message.clone());
                 self.observe(Event::Told { pod, message, outcome: TellOutcome::Done });
             }
-            Effect::ReportDrift { what } => self.drift.push(what),
+            Effect::ReportDrift { what, .. } => self.drift.push(what),
             Effect::TellScheduled { .. } => {}
             other => panic!("nothing else is to be done: {other:?}"),
         }
@@ -252,6 +254,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         key: PodKey { uid: uid.clone(), namespace: namespace.into(), name: uid },
         resource_version: "1".to_owned(),
         priority: 0,
+        placer: Placer::Berth,
         created: now,
         stage: Stage::Pending,
         leaving: None,

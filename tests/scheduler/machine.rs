@@ -91,7 +91,8 @@ impl Machine {
             for effect in effects {
                 match effect {
                     Effect::TakeLock { pod, node, profile, .. } => {
-                        let outcome = LockOutcome::Taken { resource_version: "0".to_owned() };
+                        self.version += 1;
+                        let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
                         self.tell(Event::LockAnswered { pod, node, profile, outcome });
                     }
                     Effect::Bind { pod, node, .. } => {

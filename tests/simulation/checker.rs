@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use berth::sandbox::Sandbox;
+use berth::sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -87,6 +87,16 @@ impl Checker {
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
         for pod in &living {
             self.judge_bound(pod, &living, now);
+        }
+    }
+
+    /// Who binds holds the Lease, or nobody else does.
+    pub(crate) fn judge_binder(&mut self, who: &str, call: &Call) {
+        for lease in self.sandbox.objects_of("coordination.k8s.io", "leases") {
+            let holder = text(&lease, "/spec/holderIdentity");
+            if !holder.is_empty() && holder != who {
+                self.violations.push(format!("{who} was served {call} while {holder} leads"));
+            }
         }
     }
 

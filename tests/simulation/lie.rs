@@ -5,8 +5,13 @@
 use std::collections::BTreeMap;
 
 use axum::body::Bytes;
-use berth::sandbox::fault::Call;
+use berth::sandbox::{
+    Sandbox,
+    fault::{Call, CallFault},
+};
 use serde_json::{Value, json};
+
+use crate::dice::Dice;
 
 /// A bug that Berth could have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,10 +32,18 @@ pub(crate) enum Bug {
     AnswerNotAwaited,
     /// What the assignment says is not what the ledger holds.
     WrongAssignment,
+    /// The Lease is taken and renewed whatever its version.
+    LeaseWithoutCompareAndSwap,
+    /// Others respect the Lease for a shorter time than its holder claims the lead.
+    ClaimOutlastsLease,
+    /// A Binding is sent although its claim has run out: what was cut off arrives all the same.
+    FenceIgnored,
+    /// The Lease is given back before the last Binding.
+    LeaseGivenBackEarly,
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::LockWithoutCompareAndSwap,
         Self::BindingWithoutUid,
         Self::AssumptionDroppedInDoubt,
@@ -39,27 +52,48 @@ impl Bug {
         Self::LockNotRead,
         Self::AnswerNotAwaited,
         Self::WrongAssignment,
+        Self::LeaseWithoutCompareAndSwap,
+        Self::ClaimOutlastsLease,
+        Self::FenceIgnored,
+        Self::LeaseGivenBackEarly,
     ];
 }
 
 /// One bug at work.
 pub(crate) struct Lie {
     bug: Bug,
+    sandbox: Sandbox,
     /// The pods of the last list, and those that have been seen to come since.
     known: BTreeMap<String, Value>,
 }
 
 impl Lie {
-    pub(crate) fn of(bug: Bug) -> Self {
-        Self { bug, known: BTreeMap::new() }
+    pub(crate) fn of(bug: Bug, sandbox: Sandbox) -> Self {
+        Self { bug, sandbox, known: BTreeMap::new() }
+    }
+
+    /// What becomes of a call because of the bug.
+    pub(crate) fn call(&mut self, call: &Call, dice: &mut Dice) -> Option<CallFault> {
+        let late = self.bug == Bug::FenceIgnored && call.path.ends_with("/binding") && dice.in_thousand(300);
+        late.then(|| CallFault::Late(dice.millis(30_000)))
     }
 
     pub(crate) fn request(&mut self, call: &Call, body: Bytes) -> Bytes {
         let Ok(mut sent) = serde_json::from_slice::<Value>(&body) else { return body };
         let lock = call.path.starts_with("/api/v1/nodes/");
         let binding = call.path.ends_with("/binding");
+        let lease = call.path.contains("/leases/");
         match self.bug {
             Bug::LockWithoutCompareAndSwap if lock => forget(&mut sent["metadata"], "resourceVersion"),
+            // The API server takes no Lease without a version: it is told the one that the Lease has.
+            Bug::LeaseWithoutCompareAndSwap if lease => {
+                for lease in self.sandbox.objects_of("coordination.k8s.io", "leases") {
+                    sent["metadata"]["resourceVersion"] = lease["metadata"]["resourceVersion"].clone();
+                }
+            }
+            Bug::ClaimOutlastsLease if call.path.contains("/leases") => {
+                sent["spec"]["leaseDurationSeconds"] = json!(3);
+            }
             Bug::BindingWithoutUid if binding => forget(&mut sent["metadata"], "uid"),
             Bug::WrongAssignment if binding => {
                 for value in sent["metadata"]["annotations"]

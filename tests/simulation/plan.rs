@@ -1,6 +1,7 @@
 //! What goes wrong, by the dice; and the log of all that happens, which a failure prints.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
@@ -16,7 +17,11 @@ use crate::{
     checker::{Checker, Writer},
     dice::Dice,
     lie::Lie,
+    world::REPLICAS,
 };
+
+/// For so long a throttled caller is asked to wait.
+const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
 /// How much goes wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,6 +32,8 @@ pub(crate) enum Weather {
     Rough(u64),
     /// Nothing gets through until then.
     Parted(Timestamp),
+    /// The process stands still until then: what it was about to send is sent then, what is sent to it is read then.
+    Paused(Timestamp),
 }
 
 /// What everyone who watches over a run shares.
@@ -39,7 +46,8 @@ pub(crate) struct Log {
     sandbox: Sandbox,
     start: Timestamp,
     pub(crate) checker: Checker,
-    pub(crate) weather: Weather,
+    /// For each replica.
+    pub(crate) weather: [Weather; REPLICAS],
     pub(crate) lines: Vec<String>,
     pub(crate) faults: u64,
 }
@@ -50,7 +58,7 @@ impl Watch {
             start: sandbox.now(),
             checker: Checker::new(sandbox.clone()),
             sandbox,
-            weather: Weather::Still,
+            weather: [Weather::Still; REPLICAS],
             lines: Vec::new(),
             faults: 0,
         };
@@ -102,53 +110,89 @@ impl Plan for Honest {
 
 fn served(watch: &Watch, who: &str, writer: Writer, call: &Call, status: u16) {
     let mut log = watch.log();
-    if call.is_write() {
+    // Neither says anything of pods or nodes, and both are many.
+    let beside = call.path.contains("/leases") || call.path.ends_with("/events");
+    if call.is_write() && !beside {
         log.say(&format!("{who} {call}: {status}"));
     }
-    log.checker.look(writer);
+    if !beside {
+        log.checker.look(writer);
+    }
 }
 
-/// A plan for Berth's calls.
+/// A plan for the calls of one replica in one life.
 pub(crate) struct Rough {
-    pub(crate) watch: Watch,
-    pub(crate) dice: Dice,
-    pub(crate) lie: Option<Lie>,
+    replica: usize,
+    /// Its name as a candidate for the lead.
+    who: String,
+    watch: Watch,
+    dice: Dice,
+    lie: Option<Lie>,
+    /// Bindings that are not to be sent again before then.
+    throttled: BTreeMap<String, Timestamp>,
+}
+
+impl Rough {
+    pub(crate) fn new(replica: usize, who: &str, watch: Watch, dice: Dice, lie: Option<Lie>) -> Self {
+        Self { replica, who: who.to_owned(), watch, dice, lie, throttled: BTreeMap::new() }
+    }
+
+    /// What the server has asked for is kept to.
+    fn judge_patience(&mut self, call: &Call, now: Timestamp) -> Option<String> {
+        let until = self.throttled.remove(&call.path).filter(|until| now < *until)?;
+        Some(format!("{} sends {call} at {now}, and was asked to wait until {until}", self.who))
+    }
 }
 
 impl Plan for Rough {
     fn call(&mut self, call: &Call) -> CallFault {
-        let mut log = self.watch.log();
-        let fault = match log.weather {
-            Weather::Parted(until) if log.now() < until => {
-                parted(&mut self.dice, until.duration_since(log.now()))
+        let watch = self.watch.clone();
+        let mut log = watch.log();
+        let now = log.now();
+        log.checker.violations.extend(self.judge_patience(call, now));
+        let lied = self.lie.as_mut().and_then(|lie| lie.call(call, &mut self.dice));
+        let fault = match log.weather[self.replica] {
+            _ if lied.is_some() => lied.unwrap_or(CallFault::None),
+            Weather::Parted(until) if now < until => parted(&mut self.dice, until.duration_since(now)),
+            Weather::Paused(until) if now < until => {
+                CallFault::SlowRequest(Duration::try_from(until.duration_since(now)).unwrap_or_default())
             }
             Weather::Rough(rate) if self.dice.in_thousand(rate) => call_fault(&mut self.dice, call),
-            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => CallFault::None,
+            _ => CallFault::None,
         };
+        if fault == CallFault::Refused(429) && call.path.ends_with("/binding") {
+            self.throttled.insert(call.path.clone(), now + RETRY_AFTER);
+        }
         if fault != CallFault::None {
-            log.fault(&format!("berth {call}: {fault:?}"));
+            log.fault(&format!("{} {call}: {fault:?}", self.who));
         }
         fault
     }
 
     fn event(&mut self, watch: &Call, line: &[u8]) -> EventFault {
         let mut log = self.watch.log();
-        let fault = match log.weather {
+        let fault = match log.weather[self.replica] {
+            Weather::Paused(until) if log.now() < until => {
+                EventFault::Slow(Duration::try_from(until.duration_since(log.now())).unwrap_or_default())
+            }
             Weather::Parted(until) if log.now() < until => {
                 let rest = Duration::try_from(until.duration_since(log.now())).unwrap_or_default();
                 if self.dice.in_thousand(500) { EventFault::Slow(rest) } else { EventFault::Broken }
             }
             Weather::Rough(rate) if self.dice.in_thousand(rate) => event_fault(&mut self.dice, line),
-            Weather::Still | Weather::Rough(_) | Weather::Parted(_) => EventFault::None,
+            _ => EventFault::None,
         };
         if fault != EventFault::None {
-            log.fault(&format!("event of {watch}: {fault:?}"));
+            log.fault(&format!("{} event of {watch}: {fault:?}", self.who));
         }
         fault
     }
 
     fn served(&mut self, call: &Call, status: u16) {
-        served(&self.watch, "berth", Writer::Berth, call, status);
+        served(&self.watch, &self.who, Writer::Berth, call, status);
+        if call.path.ends_with("/binding") && status < 300 {
+            self.watch.log().checker.judge_binder(&self.who, call);
+        }
     }
 
     fn request(&mut self, call: &Call, body: Bytes) -> Bytes {

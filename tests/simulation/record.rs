@@ -146,7 +146,7 @@ impl Pod {
             inits: inits.len(),
             record: of(Family::record),
             record_node: of(Family::node).unwrap_or_default(),
-            allocating: of(Family::phase).as_deref() == Some("allocating"),
+            allocating: of(Family::phase).as_deref() == Some("allocating") && !is_withdrawn(object),
             waits_because: waits_because(object),
             readable,
             terminating: !text(object, "/metadata/deletionTimestamp").is_empty(),
@@ -233,6 +233,11 @@ impl Pod {
         }
         (most, apps)
     }
+}
+
+/// Whether nothing is left of what it carries that a node's agent could take: its time is closed, though nobody has served it.
+fn is_withdrawn(object: &Value) -> bool {
+    annotation(object, "volcano.sh/vgpu-time") == Some("18446744073709551615")
 }
 
 fn limit<'a>(container: &'a Value, name: &str) -> Option<&'a str> {

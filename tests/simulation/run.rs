@@ -4,7 +4,13 @@ use std::time::Duration;
 
 use berth::sandbox::agent::audit::Violation;
 
-use crate::{dice::Dice, lie::Bug, plan::Weather, story::Story, world::World};
+use crate::{
+    dice::Dice,
+    lie::Bug,
+    plan::Weather,
+    story::Story,
+    world::{REPLICAS, World},
+};
 
 /// Things that happen before all grows calm.
 const STEPS: u64 = 120;
@@ -28,7 +34,7 @@ pub(crate) fn run(seed: u64, bug: Option<Bug>) -> Outcome {
 async fn play(mut dice: Dice, bug: Option<Bug>) -> Outcome {
     let mut world = World::new(&mut dice, bug).await;
     let mut story = Story::new(Dice::new(dice.next()));
-    world.watch.log().weather = Weather::Rough(250);
+    world.watch.log().weather = [Weather::Rough(250); REPLICAS];
     for _ in 0..STEPS {
         story.go_on(&mut world).await;
         let pause = match dice.below(10) {
@@ -36,13 +42,13 @@ async fn play(mut dice: Dice, bug: Option<Bug>) -> Outcome {
             6..9 => dice.millis(2000),
             _ => dice.millis(10_000),
         };
-        wait(&mut world, &mut dice, pause).await;
+        world.wait(pause).await;
         if !world.watch.log().checker.violations.is_empty() {
             return outcome(&world);
         }
     }
     story.calm(&world).await;
-    wait(&mut world, &mut dice, CALM).await;
+    world.wait(CALM).await;
     world.watch.log().checker.judge_the_end();
     let drifts = world.metrics.drifts();
     if drifts > 0 {
@@ -63,20 +69,6 @@ fn is_excused(violation: &Violation) -> bool {
         }
         Violation::WrongPod { admitting, found, .. } => admitting == found,
         _ => false,
-    }
-}
-
-/// Lets time run; a Berth that is struck meanwhile dies and comes back.
-async fn wait(world: &mut World, dice: &mut Dice, time: Duration) {
-    let end = tokio::time::Instant::now() + time;
-    loop {
-        let api = world.api.clone();
-        tokio::select! {
-            biased;
-            () = api.caller_dies() => world.kill_and_start(dice).await,
-            () = world.berth_ends() => return,
-            () = tokio::time::sleep_until(end) => return,
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     dice::Dice,
     plan::Weather,
     record::Pod,
-    world::{NODES, World, node},
+    world::{NODES, REPLICAS, World, node},
 };
 
 /// Who does what next.
@@ -48,23 +48,40 @@ impl Story {
                 world.sandbox.compact();
                 world.watch.log().fault("history is compacted");
             }
-            91..93 => world.kill_and_start(&mut self.dice).await,
-            93..97 => self.weather(world),
+            91..93 => {
+                let at = self.replica();
+                world.kill(at).await;
+            }
+            93 => {
+                let at = self.replica();
+                world.stop(at).await;
+            }
+            94..98 => self.weather(world),
             _ => {}
         }
     }
 
+    fn replica(&mut self) -> usize {
+        usize::try_from(self.dice.below(REPLICAS as u64)).unwrap()
+    }
+
     fn weather(&mut self, world: &World) {
         let until = world.sandbox.now() + self.dice.millis(25_000);
-        let weather = match self.dice.below(5) {
+        let weather = match self.dice.below(6) {
             0 => Weather::Still,
             1 => Weather::Parted(until),
-            2 => Weather::Rough(550),
+            2 => Weather::Paused(until),
+            3 => Weather::Rough(550),
             _ => Weather::Rough(300),
         };
+        let alone = self.dice.in_thousand(600).then(|| self.replica());
         let mut log = world.watch.log();
-        log.weather = weather;
-        log.say(&format!("weather: {weather:?}"));
+        for (at, of) in log.weather.iter_mut().enumerate() {
+            if alone.is_none_or(|alone| alone == at) {
+                *of = weather;
+            }
+        }
+        log.say(&format!("weather for {alone:?}: {weather:?}"));
     }
 
     async fn create(&mut self, world: &World) {
@@ -127,16 +144,15 @@ impl Story {
 
     async fn delete(&mut self, world: &World) -> Option<()> {
         let force = self.dice.in_thousand(300);
-        let name = self.some_pod(world, |pod| !force || !pod.is_awaited())?;
+        let name = self.some_pod(world, |_| true)?;
         let how = if force { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
         let gone = pods(world).delete(&name, &how).await.is_ok();
         world.watch.say(&format!("a user deletes {name}: {gone}"));
         Some(())
     }
 
-    /// Who takes away by force what a node's agent is at work on has said that he knows better: no scheduler can see its end.
     async fn recreate(&mut self, world: &World) -> Option<()> {
-        let name = self.some_pod(world, |pod| !pod.is_awaited())?;
+        let name = self.some_pod(world, |_| true)?;
         drop(pods(world).delete(&name, &DeleteParams::default().grace_period(0)).await);
         self.create_named(world, &name).await;
         Some(())
@@ -244,7 +260,7 @@ impl Story {
 
     /// Everyone behaves, every node is back, and nothing goes wrong any more.
     pub(crate) async fn calm(&mut self, world: &World) {
-        world.watch.log().weather = Weather::Still;
+        world.watch.log().weather = [Weather::Still; REPLICAS];
         for name in NODES {
             world.fleet.behave(name, Behaviour::default()).unwrap();
             if nodes(world).get_opt(name).await.unwrap().is_none() {
@@ -256,14 +272,6 @@ impl Story {
             }
         }
         world.watch.say("all is calm");
-    }
-}
-
-impl World {
-    pub(crate) async fn kill_and_start(&mut self, dice: &mut Dice) {
-        self.kill_berth().await;
-        tokio::time::sleep(dice.millis(3000)).await;
-        self.start_berth();
     }
 }
 

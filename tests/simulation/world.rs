@@ -1,9 +1,9 @@
-//! One cluster in memory: nodes, agents, and a Berth that dies and comes back.
+//! One cluster in memory: nodes, agents, and two Berths that die, are stopped and come back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Clock, Metrics, event_loop::Binder},
+    cluster::{self, Clock, ClusterError, Handoff, Leadership, Metrics, candidate, event_loop::Binder},
     config::Config,
     sandbox::{
         Options, Sandbox,
@@ -15,7 +15,10 @@ use berth::{
         fault::FaultyApi,
     },
 };
-use tokio::task::JoinSet;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
     dice::Dice,
@@ -26,18 +29,43 @@ use crate::{
 /// The nodes, each with the family of its cards.
 pub(crate) const NODES: [&str; 5] = ["hami-0", "hami-1", "hami-2", "volcano-0", "volcano-1"];
 
+/// How many Berths there are.
+pub(crate) const REPLICAS: usize = 2;
+
 pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) watch: Watch,
     pub(crate) fleet: Fleet,
     /// For users and foreign schedulers.
     pub(crate) client: kube::Client,
-    /// For Berth.
-    pub(crate) api: FaultyApi,
-    berth: JoinSet<()>,
+    replicas: [Replica; REPLICAS],
+    dice: Dice,
     clock: Clock,
     /// What Berth counts, over all its lives.
     pub(crate) metrics: Metrics,
+    bug: Option<Bug>,
+}
+
+/// One Berth, life after life.
+struct Replica {
+    lives: u32,
+    /// Its way to the API server, in this life.
+    api: Option<FaultyApi>,
+    berth: JoinSet<Result<(), ClusterError>>,
+    /// Tells it to end; `None`: it has been told.
+    stop: Option<oneshot::Sender<()>>,
+    /// When it is started again.
+    starts: Option<Instant>,
+}
+
+/// What happens to a replica by itself.
+enum Turn {
+    /// It is struck by a fault in the middle of a call.
+    Struck(usize),
+    /// It has ended.
+    Ended(usize, String),
+    /// It is time to start it again.
+    Due(usize),
 }
 
 /// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
@@ -57,54 +85,152 @@ impl World {
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = NODES.iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
-        let plan = Rough { watch: watch.clone(), dice: Dice::new(dice.next()), lie: bug.map(Lie::of) };
+        let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
         let mut world = Self {
             client: honest(),
-            api: FaultyApi::new(sandbox.service(), Box::new(plan)),
             clock: Clock::starting_at(sandbox.now()),
             sandbox,
             watch,
             fleet,
-            berth: JoinSet::new(),
+            replicas: [replica(), replica()],
+            dice: Dice::new(dice.next()),
             metrics: Metrics::default(),
+            bug,
         };
-        world.start_berth();
+        for at in 0..REPLICAS {
+            world.start(at);
+        }
         world
     }
 
-    pub(crate) fn start_berth(&mut self) {
+    fn start(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        replica.lives += 1;
+        let who = format!("berth-{at}.{}", replica.lives);
+        self.watch.say(&format!("{who} starts"));
+        let plan = Rough::new(
+            at,
+            &who,
+            self.watch.clone(),
+            Dice::new(self.dice.next()),
+            self.bug.map(|bug| Lie::of(bug, self.sandbox.clone())),
+        );
+        let api = FaultyApi::new(self.sandbox.service(), Box::new(plan));
         let config = Config::default();
         let binder = Binder {
-            client: self.api.client(),
+            client: api.client(),
             settings: config.scheduler_settings(),
             reader: Arc::new(config.reader()),
             clock: self.clock,
             metrics: self.metrics.clone(),
             writes_at_once: 8,
-            leadership: cluster::Leadership::Alone,
-            handoff: cluster::Handoff::default(),
+            leadership: Leadership::Elected(candidate::Settings::new("default", "berth", &who)),
+            handoff: Handoff::default(),
         };
-        self.watch.say("berth starts");
-        self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
+        let (stop, stopped) = oneshot::channel::<()>();
+        replica.berth.spawn(cluster::run(binder, async {
+            if stopped.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }));
+        (replica.api, replica.stop, replica.starts) = (Some(api), Some(stop), None);
     }
 
-    /// Ends Berth as `kill -9` does. Its last words may still arrive; who comes after waits for that, as a Lease makes it.
-    pub(crate) async fn kill_berth(&mut self) {
-        self.watch.log().fault("berth dies");
-        self.berth.abort_all();
-        while let Some(ended) = self.berth.join_next().await {
+    /// Ends a replica as `kill -9` does, if it runs. Its last words may still arrive.
+    pub(crate) async fn kill(&mut self, at: usize) {
+        let replica = &mut self.replicas[at];
+        if replica.berth.is_empty() {
+            return;
+        }
+        self.watch.log().fault(&format!("berth-{at} dies"));
+        replica.berth.abort_all();
+        while let Some(ended) = replica.berth.join_next().await {
             if let Err(error) = ended
                 && error.is_panic()
             {
                 self.watch.log().checker.violations.push(format!("berth panicked: {error}"));
             }
         }
-        self.api.late_calls().await;
+        self.rest(at);
     }
 
-    /// Returns when Berth has ended by itself, which is a defect.
-    pub(crate) async fn berth_ends(&mut self) {
-        let ended = self.berth.join_next().await;
-        self.watch.log().checker.violations.push(format!("berth ended: {ended:?}"));
+    /// Tells a replica to end in order, if it runs and has not been told.
+    pub(crate) async fn stop(&mut self, at: usize) {
+        let Some(stop) = self.replicas[at].stop.take() else { return };
+        if self.replicas[at].berth.is_empty() {
+            return;
+        }
+        self.watch.log().fault(&format!("berth-{at} is told to end"));
+        let _ = stop.send(());
+        if self.bug == Some(Bug::LeaseGivenBackEarly) {
+            let leases: kube::Api<Lease> = kube::Api::default_namespaced(self.client.clone());
+            let free = Patch::Merge(json!({"spec": {"holderIdentity": ""}}));
+            drop(leases.patch("berth", &PatchParams::default(), &free).await);
+        }
+    }
+
+    /// It is started again before or after the other has noticed.
+    fn rest(&mut self, at: usize) {
+        let long = self.dice.in_thousand(400);
+        let rest = self.dice.millis(if long { 30_000 } else { 3000 });
+        self.replicas[at].starts = Some(Instant::now() + rest);
+    }
+
+    /// Lets time run; a replica that is struck meanwhile dies and comes back, one that was told to end comes back.
+    pub(crate) async fn wait(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        loop {
+            let turn = tokio::select! {
+                biased;
+                turn = self.turn() => turn,
+                () = tokio::time::sleep_until(end) => return,
+            };
+            match turn {
+                Turn::Struck(at) => self.kill(at).await,
+                Turn::Due(at) => self.start(at),
+                Turn::Ended(at, how) if self.replicas[at].stop.is_none() && how == "Ok(Ok(()))" => {
+                    self.watch.say(&format!("berth-{at} has ended"));
+                    self.rest(at);
+                }
+                Turn::Ended(at, how) => {
+                    let text = format!("berth-{at} ended: {how}");
+                    self.watch.log().checker.violations.push(text);
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn turn(&mut self) -> Turn {
+        let [first, second] = &mut self.replicas;
+        tokio::select! {
+            biased;
+            turn = first.turn(0) => turn,
+            turn = second.turn(1) => turn,
+        }
+    }
+}
+
+impl Replica {
+    async fn turn(&mut self, at: usize) -> Turn {
+        let (api, starts) = (self.api.clone(), self.starts);
+        let struck = async {
+            match api {
+                Some(api) if starts.is_none() => api.caller_dies().await,
+                _ => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match starts {
+                Some(starts) => tokio::time::sleep_until(starts).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = struck => Turn::Struck(at),
+            Some(ended) = self.berth.join_next() => Turn::Ended(at, format!("{ended:?}")),
+            () = due => Turn::Due(at),
+        }
     }
 }

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use super::{
     admit::{self, Entered, Entrance},
     input::{Incoming, Input, called},
-    report::{self, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
+    report::{NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
 };
 use crate::{
-    cluster::Reader,
+    cluster::{Reader, ledger},
     config::Config,
     device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
@@ -93,7 +93,7 @@ pub(super) fn simulate(
         let (position, row, info) = waiting.remove(&uid).expect("whatever is queued waits");
         rows.insert(position, run.place(row, &info));
     }
-    let nodes = report::nodes(&run.snapshot, run.reader.dialects(), &run.names);
+    let nodes = ledger::nodes(&run.snapshot, run.reader.dialects(), &run.names);
     Ok((Simulation { pods: rows.into_values().collect(), nodes }, run.warnings))
 }
 

@@ -9,9 +9,10 @@ use serde::Serialize;
 use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, table::Table},
-    device::{Assignment, Card, CardId, Health, InitPhase, Inventory, Role},
-    dialect::{CardNaming, Dialects, Record},
-    scheduling::{Snapshot, Uid, allocate::core_budget, ledger::Charge, node::NodeName, snapshot::NodeState},
+    cluster::ledger::NodeRow,
+    device::Assignment,
+    dialect::Record,
+    scheduling::node::NodeName,
 };
 
 pub(super) use verdict::{NodeVerdict, ReasonRow};
@@ -83,43 +84,6 @@ pub struct LockRow {
     pub key: String,
     /// Its value.
     pub value: String,
-}
-
-/// One node.
-#[derive(Clone, Debug, Serialize)]
-pub struct NodeRow {
-    /// Its name.
-    pub name: String,
-    /// Its cards, by number.
-    pub cards: Vec<CardRow>,
-}
-
-/// One card and what of it is in use.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CardRow {
-    /// The card; one that is known by its number only has `index` instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub uuid: Option<String>,
-    /// Its number, where no plugin tells its uuid.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub index: Option<u32>,
-    /// Containers that share it.
-    pub slots_used: u32,
-    /// Containers that may.
-    pub slots: u32,
-    /// MiB given away.
-    pub memory_used: u64,
-    /// MiB that there are.
-    pub memory: u64,
-    /// Percent given away.
-    pub cores_used: u32,
-    /// Percent that there are.
-    pub cores: u32,
-    /// Whether its plugin says that it works.
-    pub healthy: bool,
-    /// Pods that hold a share of it, by name.
-    pub pods: Vec<String>,
 }
 
 impl PodRow {
@@ -222,81 +186,4 @@ impl Simulation {
         }
         cards.render()
     }
-}
-
-/// Every node with its cards, by name.
-pub(super) fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<NodeRow> {
-    let node = |state: &std::sync::Arc<NodeState>| NodeRow {
-        name: state.info.name.to_string(),
-        cards: cards(state, snapshot, dialects, names),
-    };
-    snapshot.nodes().map(node).collect()
-}
-
-/// A node's cards: each uuid once, whichever plugins name it.
-fn cards(
-    state: &NodeState,
-    snapshot: &Snapshot,
-    dialects: &Dialects,
-    pods: &BTreeMap<Uid, String>,
-) -> Vec<CardRow> {
-    let mut rows: Vec<CardRow> = Vec::new();
-    for offer in &state.info.offers {
-        let dialect = dialects.named(offer.profile);
-        let dialect = dialect.expect("an offer is of one of the dialects");
-        let (profile, naming) = (dialect.profile(), dialect.naming());
-        let cards = offer.inventory.iter().flat_map(Inventory::cards);
-        for card in cards {
-            let names = state.info.aliases.iter().filter(|(one, _)| *one == card.id).map(|(_, other)| other);
-            let known = |id: &CardId| rows.iter().any(|row| row.uuid.as_deref() == Some(id.as_str()));
-            if known(&card.id) || names.into_iter().any(known) {
-                continue;
-            }
-            let by_number = naming == CardNaming::Number;
-            let used = state.usage.card(&card.id);
-            rows.push(CardRow {
-                uuid: (!by_number).then(|| card.id.to_string()),
-                index: by_number.then_some(card.index),
-                slots_used: used.slots,
-                slots: card.slots,
-                memory_used: used.memory.of_card(card.memory).get(),
-                memory: card.memory.get(),
-                cores_used: used.cores.of_card(core_budget(profile, card)).get(),
-                cores: core_budget(profile, card).get(),
-                healthy: card.health != Health::Unhealthy,
-                pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
-            });
-        }
-    }
-    rows
-}
-
-/// Every name of a card.
-fn called(card: &Card, aliases: &[(CardId, CardId)]) -> Vec<CardId> {
-    let others = aliases.iter().flat_map(|(one, other)| {
-        let numbered = (*other == card.id).then(|| one.clone());
-        let named = (*one == card.id).then(|| other.clone());
-        numbered.into_iter().chain(named)
-    });
-    std::iter::once(card.id.clone()).chain(others).collect()
-}
-
-/// The pods that hold a share of a card of these names, by name.
-fn holders(
-    card: &[CardId],
-    node: &NodeName,
-    snapshot: &Snapshot,
-    names: &BTreeMap<Uid, String>,
-) -> Vec<String> {
-    let charges = snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge, card));
-    let mut pods: Vec<String> = charges.filter_map(|(uid, _)| names.get(uid).cloned()).collect();
-    pods.sort();
-    pods
-}
-
-fn holds(charge: &Charge, card: &[CardId]) -> bool {
-    let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
-    let mut living =
-        containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))
 }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
 use crate::scheduling::{
-    effect::Effect,
+    effect::{Concern, Effect},
     ledger::{Charge, Commitment},
     node::NodeName,
     pod::{Ask, Binding, Claim, Holding, Stage, Uid},
@@ -44,7 +44,7 @@ impl Scheduler {
         let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
             if self.snapshot.check(&node) == Check::Wrong {
-                self.drift(format!("what is in use of node {node} was not the sum of its pods"));
+                self.drift(Concern::Node(node.clone()), "what is in use of it was not the sum of its pods");
                 self.wake(&node);
             }
         }
@@ -57,16 +57,15 @@ impl Scheduler {
         let namespaces: Vec<_> = self.snapshot.quotas().used().keys().cloned().collect();
         for namespace in namespaces {
             if self.snapshot.check_quota(&namespace) == Check::Wrong {
-                self.drift(format!(
-                    "what is used of the quota of namespace {namespace} was not the sum of its pods"
-                ));
+                let what = "what is used of its quota was not the sum of its pods";
+                self.drift(Concern::Namespace(namespace.clone()), what);
                 self.wake_within_quota(&namespace);
             }
         }
     }
 
-    fn drift(&mut self, what: String) {
-        self.effects.push(Effect::ReportDrift { what });
+    fn drift(&mut self, of: Concern, what: &str) {
+        self.effects.push(Effect::ReportDrift { of, what: what.to_owned() });
     }
 
     /// What a pod shows that it holds is what it is charged with.
@@ -75,7 +74,7 @@ impl Scheduler {
         let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
         let right = |charge: &Charge| is_of(charge, holding) && charge.resources == info.resources;
         if !self.snapshot.ledger().get(uid).is_some_and(right) {
-            self.drift(format!("pod {} was not charged with what it holds", info.key));
+            self.drift(Concern::Pod(info.key.clone()), "it was not charged with what it holds");
             self.see_holding(&info, now);
         }
     }
@@ -86,22 +85,24 @@ impl Scheduler {
         let mut unseen = Vec::new();
         for (uid, charge) in self.snapshot.ledger().all() {
             let Some(entry) = self.pods.get(uid) else {
-                wrong.push(uid.clone());
+                wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
                 continue;
             };
             let in_line = matches!(&entry.work, Work::InLine(node) if *node == charge.node);
             match charge.commitment {
-                Commitment::Assumed if !in_line => wrong.push(uid.clone()),
+                Commitment::Assumed if !in_line => {
+                    wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
+                }
                 Commitment::Bound if entry.info.holding.is_none() && charge.since + UNSEEN <= now => {
                     unseen.push(entry.info.key.clone());
                 }
                 _ => {}
             }
         }
-        wrong.sort();
+        wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
         unseen.sort();
-        for uid in wrong {
-            self.drift(format!("pod {uid} was charged and holds nothing"));
+        for (uid, of) in wrong {
+            self.drift(of, &format!("pod {uid} was charged and holds nothing"));
             self.release(&uid);
         }
         self.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
@@ -128,7 +129,7 @@ impl Scheduler {
             }
         };
         if !right {
-            self.drift(format!("pod {} stood nowhere and waited for nothing", entry.info.key));
+            self.drift(Concern::Pod(entry.info.key.clone()), "it stood nowhere and waited for nothing");
             self.forget(uid);
             self.enqueue(uid);
         }
@@ -165,7 +166,9 @@ impl Scheduler {
     }
 
     fn end_needless_wait(&mut self, uid: &Uid, ask: &Arc<Ask>) {
-        self.drift(format!("pod {uid} waited although a node would have had it"));
+        if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
+            self.drift(Concern::Pod(key), "it waited although a node would have had it");
+        }
         self.classes.leave(ask, uid);
         if let Some(entry) = self.pods.get(uid) {
             self.over_quota.leave(&entry.info.key);

@@ -12,8 +12,10 @@ use crate::{
         effect::Effect,
         event::ReleaseOutcome,
         ledger::Commitment,
+        line::Step,
+        measure::Measure,
         node::{NodeInfo, NodeName},
-        pod::{Ask, Claim, PodInfo, PodKey, Stage},
+        pod::{Ask, Claim, PodInfo, PodKey, Stage, is_older},
     },
 };
 
@@ -49,6 +51,17 @@ pub(super) enum Releasing {
     UnderWay,
     /// It may have failed; it is looked at again then.
     Pausing(Timestamp),
+}
+
+/// A lock that was taken for a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Held {
+    /// For which pod.
+    pod: PodKey,
+    /// The node's version since then.
+    version: String,
+    /// Since when.
+    since: Timestamp,
 }
 
 /// Whether a lock's holder can still be served.
@@ -112,6 +125,40 @@ impl Scheduler {
             // One of ours that is not being served: its lock was taken before a restart or in vain.
             None if matches!(entry.info.claim, Claim::Place(_) | Claim::Unreadable(_)) => Holder::Dead,
             None => Holder::Alive,
+        }
+    }
+
+    /// The lock is the pod's, by the answer to its taking or by a read.
+    pub(super) fn hold_lock(&mut self, node: &NodeName, pod: &PodKey, version: String, now: Timestamp) {
+        self.held.insert(node.clone(), Held { pod: pod.clone(), version, since: now });
+        self.check_held(node, now);
+    }
+
+    /// Finds out whether a lock that was taken is still its pod's, on the node as it is now known, unless that is from before.
+    pub(super) fn check_held(&mut self, node: &NodeName, now: Timestamp) {
+        let (Some(held), Some(state)) = (self.held.get(node), self.snapshot.node(node)) else { return };
+        let kept = state.info.locks.iter().any(|lock| is_held_by(&lock.state, &held.pod));
+        if !kept && !is_older(&state.info.resource_version, &held.version) {
+            self.measures.push(Measure::LockHold(now.duration_since(held.since)));
+            self.held.remove(node);
+        }
+    }
+
+    /// Whether the pod that is being served here has the lock that it needs. An agent that is asked for another pod between lock and
+    /// Binding fails this one and frees the node.
+    pub(super) fn has_its_lock(&self, node: &NodeName) -> bool {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
+        let Claim::Place(ask) = &entry.info.claim else { return true };
+        let needs = self.snapshot.node(node).is_some_and(|state| state.info.lock(ask.profile.name).is_some());
+        !needs || self.held.get(node).is_some_and(|held| held.pod == entry.info.key)
+    }
+
+    /// Takes the lock once more for the pod that is being served here, when nothing of it can arrive any more.
+    pub(super) fn lock_again(&mut self, node: &NodeName, now: Timestamp) {
+        match self.fence(node).filter(|at| *at > now) {
+            Some(at) => self.set_step(node, Step::Fencing { at }),
+            None => self.set_step(node, Step::Relocking { at: now }),
         }
     }
 
@@ -200,8 +247,8 @@ impl Scheduler {
     pub(super) fn lock_released(&mut self, node: &NodeName, outcome: ReleaseOutcome, now: Timestamp) {
         match outcome {
             ReleaseOutcome::Done => drop(self.releasing.remove(node)),
-            ReleaseOutcome::Failed => {
-                let until = now.checked_add(RELEASE_PAUSE).unwrap_or(now);
+            ReleaseOutcome::Failed { wait } => {
+                let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
                 self.releasing.insert(node.clone(), Releasing::Pausing(until));
                 self.effects.push(Effect::ReadNode { node: node.clone() });
             }

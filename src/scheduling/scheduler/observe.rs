@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Entry, Scheduler, Work, tell::Telling};
 use crate::scheduling::{
     ledger::{Charge, Commitment},
+    measure::Measure,
     node::{NodeInfo, NodeName},
     pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid, is_older},
 };
@@ -17,7 +18,7 @@ impl Scheduler {
         let mut gone: Vec<Uid> = self.pods.keys().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
         for uid in gone {
-            self.lose_pod(&uid);
+            self.miss_pod(&uid, now);
         }
         for pod in pods {
             self.take_in(pod, now);
@@ -53,7 +54,7 @@ impl Scheduler {
         self.note_holder(&pod.key);
         self.note_remains(&pod, now);
         self.see_holding(&pod, now);
-        let changed = self.remember(pod);
+        let changed = self.remember(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
@@ -83,6 +84,12 @@ impl Scheduler {
             _ => {}
         }
         self.tell(&uid);
+    }
+
+    /// A pod is gone, and nobody says that its node is done with it: it may have been deleted by force.
+    pub(super) fn miss_pod(&mut self, uid: &Uid, now: Timestamp) {
+        self.note_vacancy(uid, now);
+        self.lose_pod(uid);
     }
 
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
@@ -128,6 +135,7 @@ impl Scheduler {
             self.snapshot.set_node(node);
             self.wake(&name);
         }
+        self.check_held(&name, now);
         self.lines.touch(&name);
     }
 
@@ -135,6 +143,8 @@ impl Scheduler {
         self.note_owners(name, None);
         self.snapshot.remove_node(name);
         self.releasing.remove(name);
+        self.held.remove(name);
+        self.silences.remove(name);
         self.lines.touch(name);
         self.dismiss(name);
     }
@@ -184,6 +194,10 @@ impl Scheduler {
             answer: holding.answer,
             since: since.map_or(now, |held| held.since),
         };
+        self.hear_agent(pod, held, &charge);
+        if held.is_some_and(|held| bound && held.commitment == Commitment::Assumed) {
+            self.measure_bound(uid, now);
+        }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         self.snapshot.charge(uid.clone(), charge);
         if let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) {
@@ -198,8 +212,15 @@ impl Scheduler {
         self.lines.touch(&holding.node);
     }
 
+    /// A pod that Berth has decided is bound.
+    pub(super) fn measure_bound(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get(uid) {
+            self.measures.push(Measure::Bound(now.duration_since(entry.since)));
+        }
+    }
+
     /// Remembers the pod; whether anything changed that could change its place.
-    fn remember(&mut self, pod: PodInfo) -> bool {
+    fn remember(&mut self, pod: PodInfo, now: Timestamp) -> bool {
         let uid = pod.key.uid.clone();
         if let Some(entry) = self.pods.get_mut(&uid) {
             let changed = (&entry.info.claim, entry.info.priority) != (&pod.claim, pod.priority);
@@ -210,6 +231,8 @@ impl Scheduler {
         let entry = Entry {
             info: pod,
             seen: self.seen,
+            since: now,
+            lined_up: None,
             work: Work::Idle,
             failures: 0,
             silence_told: 0,

@@ -9,7 +9,7 @@ use super::{
 use crate::device::ProfileName;
 use crate::scheduling::{
     effect::Effect,
-    event::{BindOutcome, LockOutcome},
+    event::{BindOutcome, LockOutcome, Setback},
     ledger::Commitment,
     line::Step,
     node::{NodeInfo, NodeName},
@@ -36,7 +36,10 @@ impl Scheduler {
         let uid = &pod.uid;
         let served = self.is_served(node, uid);
         match outcome {
-            LockOutcome::Taken { .. } if served && self.wants_place(uid) => self.bind(node),
+            LockOutcome::Taken { resource_version } if served && self.wants_place(uid) => {
+                self.hold_lock(node, pod, resource_version, now);
+                self.bind_locked(uid, node, now);
+            }
             // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
             LockOutcome::Taken { resource_version } => {
                 if served {
@@ -47,9 +50,37 @@ impl Scheduler {
                 self.effects.push(Effect::ReleaseLock { node, resource_version, profile });
             }
             _ if !served => self.lines.touch(node),
-            LockOutcome::Stale | LockOutcome::Failed(_) => self.doubt_lock(node),
+            LockOutcome::Stale => self.doubt_lock(node),
+            LockOutcome::Failed(setback) => {
+                self.wait_out(node, &setback, now);
+                self.doubt_lock(node);
+            }
+            LockOutcome::Throttled(setback) => {
+                self.wait_out(node, &setback, now);
+                self.relock(uid, node, now);
+            }
             LockOutcome::Refused(message) => self.refuse_lock(uid, node, &message, now),
         }
+    }
+
+    /// Binds the pod that has just been given the lock, unless that is gone again.
+    fn bind_locked(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
+        self.measure_wait(uid, now);
+        if self.has_its_lock(node) { self.bind(node) } else { self.lock_again(node, now) }
+    }
+
+    /// The API server asks to be left alone with what is being done here.
+    fn wait_out(&mut self, node: &NodeName, setback: &Setback, now: Timestamp) {
+        if let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) {
+            serving.not_before = now.checked_add(setback.wait).ok();
+        }
+    }
+
+    /// When the next try may be, after a pause and as the API server asks.
+    fn again_at(&self, node: &NodeName, pause: SignedDuration, now: Timestamp) -> Timestamp {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let not_before = serving.and_then(|serving| serving.not_before);
+        now.checked_add(pause).unwrap_or(now).max(not_before.unwrap_or(now))
     }
 
     /// The lock may be taken or not: the node is read.
@@ -77,19 +108,20 @@ impl Scheduler {
         };
         if !self.wants_place(&uid) {
             self.forget(&uid);
-        } else if self.holds_lock(&uid, node) {
-            self.bind(node);
+        } else if let Some((pod, version)) = self.holds_lock(&uid, node) {
+            self.hold_lock(node, &pod, version, now);
+            self.bind_locked(&uid, node, now);
         } else {
             self.relock(&uid, node, now);
         }
     }
 
-    fn holds_lock(&self, uid: &Uid, node: &NodeName) -> bool {
-        let (Some(entry), Some(state)) = (self.pods.get(uid), self.snapshot.node(node)) else {
-            return false;
-        };
-        let Claim::Place(ask) = &entry.info.claim else { return false };
-        state.info.lock(ask.profile.name).is_some_and(|lock| is_held_by(lock, &entry.info.key))
+    /// The pod and the node's version, if the node as it is known says that the lock is the pod's.
+    fn holds_lock(&self, uid: &Uid, node: &NodeName) -> Option<(PodKey, String)> {
+        let (entry, state) = (self.pods.get(uid)?, self.snapshot.node(node)?);
+        let Claim::Place(ask) = &entry.info.claim else { return None };
+        let held = is_held_by(state.info.lock(ask.profile.name)?, &entry.info.key);
+        held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }
 
     fn relock(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
@@ -102,7 +134,8 @@ impl Scheduler {
             return;
         }
         let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
-        self.set_step(node, Step::Relocking { at: now.checked_add(wait).unwrap_or(now) });
+        let at = self.again_at(node, wait, now);
+        self.set_step(node, Step::Relocking { at });
     }
 
     pub(super) fn bind_answered(
@@ -121,7 +154,12 @@ impl Scheduler {
         }
         match outcome {
             BindOutcome::Bound => self.bound(uid, node, now),
-            BindOutcome::Doubtful(_) => {
+            BindOutcome::Throttled(setback) => {
+                self.wait_out(node, &setback, now);
+                self.rebind(node, now);
+            }
+            BindOutcome::Doubtful(setback) => {
+                self.wait_out(node, &setback, now);
                 if let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) {
                     serving.doubted = Some(now);
                 }
@@ -154,10 +192,26 @@ impl Scheduler {
     /// nothing can arrive any more, and then it is read.
     pub(super) fn give_up(&mut self, node: &NodeName, now: Timestamp) {
         let Some(serving) = self.lines.get(node).and_then(|line| line.serving.clone()) else { return };
-        let fence = serving.doubted.and_then(|doubted| doubted.checked_add(REACH).ok());
-        match fence {
+        match self.fence(node) {
             Some(at) if at > now => self.set_step(node, Step::Fencing { at }),
             _ => self.back_off(&serving.uid, now),
+        }
+    }
+
+    /// Until when a Binding that was in doubt can still arrive here.
+    pub(super) fn fence(&self, node: &NodeName) -> Option<Timestamp> {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        serving?.doubted?.checked_add(REACH).ok()
+    }
+
+    /// The Binding was not carried out: it is sent again, not too soon and not too often.
+    fn rebind(&mut self, node: &NodeName, now: Timestamp) {
+        let Some(serving) = self.lines.get(node).and_then(|line| line.serving.clone()) else { return };
+        if self.wants_place(&serving.uid) && serving.bindings < MOST_BINDINGS {
+            let at = self.again_at(node, pause(serving.bindings), now);
+            self.set_step(node, Step::Rebinding { at });
+        } else {
+            self.give_up(node, now);
         }
     }
 
@@ -167,7 +221,7 @@ impl Scheduler {
             return;
         }
         let Some(found) = found.filter(|found| found.key.uid == pod.uid) else {
-            self.lose_pod(&pod.uid);
+            self.miss_pod(&pod.uid, now);
             return;
         };
         // What it holds is adopted, whoever bound it.
@@ -175,17 +229,9 @@ impl Scheduler {
         let Some(Work::InLine(node)) = self.pods.get(&pod.uid).map(|entry| entry.work.clone()) else {
             return;
         };
-        let serving = self.lines.get(&node).and_then(|line| line.serving.clone());
-        let Some(serving) =
-            serving.filter(|serving| serving.uid == pod.uid && serving.step == Step::Doubting)
-        else {
-            return;
-        };
-        if self.wants_place(&pod.uid) && serving.bindings < MOST_BINDINGS {
-            let at = now.checked_add(pause(serving.bindings)).unwrap_or(now);
-            self.set_step(&node, Step::Rebinding { at });
-        } else {
-            self.give_up(&node, now);
+        let serving = self.lines.get(&node).and_then(|line| line.serving.as_ref());
+        if serving.is_some_and(|serving| serving.uid == pod.uid && serving.step == Step::Doubting) {
+            self.rebind(&node, now);
         }
     }
 
@@ -198,12 +244,13 @@ impl Scheduler {
             charge.commitment = Commitment::Bound;
             charge.since = now;
             self.snapshot.charge(uid.clone(), charge);
+            self.measure_bound(uid, now);
         }
         self.lines.leave(node, uid);
         self.set_work(uid, Work::Idle);
     }
 
-    fn set_step(&mut self, node: &NodeName, step: Step) {
+    pub(super) fn set_step(&mut self, node: &NodeName, step: Step) {
         if let Some(serving) = self.lines.get_mut(node).and_then(|line| line.serving.as_mut()) {
             serving.step = step;
         }

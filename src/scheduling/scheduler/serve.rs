@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work, lock::Gate};
+use super::{Course, Scheduler, Work, blocked::locked_because, lock::Gate};
 use crate::scheduling::{
     effect::Effect,
     line::{Serving, Step},
+    measure::Measure,
     node::NodeName,
     pod::{Ask, Claim, Uid},
 };
@@ -81,6 +82,7 @@ impl Scheduler {
     fn serve_next(&mut self, node: &NodeName, now: Timestamp) {
         while let Some(uid) = self.lines.get(node).and_then(|line| line.waiting.front().cloned()) {
             if self.agent_is_busy(node, now) {
+                self.block(node, &uid, now, |scheduler| scheduler.busy_because(node));
                 return;
             }
             let Some(ask) = self.decide_again(&uid, node, now) else {
@@ -95,8 +97,9 @@ impl Scheduler {
                 return;
             };
             match self.gate(&info, &ask, &key, now) {
-                Gate::Shut => {}
+                Gate::Shut => self.block(node, &uid, now, |_| locked_because(&info, &ask)),
                 Gate::Open => {
+                    self.measure_wait(&uid, now);
                     self.start_serving(node, uid, Step::Binding);
                     self.bind(node);
                 }
@@ -108,6 +111,21 @@ impl Scheduler {
                 }
             }
             return;
+        }
+        self.unblock(node);
+    }
+
+    /// Keeps in mind when a pod joined its line.
+    pub(super) fn line_up(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.lined_up = Some(now);
+        }
+    }
+
+    /// The pod has the lock of the node in whose line it stood, or needs none.
+    pub(super) fn measure_wait(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(since) = self.pods.get_mut(uid).and_then(|entry| entry.lined_up.take()) {
+            self.measures.push(Measure::LockWait(now.duration_since(since)));
         }
     }
 
@@ -140,7 +158,8 @@ impl Scheduler {
     fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step) {
         if let Some(line) = self.lines.get_mut(node) {
             line.waiting.retain(|waiting| *waiting != uid);
-            line.serving = Some(Serving { uid, step, bindings: 0, doubted: None });
+            line.blocked = None;
+            line.serving = Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None });
         }
     }
 
@@ -164,9 +183,16 @@ impl Scheduler {
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
 
-    /// Sends the Binding once more, if the node is still as it was decided; else the pod is given up here.
+    /// Sends the Binding once more, if the node is still as it was decided and its lock still the pod's; else the pod is given up
+    /// here, or the lock taken again.
     fn bind_again(&mut self, node: &NodeName, now: Timestamp) {
-        if self.is_still_decided(node) { self.bind(node) } else { self.give_up(node, now) }
+        if !self.is_still_decided(node) {
+            self.give_up(node, now);
+        } else if self.has_its_lock(node) {
+            self.bind(node);
+        } else {
+            self.lock_again(node, now);
+        }
     }
 
     fn is_still_decided(&mut self, node: &NodeName) -> bool {
@@ -191,7 +217,7 @@ impl Scheduler {
         };
         let idle = step.is_none() && self.course != Course::Draining;
         let waits = self.lock_deadlines(node).chain(self.agent_deadlines(node)).chain(self.expiries(node));
-        let waits = waits.filter(|at| *at > now);
+        let waits = waits.chain(self.blocked_deadline(node)).filter(|at| *at > now);
         step.into_iter().chain(waits.filter(|_| idle)).min()
     }
 

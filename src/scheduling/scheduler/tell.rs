@@ -54,9 +54,9 @@ impl Scheduler {
                 entry.info.told = Some(message);
                 self.tell(&pod.uid);
             }
-            TellOutcome::Failed => {
+            TellOutcome::Failed { wait } => {
                 entry.telling = Telling::Pausing;
-                let until = now.checked_add(PAUSE).unwrap_or(now);
+                let until = now.checked_add(wait.max(PAUSE)).unwrap_or(now);
                 self.retells.insert((until, pod.uid.clone()));
             }
         }

@@ -76,7 +76,7 @@ fn a_dry_run_is_told_a_place_and_hints_at_nothing() {
     let seen = go_on(&review, Stage::Validate, admitted(), Handed::Taken);
     assert_eq!(seen.warnings, ["first", "there", "not elsewhere"]);
     assert_eq!((seen.placed, seen.hinted.len()), (vec!["train/p".to_owned()], 0));
-    assert!(!seen.metrics.contains("berth_admission_hints_total{"));
+    assert!(seen.metrics.contains("berth_admission_hints_total{outcome=\"taken\"} 0"), "{}", seen.metrics);
 }
 
 #[test]

@@ -1,0 +1,77 @@
+//! The ledger behind its door: the API server says who asks and whether that one may; the loop that binds answers.
+//!
+//! It must not decide who may: roles do, as for every path of the API server.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+
+use crate::{
+    cluster::ledger::Questions,
+    webhook::debug::{Debug, Denial, LEDGER},
+};
+
+/// After this time the one who asks is told to come again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the path needs.
+pub(super) fn debug(client: Client, questions: Questions) -> Debug {
+    Debug {
+        access: Arc::new(move |token| Box::pin(in_time(admit(client.clone(), token)))),
+        page: Arc::new(move || {
+            let questions = questions.clone();
+            Box::pin(in_time(async move {
+                let page = questions.ask().await.map_err(|error| Denial::Unavailable(error.to_string()))?;
+                Ok(serde_json::to_vec(&page).expect("a ledger has string keys only"))
+            }))
+        }),
+    }
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {
+    let late = || Err(Denial::Unavailable(format!("no answer within {PATIENCE:?}")));
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| late())
+}
+
+/// Asks who bears the token and whether that one may get the path, as controller-runtime's metrics server does
+/// (`pkg/metrics/filters/filters.go`).
+async fn admit(client: Client, token: String) -> Result<(), Denial> {
+    let user = bearer(client.clone(), token).await?;
+    let name = user.username.clone().unwrap_or_default();
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: user.username,
+            groups: user.groups,
+            uid: user.uid,
+            extra: user.extra.map(BTreeMap::from_iter),
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(LEDGER.to_owned()),
+                verb: Some("get".to_owned()),
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let reviewed = Api::<SubjectAccessReview>::all(client).create(&PostParams::default(), &review).await;
+    let allowed = reviewed.map_err(|error| unanswered(&error))?.status.is_some_and(|status| status.allowed);
+    if allowed { Ok(()) } else { Err(Denial::Forbidden { user: name }) }
+}
+
+async fn bearer(client: Client, token: String) -> Result<UserInfo, Denial> {
+    let review = TokenReview {
+        spec: TokenReviewSpec { token, ..TokenReviewSpec::default() },
+        ..TokenReview::default()
+    };
+    let reviewed = Api::<TokenReview>::all(client).create(&PostParams::default(), &review).await;
+    let status = reviewed.map_err(|error| unanswered(&error))?.status.unwrap_or_default();
+    status.user.filter(|_| status.authenticated == Some(true)).ok_or(Denial::Unknown)
+}
+
+fn unanswered(error: &kube::Error) -> Denial {
+    tracing::warn!(%error, "who asks for the ledger can't be found out");
+    Denial::Unavailable("the API server could not be asked who may see the ledger".to_owned())
+}

@@ -1,0 +1,240 @@
+//! The ledger as people read it: every card, what of it is in use, and by whom; and asking the one who leads for it.
+//!
+//! It must not change anything: it is what the scheduler holds at the moment of the question.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    device::{Answer, Card, CardId, Health, InitPhase, Inventory, Role},
+    dialect::{CardNaming, Dialects},
+    scheduling::{
+        Scheduler, Snapshot, Uid,
+        allocate::core_budget,
+        ledger::{Charge, Commitment},
+        node::NodeName,
+        snapshot::NodeState,
+    },
+};
+
+/// So many may wait for an answer; more are told to come again.
+const WAITING: usize = 8;
+
+/// The ledger.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    /// Every node with its cards, by name.
+    pub nodes: Vec<NodeRow>,
+    /// Every pod that holds something, by namespace and name.
+    pub pods: Vec<ChargeRow>,
+}
+
+/// What one pod holds, and how firmly.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct ChargeRow {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its node.
+    pub node: String,
+    /// `Assumed`: decided and not yet bound; `Intended`: meant by another scheduler; `Bound`.
+    pub commitment: &'static str,
+    /// What the node's device plugin has made of it: `Awaited`, `Succeeded` or `Failed`; `Withdrawn`:
+    /// Berth took the assignment back, since the pod died before it.
+    pub answer: &'static str,
+}
+
+/// One node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// Its cards, by number.
+    pub cards: Vec<CardRow>,
+}
+
+/// One card and what of it is in use.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CardRow {
+    /// The card; one that is known by its number only has `index` instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Its number, where no plugin tells its uuid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// Containers that share it.
+    pub slots_used: u32,
+    /// Containers that may.
+    pub slots: u32,
+    /// MiB given away.
+    pub memory_used: u64,
+    /// MiB that there are.
+    pub memory: u64,
+    /// Percent given away.
+    pub cores_used: u32,
+    /// Percent that there are.
+    pub cores: u32,
+    /// Whether its plugin says that it works.
+    pub healthy: bool,
+    /// Pods that hold a share of it, by name.
+    pub pods: Vec<String>,
+}
+
+/// How the ledger is asked for; clones ask the same loop.
+#[derive(Clone, Debug, Default)]
+pub struct Questions(Arc<Mutex<Option<mpsc::Sender<oneshot::Sender<Page>>>>>);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NoAnswer {
+    /// This process does not bind: another one has the ledger.
+    #[error("this replica does not lead, so it has no ledger")]
+    NotLeading,
+    /// Too many ask.
+    #[error("too many ask for the ledger")]
+    Busy,
+}
+
+impl Questions {
+    /// The ledger as it is between two decisions.
+    pub async fn ask(&self) -> Result<Page, NoAnswer> {
+        let asked =
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(NoAnswer::NotLeading)?;
+        let (answer, answered) = oneshot::channel();
+        asked.try_send(answer).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => NoAnswer::Busy,
+            mpsc::error::TrySendError::Closed(_) => NoAnswer::NotLeading,
+        })?;
+        answered.await.map_err(|_| NoAnswer::NotLeading)
+    }
+
+    /// From now on questions are answered by whoever holds this; when it is dropped, by nobody.
+    pub(super) fn open(&self) -> mpsc::Receiver<oneshot::Sender<Page>> {
+        let (asked, questions) = mpsc::channel(WAITING);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
+        questions
+    }
+}
+
+/// The ledger of a scheduler.
+pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
+    let keys: BTreeMap<Uid, _> = scheduler.keys().map(|key| (key.uid.clone(), key)).collect();
+    let names = keys.iter().map(|(uid, key)| (uid.clone(), key.to_string())).collect();
+    let row = |(uid, charge): (&Uid, &Charge)| {
+        let key = keys.get(uid);
+        ChargeRow {
+            namespace: key.map(|key| key.namespace.to_string()).unwrap_or_default(),
+            name: key.map(|key| key.name.to_string()).unwrap_or_default(),
+            uid: uid.to_string(),
+            node: charge.node.to_string(),
+            commitment: commitment(charge.commitment),
+            answer: answer(charge.answer),
+        }
+    };
+    let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
+    pods.sort();
+    Page { nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
+}
+
+fn commitment(commitment: Commitment) -> &'static str {
+    match commitment {
+        Commitment::Assumed => "Assumed",
+        Commitment::Intended => "Intended",
+        Commitment::Bound => "Bound",
+    }
+}
+
+fn answer(answer: Answer) -> &'static str {
+    match answer {
+        Answer::Awaited => "Awaited",
+        Answer::Succeeded => "Succeeded",
+        Answer::Failed => "Failed",
+        Answer::Withdrawn => "Withdrawn",
+    }
+}
+
+/// Every node with its cards, by name.
+pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, String>) -> Vec<NodeRow> {
+    let node = |state: &Arc<NodeState>| NodeRow {
+        name: state.info.name.to_string(),
+        cards: cards(state, snapshot, dialects, names),
+    };
+    snapshot.nodes().map(node).collect()
+}
+
+/// A node's cards: each uuid once, whichever plugins name it.
+fn cards(
+    state: &NodeState,
+    snapshot: &Snapshot,
+    dialects: &Dialects,
+    pods: &BTreeMap<Uid, String>,
+) -> Vec<CardRow> {
+    let mut rows: Vec<CardRow> = Vec::new();
+    for offer in &state.info.offers {
+        let dialect = dialects.named(offer.profile);
+        let dialect = dialect.expect("an offer is of one of the dialects");
+        let (profile, naming) = (dialect.profile(), dialect.naming());
+        let cards = offer.inventory.iter().flat_map(Inventory::cards);
+        for card in cards {
+            let names = state.info.aliases.iter().filter(|(one, _)| *one == card.id).map(|(_, other)| other);
+            let known = |id: &CardId| rows.iter().any(|row| row.uuid.as_deref() == Some(id.as_str()));
+            if known(&card.id) || names.into_iter().any(known) {
+                continue;
+            }
+            let by_number = naming == CardNaming::Number;
+            let used = state.usage.card(&card.id);
+            rows.push(CardRow {
+                uuid: (!by_number).then(|| card.id.to_string()),
+                index: by_number.then_some(card.index),
+                slots_used: used.slots,
+                slots: card.slots,
+                memory_used: used.memory.of_card(card.memory).get(),
+                memory: card.memory.get(),
+                cores_used: used.cores.of_card(core_budget(profile, card)).get(),
+                cores: core_budget(profile, card).get(),
+                healthy: card.health != Health::Unhealthy,
+                pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
+            });
+        }
+    }
+    rows
+}
+
+/// Every name of a card.
+fn called(card: &Card, aliases: &[(CardId, CardId)]) -> Vec<CardId> {
+    let others = aliases.iter().flat_map(|(one, other)| {
+        let numbered = (*other == card.id).then(|| one.clone());
+        let named = (*one == card.id).then(|| other.clone());
+        numbered.into_iter().chain(named)
+    });
+    std::iter::once(card.id.clone()).chain(others).collect()
+}
+
+/// The pods that hold a share of a card of these names, by name.
+fn holders(
+    card: &[CardId],
+    node: &NodeName,
+    snapshot: &Snapshot,
+    names: &BTreeMap<Uid, String>,
+) -> Vec<String> {
+    let charges = snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge, card));
+    let mut pods: Vec<String> = charges.filter_map(|(uid, _)| names.get(uid).cloned()).collect();
+    pods.sort();
+    pods
+}
+
+fn holds(charge: &Charge, card: &[CardId]) -> bool {
+    let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
+    let mut living =
+        containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
+    living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))
+}

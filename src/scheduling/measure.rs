@@ -1,0 +1,48 @@
+//! What can be counted of the scheduler's work: how often, how long, how many.
+//!
+//! Values only: who counts them, and under which names, is not known here.
+
+use jiff::SignedDuration;
+
+/// What came of deciding a pod once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Attempt {
+    /// A node would have it.
+    Scheduled,
+    /// No node would.
+    Unschedulable,
+    /// It was decided, and could not be locked or bound.
+    Failed,
+}
+
+/// One thing that was measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Measure {
+    /// A pod was decided, or its decision could not be carried out.
+    Attempt(Attempt),
+    /// So long after it had joined the line of its node, a pod had the node's lock.
+    LockWait(SignedDuration),
+    /// A lock that was taken is no longer that pod's after so long.
+    LockHold(SignedDuration),
+    /// So long after it was first seen, a pod was bound.
+    Bound(SignedDuration),
+}
+
+/// How things stand.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Standing {
+    /// Whether pods and nodes have been listed.
+    pub synced: bool,
+    /// Pods that wait to be decided.
+    pub active: usize,
+    /// Pods that wait out a failure.
+    pub backing_off: usize,
+    /// Pods that wait for a node to change.
+    pub unschedulable: usize,
+    /// Pods that stand in the lines of nodes or are being served.
+    pub in_line: usize,
+    /// Nodes whose device plugin owes an answer for too long.
+    pub silent_agents: usize,
+    /// For how long the pod that has waited longest has stood at the head of a line without being served.
+    pub longest_lock_wait: SignedDuration,
+}

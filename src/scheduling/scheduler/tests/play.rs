@@ -1,0 +1,391 @@
+//! A scheduler with one node of one card, and short words for what happens to it and what it wants done.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    device::{
+        Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares, CoreBudget, Health,
+        InitPhase, Inventory, Lock, LockOwner, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest,
+        Profile, ProfileName, Role, Selection, Share, ShareRequest, Slicing, Tie,
+    },
+    scheduling::{
+        Ask, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts,
+        Stage,
+        event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+        ledger::Commitment,
+        node::NodeLock,
+        pod::{Binding, Placer},
+        scheduler::{Scheduler, Settings},
+    },
+};
+
+const NODE: &str = "n1";
+const HAMI: ProfileName = ProfileName("test");
+pub(super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
+
+/// What the scheduler wants done, and for which pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sent<'a> {
+    Lock(&'a str),
+    Unlock,
+    Bind(&'a str),
+    Read(&'a str),
+    ReadNode,
+    ReadHolder,
+    Told(&'a str),
+    Unschedulable(&'a str),
+    FailedAllocation(&'a str),
+    Silent(&'a str),
+    Waiting(&'a str),
+    Excess(&'a str),
+    ReportExcess,
+    Withdraw(&'a str),
+    Drift,
+}
+
+/// A failure after which the server asks to be left alone for so many seconds.
+pub(super) fn setback(why: &str, wait: i64) -> Setback {
+    Setback { why: why.to_owned(), wait: SignedDuration::from_secs(wait) }
+}
+
+/// A scheduler and its world.
+pub(super) struct Play {
+    pub(super) scheduler: Scheduler,
+    pub(super) now: Timestamp,
+    version: u64,
+    lock: Lock,
+    effects: Vec<Effect>,
+    /// Names that have been handed out.
+    names: Vec<&'static str>,
+}
+
+impl Play {
+    pub(super) fn new() -> Self {
+        let settings = Settings { device_resources: std::collections::BTreeSet::new(), lock_expiry: EXPIRY };
+        let mut play = Self {
+            scheduler: Scheduler::new(settings),
+            now: "2026-11-21T12:00:00Z".parse().unwrap(),
+            version: 100,
+            lock: Lock::Free,
+            effects: Vec::new(),
+            names: Vec::new(),
+        };
+        let node = play.node();
+        play.happens(Event::Pods(Vec::new()));
+        play.happens(Event::Nodes(vec![node]));
+        play.happens(Event::Quotas(Vec::new()));
+        play
+    }
+
+    fn happens(&mut self, event: Event) {
+        self.scheduler.observe(event, self.now);
+        self.effects.extend(self.scheduler.settle(self.now));
+    }
+
+    /// Lets time run, second by second, as deadlines come.
+    pub(super) fn wait(&mut self, time: SignedDuration) {
+        for _ in 0..time.as_secs() {
+            self.now += SignedDuration::from_secs(1);
+            self.happens(Event::Tick);
+        }
+    }
+
+    fn name(&mut self, name: &str) -> &'static str {
+        if let Some(known) = self.names.iter().find(|known| **known == name) {
+            return known;
+        }
+        let leaked: &'static str = Box::leak(name.to_owned().into_boxed_str());
+        self.names.push(leaked);
+        leaked
+    }
+
+    /// What is to be done since this was last asked; the audit's reads of what is not seen are left out.
+    pub(super) fn sent(&mut self) -> Vec<Sent<'static>> {
+        let effects = std::mem::take(&mut self.effects);
+        effects.iter().map(|effect| self.short(effect)).collect()
+    }
+
+    /// As [`Self::sent`], with `next` for that pod's name, and of that pod alone.
+    pub(super) fn take_sent(&mut self, name: &str) -> Vec<Sent<'static>> {
+        let of = |sent| match sent {
+            Sent::Lock(pod) if pod == name => Some(Sent::Lock("next")),
+            Sent::Unschedulable(pod) if pod == name => Some(Sent::Unschedulable("next")),
+            _ => None,
+        };
+        self.sent().into_iter().filter_map(of).collect()
+    }
+
+    /// What pods are told that they wait for.
+    pub(super) fn waiting(&mut self) -> Vec<String> {
+        let effects = std::mem::take(&mut self.effects).into_iter();
+        let message = |effect| match effect {
+            Effect::TellWaiting { message, .. } => Some(message),
+            _ => None,
+        };
+        effects.filter_map(message).collect()
+    }
+
+    fn short(&mut self, effect: &Effect) -> Sent<'static> {
+        match effect {
+            Effect::TakeLock { pod, .. } => Sent::Lock(self.name(&pod.name)),
+            Effect::ReleaseLock { .. } => Sent::Unlock,
+            Effect::Bind { pod, .. } => Sent::Bind(self.name(&pod.name)),
+            Effect::ReadPod { pod } => Sent::Read(self.name(&pod.name)),
+            Effect::ReadNode { .. } => Sent::ReadNode,
+            Effect::ReadHolder { .. } => Sent::ReadHolder,
+            Effect::TellScheduled { pod, .. } => Sent::Told(self.name(&pod.name)),
+            Effect::TellUnschedulable { pod, .. } => Sent::Unschedulable(self.name(&pod.name)),
+            Effect::TellFailedAllocation { pod, .. } => Sent::FailedAllocation(self.name(&pod.name)),
+            Effect::TellSilent { pod, .. } => Sent::Silent(self.name(&pod.name)),
+            Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
+            Effect::TellExcess { pod, .. } => Sent::Excess(self.name(&pod.name)),
+            Effect::ReportExcess { .. } => Sent::ReportExcess,
+            Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
+            Effect::ReportDrift { .. } => Sent::Drift,
+        }
+    }
+
+    fn next_version(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    fn node(&mut self) -> NodeInfo {
+        let version = self.next_version();
+        Self::node_of(version, self.lock.clone())
+    }
+
+    fn node_of(resource_version: String, lock: Lock) -> NodeInfo {
+        let card = Card {
+            id: "GPU-0".into(),
+            index: 0,
+            slots: 8,
+            memory: MiB::new(10_000),
+            cores: Percent::WHOLE,
+            model: "NVIDIA A100".into(),
+            numa: 0,
+            mode: Mode::Soft,
+            slicing: Slicing::Unknown,
+            health: Health::Healthy,
+        };
+        NodeInfo {
+            name: NODE.into(),
+            uid: "node".into(),
+            aliases: Vec::new(),
+            expiries: Vec::new(),
+            resource_version,
+            labels: std::collections::BTreeMap::new(),
+            taints: Vec::new(),
+            cordoned: false,
+            allocatable: ResourceAmounts::default(),
+            offers: vec![Offer { profile: HAMI, inventory: Some(Inventory::new(vec![card])) }],
+            locks: vec![NodeLock { profile: HAMI, state: lock }],
+        }
+    }
+
+    fn sees_node(&mut self, lock: Lock) {
+        self.lock = lock;
+        let node = self.node();
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
+
+    /// A node from before everything arrives late.
+    pub(super) fn old_node(&mut self) {
+        let node = Self::node_of("1".to_owned(), Lock::Free);
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
+
+    /// The node is seen without a lock.
+    pub(super) fn unlocked(&mut self) {
+        self.sees_node(Lock::Free);
+    }
+
+    /// The node is seen with the lock of somebody of another scheduler, who is there.
+    pub(super) fn locked_by(&mut self, owner: &str) {
+        let (namespace, name) = owner.split_once('/').unwrap();
+        let owner = LockOwner { namespace: namespace.to_owned(), name: name.to_owned() };
+        let mut holder = self.pod(name);
+        holder.key.namespace = namespace.into();
+        holder.claim = Claim::None;
+        holder.placer = Placer::Another;
+        self.happens(Event::PodSeen(Box::new(holder)));
+        self.sees_node(Lock::Held { owner: Some(owner), since: self.now });
+    }
+
+    /// A pod that wants a little.
+    pub(super) fn pod(&self, name: &str) -> PodInfo {
+        pod(name, 1000, self.now)
+    }
+
+    /// That pod, bound.
+    pub(super) fn bound_pod(&self, name: &str, answer: Answer) -> PodInfo {
+        let uid = name.into();
+        let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
+        let holding = Holding {
+            node: NODE.into(),
+            profile: Some(HAMI),
+            takeable: None,
+            assignment: held,
+            init: InitPhase::Done,
+            answer,
+            binding: Binding::Bound,
+        };
+        PodInfo { claim: Claim::None, holding: Some(holding), ..self.pod(name) }
+    }
+
+    pub(super) fn create(&mut self, name: &str) {
+        let pod = self.pod(name);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    /// A pod that fits nowhere.
+    pub(super) fn create_large(&mut self, name: &str) {
+        let pod = pod(name, 99_000, self.now);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    pub(super) fn gone(&mut self, name: &str) {
+        self.happens(Event::PodGone(name.into()));
+    }
+
+    /// Another scheduler's pod, bound here with so much of the card.
+    pub(super) fn foreign(&mut self, name: &str, memory: u64) {
+        let share =
+            Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Percent::NONE, slice: None };
+        let shares = ContainerShares { role: Role::App, shares: vec![share] };
+        let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
+        let holding = Holding {
+            node: NODE.into(),
+            profile: Some(HAMI),
+            takeable: None,
+            assignment: Some(Arc::new(assignment)),
+            init: InitPhase::Done,
+            answer: Answer::Succeeded,
+            binding: Binding::Bound,
+        };
+        let pod = self.pod(name);
+        let pod = PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod };
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    pub(super) fn ended(&mut self, name: &str) {
+        self.happens(Event::PodEnded(name.into()));
+    }
+
+    /// The node's agent has answered for the pod, which is still starting.
+    pub(super) fn served(&mut self, name: &str, answer: Answer) {
+        let pod = self.bound_pod(name, answer);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    pub(super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
+        let pod = key(name);
+        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: HAMI, outcome });
+    }
+
+    fn own_lock(&self, name: &str) -> Lock {
+        let owner = LockOwner { namespace: "default".to_owned(), name: name.to_owned() };
+        Lock::Held { owner: Some(owner), since: self.now }
+    }
+
+    /// The lock is the pod's, and the node is seen to say so.
+    pub(super) fn lock_taken(&mut self, name: &str) {
+        self.lock_taken_unseen(name);
+        let lock = self.own_lock(name);
+        self.lock = lock.clone();
+        let node = Self::node_of(self.version.to_string(), lock);
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
+
+    /// The lock is the pod's, by the answer alone.
+    pub(super) fn lock_taken_unseen(&mut self, name: &str) {
+        let resource_version = self.next_version();
+        self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    /// The lock was the pod's, and the node is seen to be free again before the answer comes.
+    pub(super) fn lock_taken_and_lost(&mut self, name: &str) {
+        let resource_version = self.next_version();
+        self.unlocked();
+        self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    pub(super) fn node_read(&mut self) {
+        let node = self.node();
+        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)) });
+    }
+
+    pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {
+        self.happens(Event::BindAnswered { pod: key(name), node: NODE.into(), outcome });
+    }
+
+    /// The pod is created, locked and bound, and all that was sent for it is forgotten.
+    pub(super) fn bind(&mut self, name: &str) {
+        self.create(name);
+        self.lock_taken(name);
+        self.bind_answered(name, BindOutcome::Bound);
+        self.served(name, Answer::Awaited);
+        assert!(self.sent().contains(&Sent::Told(self.name(name))));
+    }
+
+    pub(super) fn read(&mut self, name: &str, found: PodInfo) {
+        self.happens(Event::PodRead { pod: key(name), found: Some(Box::new(found)) });
+    }
+
+    pub(super) fn read_gone(&mut self, name: &str) {
+        self.happens(Event::PodRead { pod: key(name), found: None });
+    }
+
+    pub(super) fn told(&mut self, name: &str, outcome: TellOutcome) {
+        self.happens(Event::Told { pod: key(name), message: String::new(), outcome });
+    }
+
+    pub(super) fn is_charged(&self, name: &str, commitment: Commitment) -> bool {
+        let charge = self.scheduler.snapshot().ledger().get(&name.into());
+        charge.is_some_and(|charge| charge.commitment == commitment)
+    }
+
+    /// Whether nothing is assumed of the pod any more.
+    pub(super) fn is_settled(&self, name: &str) -> bool {
+        !self.is_charged(name, Commitment::Assumed)
+    }
+}
+
+fn key(name: &str) -> PodKey {
+    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
+}
+
+fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
+    let share = ShareRequest {
+        cards: NonZeroU32::MIN,
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: Percent::NONE,
+    };
+    let request = PodRequest {
+        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+        selection: Selection::default(),
+        choice: CardPolicy::Spread.into(),
+        node_policy: NodePolicy::Binpack,
+        marks: std::collections::BTreeSet::new(),
+        shuns: std::collections::BTreeSet::new(),
+    };
+    let profile =
+        Profile { name: HAMI, blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
+    let ask =
+        Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
+    PodInfo {
+        key: key(name),
+        resource_version: "1".to_owned(),
+        priority: 0,
+        created,
+        placer: Placer::Berth,
+        leaving: None,
+        stage: Stage::Pending,
+        claim: Claim::Place(Arc::new(ask)),
+        holding: None,
+        resources: Arc::default(),
+        told: None,
+    }
+}

@@ -1,0 +1,132 @@
+//! `GET /debug/ledger`: who holds what of which card, for those whom the API server allows to ask.
+//!
+//! It must not know what a ledger is nor who may see it: both are asked of what it is given.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// The path; who may `get` it as a non-resource URL may see the ledger.
+pub const LEDGER: &str = "/debug/ledger";
+
+/// Why somebody is not answered.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Denial {
+    /// Nobody knows who asks.
+    #[error("a bearer token that the API server knows is needed")]
+    Unknown,
+    /// It is known who asks, and that one may not.
+    #[error("{user} may not get {LEDGER}")]
+    Forbidden {
+        /// Who asks.
+        user: String,
+    },
+    /// It can't be found out, or there is nothing to show here.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Whether the bearer of this token may ask.
+pub type Access = Arc<dyn Fn(String) -> BoxFuture<'static, Result<(), Denial>> + Send + Sync>;
+
+/// The page, as JSON.
+pub type Page = Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<u8>, Denial>> + Send + Sync>;
+
+/// What the path needs.
+#[derive(Clone)]
+pub struct Debug {
+    /// Who may ask.
+    pub access: Access,
+    /// What is shown.
+    pub page: Page,
+}
+
+/// The path.
+pub fn router(debug: Debug) -> Router {
+    Router::new().route(LEDGER, get(ledger)).with_state(debug)
+}
+
+async fn ledger(State(debug): State<Debug>, headers: HeaderMap) -> Response {
+    match shown(&debug, &headers).await {
+        Ok(page) => as_json(StatusCode::OK, page),
+        Err(denial) => refused(&denial),
+    }
+}
+
+/// Who asks is found out before anything is looked up.
+async fn shown(debug: &Debug, headers: &HeaderMap) -> Result<Vec<u8>, Denial> {
+    let token = bearer(headers).ok_or(Denial::Unknown)?;
+    (debug.access)(token.to_owned()).await?;
+    (debug.page)().await
+}
+
+/// The token of `Authorization: Bearer …` (RFC 6750); the scheme's case does not count.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+fn refused(denial: &Denial) -> Response {
+    let status = match denial {
+        Denial::Unknown => StatusCode::UNAUTHORIZED,
+        Denial::Forbidden { .. } => StatusCode::FORBIDDEN,
+        Denial::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let mut response = as_json(status, json!({"error": {"reason": denial.to_string()}}).to_string().into());
+    if *denial == Denial::Unknown {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn as_json(status: StatusCode, body: Vec<u8>) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_token_is_read_as_it_is_sent() {
+        let token = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(token("Bearer abc.def"), Some("abc.def".to_owned()));
+        assert_eq!(token("bearer abc"), Some("abc".to_owned()));
+        for bad in ["Basic abc", "Bearer", "Bearer  ", "abc", ""] {
+            assert_eq!(token(bad), None, "{bad}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_looked_up_for_who_may_not_ask() {
+        let access: Access = Arc::new(|token| {
+            Box::pin(
+                async move { if token == "good" { Ok(()) } else { Err(Denial::Forbidden { user: token }) } },
+            )
+        });
+        let page: Page = Arc::new(|| Box::pin(async { Ok(b"{}".to_vec()) }));
+        let debug = Debug { access, page };
+        let ask = async |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            shown(&debug, &headers).await
+        };
+        assert_eq!(ask("Bearer good").await, Ok(b"{}".to_vec()));
+        assert_eq!(ask("Bearer eve").await, Err(Denial::Forbidden { user: "eve".to_owned() }));
+        assert_eq!(ask("Basic good").await, Err(Denial::Unknown));
+    }
+}
