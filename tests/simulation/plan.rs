@@ -20,6 +20,9 @@ use crate::{
     world::REPLICAS,
 };
 
+/// No run says more than that, unless somebody writes without end.
+const MOST_LINES: usize = 50_000;
+
 /// For so long a throttled caller is asked to wait.
 const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
 
@@ -78,6 +81,12 @@ impl Log {
     pub(crate) fn say(&mut self, text: &str) {
         let at = self.sandbox.now().duration_since(self.start);
         self.lines.push(format!("{:>10.3} {text}", at.as_secs_f64()));
+        let tail = self.lines.len().saturating_sub(40);
+        assert!(
+            self.lines.len() < MOST_LINES,
+            "it goes round in circles:\n{}",
+            self.lines[tail..].join("\n")
+        );
     }
 
     /// Something was made to go wrong.

@@ -23,7 +23,7 @@ const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 
 /// So long after a pod is gone its node's plugin may still be at work for it: it gives some containers their cards, each in
 /// seconds, and finds its pod by the node's lock or by its annotations, which by then would be the next pod's.
-const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
+pub(super) const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// A plugin that has left a pod without an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -85,12 +85,14 @@ impl Scheduler {
 
     /// A pod is gone. If its node's plugin was at work for it, nobody will say when it is done: it is given time.
     pub(super) fn note_vacancy(&mut self, uid: &Uid, now: Timestamp) {
-        let charge = self.snapshot.ledger().get(uid);
-        let charge = charge.filter(|charge| charge.is_in_flight() || self.may_be_bound(&charge.node, uid));
-        let until = now.checked_add(CLEARANCE).ok();
-        if let (Some(charge), Some(until)) = (charge, until) {
+        let Some(charge) = self.snapshot.ledger().get(uid) else { return };
+        let at_work = charge.is_in_flight() || self.may_be_bound(&charge.node, uid);
+        let cleared = now.checked_add(CLEARANCE).ok().filter(|_| at_work);
+        let until = cleared.or_else(|| self.goes_by(uid, charge)).filter(|until| *until > now);
+        if let Some(until) = until {
+            let node = charge.node.clone();
             self.vacated.retain(|_, until| *until > now);
-            self.vacated.insert(charge.node.clone(), until);
+            self.vacated.insert(node, until);
         }
     }
 

@@ -246,7 +246,11 @@ impl Scheduler {
 
     pub(super) fn lock_released(&mut self, node: &NodeName, outcome: ReleaseOutcome, now: Timestamp) {
         match outcome {
-            ReleaseOutcome::Done => drop(self.releasing.remove(node)),
+            // Until the node is seen without it, or to be gone, it looks as if it were still to be given back.
+            ReleaseOutcome::Done => {
+                let until = now.checked_add(RELEASE_PAUSE).unwrap_or(now);
+                self.releasing.insert(node.clone(), Releasing::Pausing(until));
+            }
             ReleaseOutcome::Failed { wait } => {
                 let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
                 self.releasing.insert(node.clone(), Releasing::Pausing(until));

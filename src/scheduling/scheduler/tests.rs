@@ -173,6 +173,22 @@ fn a_lock_that_is_lost_while_a_binding_waits_is_taken_again_once_nothing_can_arr
 }
 
 #[test]
+fn a_lock_that_was_given_back_is_not_given_back_again_before_the_node_is_seen() {
+    let mut play = Play::new();
+    play.locked_for_nobody("gone-long-ago");
+    assert_eq!(play.sent(), [Sent::ReadHolder]);
+    play.holder_absent("gone-long-ago");
+    assert_eq!(play.sent(), [Sent::Unlock]);
+    // Done is also what is answered where the node is gone, and the watch may lag.
+    for _ in 0..3 {
+        play.released();
+        assert_eq!(play.sent(), []);
+    }
+    play.wait(seconds(1));
+    assert_eq!(play.sent(), [Sent::Unlock], "it is looked at again, not too soon");
+}
+
+#[test]
 fn a_node_older_than_the_lock_says_nothing_of_it() {
     let mut play = Play::new();
     play.create("a");

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler};
+use super::{Course, Scheduler, agent::CLEARANCE};
 use crate::{
     device::{Answer, ProfileName},
     scheduling::{
@@ -123,12 +123,12 @@ impl Scheduler {
         self.goes_by(uid, charge).is_some_and(|at| at > now)
     }
 
-    /// When a withdrawn pod, which its kubelet has not ended yet, is to be gone.
+    /// When a withdrawn pod, which its kubelet has not ended yet, is to be gone, and its node's agent done if it was at work for it.
     pub(super) fn goes_by(&self, uid: &Uid, charge: &Charge) -> Option<Timestamp> {
         let withdrawn = charge.answer == Answer::Withdrawn
             && charge.commitment == Commitment::Bound
             && charge.stage == Stage::Pending;
-        self.pods.get(uid).filter(|_| withdrawn)?.info.leaving
+        self.pods.get(uid).filter(|_| withdrawn)?.info.leaving?.checked_add(CLEARANCE).ok()
     }
 
     /// When an assignment of the node is to be withdrawn again.

@@ -13,7 +13,7 @@ use crate::{
     scheduling::{
         Ask, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts,
         Stage,
-        event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+        event::{BindOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome},
         ledger::Commitment,
         node::NodeLock,
         pod::{Binding, Placer},
@@ -212,6 +212,23 @@ impl Play {
         holder.placer = Placer::Another;
         self.happens(Event::PodSeen(Box::new(holder)));
         self.sees_node(Lock::Held { owner: Some(owner), since: self.now });
+    }
+
+    /// The node is seen with the lock of a pod of which nothing was seen.
+    pub(super) fn locked_for_nobody(&mut self, name: &str) {
+        let lock = self.own_lock(name);
+        self.sees_node(lock);
+    }
+
+    /// There is no pod of the name that the lock gives.
+    pub(super) fn holder_absent(&mut self, name: &str) {
+        let Lock::Held { owner: Some(owner), since } = self.own_lock(name) else { return };
+        self.happens(Event::HolderRead { owner, since, found: None });
+    }
+
+    /// Giving the lock back is answered with a yes.
+    pub(super) fn released(&mut self) {
+        self.happens(Event::LockReleased { node: NODE.into(), outcome: ReleaseOutcome::Done });
     }
 
     /// A pod that wants a little.
