@@ -12,7 +12,7 @@ WORKDIR /berth
 # a source file does. Cargo wants to see every target that the manifest names, the bench too, although nothing here builds it.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir -p src benches \
-    && touch src/lib.rs benches/end_to_end.rs benches/review.rs \
+    && touch src/lib.rs benches/end_to_end.rs benches/restart.rs benches/review.rs \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --release --locked --no-default-features \
     && rm -r src
