@@ -74,7 +74,7 @@ fn no_fault_breaks_an_invariant() {
     };
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
-            scope.spawn(&play);
+            scope.spawn(play);
         }
     });
     if let Some((seed, outcome)) = failed.into_inner().unwrap().pop_first() {

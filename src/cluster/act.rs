@@ -85,27 +85,17 @@ impl Hands {
                 let outcome = self.tell_unschedulable(&pod, &resource_version, &message).await;
                 Some(Event::Told { pod, message, outcome })
             }
-            Effect::TellScheduled { pod, node } => {
-                self.tell(&Concern::Pod(pod), News::Scheduled { node: &node }).await;
-                None
-            }
+            Effect::TellScheduled { pod, node } => self.say(pod, News::Scheduled { node: &node }).await,
             Effect::TellFailedAllocation { pod, node } => {
                 self.tell_failed_allocation(pod, &node).await;
                 None
             }
-            Effect::TellWaiting { pod, message } => {
-                self.tell(&Concern::Pod(pod), News::Waiting { message: &message }).await;
-                None
-            }
+            Effect::TellWaiting { pod, message } => self.say(pod, News::Waiting { message: &message }).await,
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
-                self.tell(&Concern::Pod(pod), News::SilentAgent { node: &node }).await;
-                None
+                self.say(pod, News::SilentAgent { node: &node }).await
             }
-            Effect::TellExcess { pod, message } => {
-                self.tell(&Concern::Pod(pod), News::Excess { message: &message }).await;
-                None
-            }
+            Effect::TellExcess { pod, message } => self.say(pod, News::Excess { message: &message }).await,
             Effect::ReportExcess { node, cards } => {
                 for card in &cards {
                     tracing::warn!(%node, "{card}");
@@ -187,6 +177,12 @@ impl Hands {
             }
             None => WithdrawOutcome::Failed,
         }
+    }
+
+    /// Tells a pod's owner, who does not answer.
+    async fn say(&self, pod: PodKey, news: News<'_>) -> Option<Event> {
+        self.tell(&Concern::Pod(pod), news).await;
+        None
     }
 
     /// Writes an Event. One that is lost is no harm: what was to be said of a pod that waits stands in its condition.

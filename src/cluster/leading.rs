@@ -35,7 +35,7 @@ pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(
     match binder.leadership.clone() {
         Leadership::Alone => {
             binder.metrics.leader(Leads::Yes);
-            event_loop::term(binder, Fence::Alone, shutdown).await.map(drop)
+            Box::pin(event_loop::term(binder, Fence::Alone, shutdown)).await.map(drop)
         }
         Leadership::Elected(settings) => elected(binder, settings, shutdown).await,
     }
@@ -84,7 +84,7 @@ async fn terms(
             return Ok(Ended::Drained);
         };
         let fence = Fence::Claimed { claims: claimed.clone(), term };
-        let ended = event_loop::term(binder.clone(), fence, shutdown.clone()).await?;
+        let ended = Box::pin(event_loop::term(binder.clone(), fence, shutdown.clone())).await?;
         if ended != Ended::Lost {
             return Ok(ended);
         }

@@ -100,11 +100,11 @@ impl Scheduler {
     pub(super) fn watch_agent(&mut self, node: &NodeName, now: Timestamp) {
         let expiry = self.settings.lock_expiry;
         let expired = |since: &Timestamp| since.checked_add(expiry).is_ok_and(|at| at <= now);
-        let owed = self.owed(node);
-        let late = owed.iter().any(|(_, since)| expired(since))
+        let awaited = self.owed(node);
+        let late = awaited.iter().any(|(_, since)| expired(since))
             || self.remains_since(node).any(|since| expired(&since));
         let owes = if late { Owes::TooLong } else { Owes::Nothing };
-        for (uid, since) in owed {
+        for (uid, since) in awaited {
             self.tell_silence(&uid, node, since, now);
         }
         let silence = Silence::next(self.silences.get(node).copied(), owes, expiry, now);
