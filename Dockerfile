@@ -2,7 +2,7 @@
 # Berth's image: one program, no shell, no package manager, no root.
 #
 # Linked against glibc and laid on distroless/cc of the same Debian release, rather than built for musl and laid on `scratch`:
-# the measured program and the shipped one then have the same allocator and the same resolver, ring needs no second C
+# the measured program and the shipped one then have the same C library and the same resolver, ring needs no second C
 # toolchain, and the base brings what `scratch` lacks and Berth reads: time zone data and the public CA certificates.
 
 FROM docker.io/library/rust:1.95.0-bookworm AS build
@@ -12,7 +12,7 @@ WORKDIR /berth
 # a source file does. Cargo wants to see every target that the manifest names, the bench too, although nothing here builds it.
 COPY Cargo.toml Cargo.lock ./
 RUN mkdir -p src benches \
-    && touch src/lib.rs benches/end_to_end.rs \
+    && touch src/lib.rs benches/end_to_end.rs benches/restart.rs benches/review.rs \
     && echo 'fn main() {}' > src/main.rs \
     && cargo build --release --locked --no-default-features \
     && rm -r src

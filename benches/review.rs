@@ -3,12 +3,14 @@
 //! Load and server share the machine's cores. It must not be slower than it says: figures are printed, not judged.
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 
+#[path = "review/asked.rs"]
+mod asked;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use asked::{body, judge, pod};
 use berth::{
-    admission::{self, Facts, InventorySummary, NodeOffer, Stage, review},
-    config::Config,
-    object::Node,
+    admission::Stage,
     webhook::{
         Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook, answer,
         mint::{self, Lifetimes, ServingNames},
@@ -21,7 +23,6 @@ use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, ServerName, pem::PemObject as _},
 };
-use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -31,92 +32,13 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const WARM_UP: Duration = Duration::from_secs(1);
 const MEASURED: Duration = Duration::from_secs(5);
 const HOST: &str = "berth.berth-system.svc";
-
-/// A pod of 2.6 KB as a controller makes it, with a share, a sidecar and what admission plugins have put in.
-fn pod() -> Value {
-    let mount = json!({"name": "kube-api-access-x7k2p", "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"});
-    let env = |count: usize| -> Vec<Value> {
-        (0..count)
-            .map(|at| json!({"name": format!("SETTING_{at}"), "value": format!("value-of-{at}")}))
-            .collect()
-    };
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "generateName": "train-7d9f8c6b5-", "namespace": "train",
-            "labels": {"app": "train", "pod-template-hash": "7d9f8c6b5", "team": "vision"},
-            "annotations": {"nvidia.com/use-gputype": "A100", "prometheus.io/scrape": "true"},
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "train-7d9f8c6b5",
-                "uid": "6a1f0c1e-55e1-4a92-9f0a-0d8f0b0f4c11", "controller": true, "blockOwnerDeletion": true}],
-        },
-        "spec": {
-            "volumes": [
-                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
-                {"name": "kube-api-access-x7k2p", "projected": {"defaultMode": 420, "sources": [
-                    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}},
-            ],
-            "initContainers": [{"name": "log", "image": "example.com/log:1", "restartPolicy": "Always", "env": env(3),
-                "resources": {"limits": {"cpu": "100m", "memory": "64Mi"}, "requests": {"cpu": "100m", "memory": "64Mi"}},
-                "volumeMounts": [mount], "imagePullPolicy": "IfNotPresent"}],
-            "containers": [{"name": "main", "image": "example.com/train:2026.11", "command": ["python", "-m", "train"],
-                "env": env(6), "ports": [{"containerPort": 8080, "protocol": "TCP"}],
-                "resources": {
-                    "limits": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "8k", "nvidia.com/gpucores": "50"},
-                    "requests": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1", "nvidia.com/gpumem": "8k", "nvidia.com/gpucores": "50"}},
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}, mount],
-                "terminationMessagePath": "/dev/termination-log", "imagePullPolicy": "IfNotPresent"}],
-            "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
-            "serviceAccountName": "default", "securityContext": {}, "schedulerName": "default-scheduler",
-            "tolerations": [
-                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
-                {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}],
-            "priority": 0, "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority",
-        },
-        "status": {},
-    })
-}
-
-fn body() -> Vec<u8> {
-    let review = json!({
-        "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "0df28fbd-5f5f-11e8-bc74-36e6bb280816",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
-            "requestResource": {"group": "", "version": "v1", "resource": "pods"},
-            "namespace": "train", "operation": "CREATE",
-            "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller",
-                "groups": ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"]},
-            "object": pod(), "oldObject": null, "dryRun": false,
-            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
-        },
-    });
-    serde_json::to_vec(&review).unwrap()
-}
-
-/// The built-in settings, one namespace, and 1,000 nodes of 8 cards.
-fn judge() -> Judge {
-    let config = Config::default();
-    let mut facts = Facts::new(config.admission_settings(), config.dialects());
-    let node = |at: u32| -> Node {
-        let card = |index: u32| {
-            json!({"id": format!("GPU-{at:04}-{index}"), "index": index, "count": 10, "devmem": 81920, "devcore": 100,
-                "type": "NVIDIA-NVIDIA A100-SXM4-80GB", "mode": "hami-core", "health": true})
-        };
-        let register = Value::Array((0..8).map(card).collect()).to_string();
-        let metadata =
-            json!({"name": format!("n{at}"), "annotations": {"hami.io/node-nvidia-register": register}});
-        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
-    };
-    let offers = (0..1000).map(|at| NodeOffer::read(&node(at), &facts.dialects));
-    facts.inventory = Some(Arc::new(InventorySummary::new(offers)));
-    Arc::new(move |request: &admission::Request<'_>| review(request, &facts))
-}
 
 /// Processor time of this process so far, load and server together. On a busy machine it says more than the clock.
 fn processor() -> Duration {
@@ -133,9 +55,6 @@ fn in_process(body: &[u8], judge: &Judge) {
         assert!(answer.review.response.allowed && answer.review.response.patch.is_some());
         serde_json::to_vec(&answer.review).unwrap()
     };
-    let allocations = allocation_counter::measure(|| {
-        std::hint::black_box(one());
-    });
     let (started, worked) = (Instant::now(), processor());
     let mut reviews = 0_u32;
     while started.elapsed() < MEASURED {
@@ -145,12 +64,10 @@ fn in_process(body: &[u8], judge: &Judge) {
         reviews += 100;
     }
     println!(
-        "in process, one thread      {:>9.0}/s {:>9.1?} a review, {:.1?} of processor; {} allocations of {} bytes",
+        "in process, one thread      {:>9.0}/s {:>9.1?} a review, {:.1?} of processor",
         f64::from(reviews) / started.elapsed().as_secs_f64(),
         started.elapsed() / reviews,
         processor().saturating_sub(worked) / reviews,
-        allocations.count_total,
-        allocations.bytes_total,
     );
 }
 

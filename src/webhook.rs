@@ -7,12 +7,14 @@
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
+mod asked;
 mod audit;
 pub mod clients;
 pub mod debug;
 pub mod metrics;
 pub mod mint;
 pub mod onward;
+mod parse;
 pub mod registration;
 pub mod review;
 pub mod room;

@@ -5,5 +5,9 @@
 mod cases;
 #[path = "admission/facts.rs"]
 mod facts;
+#[path = "admission/pods.rs"]
+mod pods;
 #[path = "admission/properties.rs"]
 mod properties;
+#[path = "admission/reviews.rs"]
+mod reviews;

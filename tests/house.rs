@@ -35,7 +35,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Every Rust file below some folders of the repository; a folder that does not exist holds none.
+/// Every Rust file below some folders of the repository, what was built excepted; a folder that does not exist holds none.
 fn sources(folders: &[&str]) -> Vec<Source> {
     let mut waiting: Vec<PathBuf> =
         folders.iter().map(|folder| root().join(folder)).filter(|folder| folder.is_dir()).collect();
@@ -44,7 +44,7 @@ fn sources(folders: &[&str]) -> Vec<Source> {
         for entry in fs::read_dir(&folder).expect("a folder can be read") {
             let path = entry.expect("a folder can be read").path();
             if path.is_dir() {
-                waiting.push(path);
+                waiting.extend((!path.ends_with("target")).then_some(path));
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a source file can be read");
                 let path = path.strip_prefix(root()).expect("it is below the root").to_owned();

@@ -2,7 +2,7 @@
 //!
 //! Parents are created, keys are escaped; nothing is rewritten that was not asked for, and no field that is unknown here is lost.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use json_patch::{AddOperation, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
 use serde_json::{Value, json};
@@ -35,11 +35,20 @@ impl ContainerList {
     }
 
     /// The pod's list.
-    pub fn of(self, pod: &Pod) -> &[Container] {
+    pub fn of(self, pod: &Pod) -> &[Arc<Container>] {
         match self {
             Self::Init => &pod.spec.init_containers,
             Self::App => &pod.spec.containers,
         }
+    }
+
+    /// One of the list, to be changed.
+    fn at(self, pod: &mut Pod, at: usize) -> &mut Container {
+        let containers = match self {
+            Self::Init => &mut pod.spec.init_containers,
+            Self::App => &mut pod.spec.containers,
+        };
+        Arc::make_mut(&mut containers[at])
     }
 }
 
@@ -77,11 +86,7 @@ impl Draft {
 
     /// Adds a limit, and the equal request that an extended resource must have.
     pub fn add_limit(&mut self, list: ContainerList, at: usize, resource: &str, amount: u32) {
-        let containers = match list {
-            ContainerList::Init => &mut self.pod.spec.init_containers,
-            ContainerList::App => &mut self.pod.spec.containers,
-        };
-        let resources = &mut containers[at].resources;
+        let resources = &mut list.at(&mut self.pod, at).resources;
         let position = at.to_string();
         let bare = resources.limits.is_none() && resources.requests.is_none();
         let sections = [("limits", &mut resources.limits), ("requests", &mut resources.requests)];
@@ -104,13 +109,10 @@ impl Draft {
 
     /// Adds an environment variable, unless the container has one of that name.
     pub fn add_variable(&mut self, list: ContainerList, at: usize, name: &str, value: &str) {
-        let containers = match list {
-            ContainerList::Init => &mut self.pod.spec.init_containers,
-            ContainerList::App => &mut self.pod.spec.containers,
-        };
+        let container = list.at(&mut self.pod, at);
         let position = at.to_string();
         let path = ["spec", list.key(), position.as_str(), "env"];
-        let known = containers[at].env.as_ref();
+        let known = container.env.as_ref();
         if known.is_some_and(|known| known.iter().any(|variable| variable.name == name)) {
             return;
         }
@@ -118,7 +120,7 @@ impl Draft {
             self.operations.push(add(path, json!([])));
         }
         let variable = EnvVar { name: name.to_owned(), value: Some(value.to_owned()) };
-        containers[at].env.get_or_insert_default().push(variable);
+        container.env.get_or_insert_default().push(variable);
         let end = path.into_iter().chain(["-"]);
         self.operations.push(add(end, json!({"name": name, "value": value})));
     }

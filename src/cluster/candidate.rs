@@ -147,6 +147,7 @@ impl Candidate {
             }
         };
         tokio::select! {
+            biased;
             () = done => {}
             () = stands => {}
         }
@@ -178,6 +179,7 @@ impl Candidate {
         let sightings = sightings.get_or_insert_with(|| sightings::of(leases.clone(), name).boxed());
         loop {
             tokio::select! {
+                biased;
                 () = sleep_until(until) => return,
                 Some(spec) = sightings.next() => {
                     self.observed = Some(Observed::after(self.observed.take(), &spec, Instant::now()));

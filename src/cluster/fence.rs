@@ -92,6 +92,7 @@ impl Fence {
             }
             let edge = self.expiry().and_then(|expiry| expiry.checked_sub(ahead));
             tokio::select! {
+                biased;
                 () = changed(claims.as_mut()) => {}
                 () = reached(edge) => {}
             }

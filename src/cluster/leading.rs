@@ -58,6 +58,7 @@ async fn elected(
         }
     }));
     let ended = tokio::select! {
+        biased;
         ended = terms(binder, claimed, shutdown) => ended?,
         died = lease.join_next() => return Err(ClusterError::Lease(died.and_then(Result::err))),
     };

@@ -14,11 +14,19 @@ pub struct ModelFilter {
 impl ModelFilter {
     /// Whether a card of this model may serve.
     pub fn admits(&self, model: &str) -> bool {
-        let model = model.to_lowercase();
-        let contains = |part: &String| model.contains(&part.to_lowercase());
+        let contains = |part: &String| contains(model, part);
         let wanted = self.any_of.iter().all(|list| list.is_empty() || list.iter().any(contains));
         wanted && !self.none_of.iter().any(contains)
     }
+}
+
+/// Whether the model contains the part, whatever the case of either.
+fn contains(model: &str, part: &str) -> bool {
+    if !model.is_ascii() || !part.is_ascii() {
+        return model.to_lowercase().contains(&part.to_lowercase());
+    }
+    let part = part.as_bytes();
+    part.is_empty() || model.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
 }
 
 /// Uuids are matched exactly.
@@ -77,6 +85,14 @@ mod tests {
         let filter = ModelFilter { any_of: vec![list(&["A100"])], none_of: list(&["40gb"]) };
         assert!(filter.admits("A100-80GB"));
         assert!(!filter.admits("A100-40GB"));
+    }
+
+    #[test]
+    fn models_match_by_substring_whatever_the_case() {
+        for part in ["", "nvidia", "A100-sxm4", "80GB"] {
+            assert!(contains("NVIDIA A100-SXM4-80GB", part), "{part}");
+        }
+        assert!(contains("\u{c4}MD", "\u{e4}md") && !contains("A100", "A1000") && !contains("", "A"));
     }
 
     #[test]

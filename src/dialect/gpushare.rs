@@ -205,6 +205,14 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_no_node_has_is_no_list_of_cards() {
+        let capacity = json!({"volcano.sh/gpu-number": "4294967295", "volcano.sh/gpu-memory": "1"});
+        let error = dialect(Unit::Cards).inventory(&node(&capacity)).unwrap_err();
+        let expected = "status.capacity[volcano.sh/gpu-number]: `4294967295` cards are more than the 1024 that a node may have";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
     fn a_pod_that_the_plugin_would_fail_is_refused() {
         let one = json!({"volcano.sh/gpu-memory": "1000"});
         assert!(dialect(Unit::Memory).request(&pod(&[json!({}), one.clone()])).unwrap().is_some());

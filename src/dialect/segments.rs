@@ -14,6 +14,11 @@ use crate::{
 /// The vendor word that stands for the type of every NVIDIA share.
 pub const NVIDIA: &str = "NVIDIA";
 
+/// Whether a card of this id can be told in a segment: it is there, and none of it parts shares or slices.
+pub fn can_name(card: &str) -> bool {
+    !card.is_empty() && !card.contains([',', ':', ';', '[', ']'])
+}
+
 /// One container's segment, without its separator.
 pub fn encode_container(container: &ContainerShares, word: &str) -> String {
     let slice = |share: &Share| match &share.slice {

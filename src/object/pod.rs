@@ -1,6 +1,6 @@
 //! A pod, as far as admission and scheduling read it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Deserialize;
 
@@ -53,15 +53,15 @@ pub struct PodSpec {
     /// Spread constraints: how each is to be met.
     #[serde(deserialize_with = "nullable")]
     pub topology_spread_constraints: Vec<TopologySpread>,
-    /// App containers.
+    /// App containers. A copy of the pod shares its containers until it changes one.
     #[serde(deserialize_with = "nullable")]
-    pub containers: Vec<Container>,
+    pub containers: Vec<Arc<Container>>,
     /// Init containers and sidecars, in starting order.
     #[serde(deserialize_with = "nullable")]
-    pub init_containers: Vec<Container>,
+    pub init_containers: Vec<Arc<Container>>,
     /// Containers that were added to the running pod; they can ask for no resources.
     #[serde(deserialize_with = "nullable")]
-    pub ephemeral_containers: Vec<Container>,
+    pub ephemeral_containers: Vec<Arc<Container>>,
     /// What the runtime class adds to the pod's requests.
     pub overhead: Option<ResourceMap>,
     /// Requests and limits of the pod as a whole.
@@ -180,8 +180,8 @@ impl Pod {
     pub fn containers(&self) -> impl Iterator<Item = (String, &Container)> {
         let init = self.spec.init_containers.iter().enumerate();
         let apps = self.spec.containers.iter().enumerate();
-        init.map(|(at, container)| (format!("spec.initContainers[{at}]"), container))
-            .chain(apps.map(|(at, container)| (format!("spec.containers[{at}]"), container)))
+        init.map(|(at, container)| (format!("spec.initContainers[{at}]"), container.as_ref()))
+            .chain(apps.map(|(at, container)| (format!("spec.containers[{at}]"), container.as_ref())))
     }
 
     /// Whether every init container that must end has ended well: their shares are free again.

@@ -6,11 +6,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
+    asked::{Asked, Asks, Envelope, Subject, read},
     audit,
+    parse::{self, Fault, parse},
     words::{message, one_line, presentable},
     workload::{self, Workload},
 };
@@ -19,8 +21,8 @@ use crate::{
     object::Pod,
 };
 
-const API_VERSION: &str = "admission.k8s.io/v1";
-const KIND: &str = "AdmissionReview";
+pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
+pub(super) const KIND: &str = "AdmissionReview";
 
 /// What decides about a pod.
 pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
@@ -105,6 +107,13 @@ pub enum DryRun {
     No,
 }
 
+impl DryRun {
+    /// As the request states it; what it leaves out is meant.
+    fn of(stated: Option<bool>) -> Self {
+        if stated == Some(true) { Self::Yes } else { Self::No }
+    }
+}
+
 /// The AdmissionReview that is sent back.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -157,7 +166,12 @@ pub struct Status {
 ///
 /// An envelope that can't be read is an error; a pod that can't be read is a refusal that names the field.
 pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
-    let asked = read(body)?;
+    let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
+    // Nearly every body holds a pod that can be read, which takes one pass; whatever else it holds, a second finds out.
+    if let Some(pod) = AskedPod::read(text) {
+        return Ok(pod.answer(stage, judge));
+    }
+    let asked: Asked<&RawValue> = read(text)?;
     let asks = asked.operation()?;
     let uid = asked.uid()?.to_owned();
     let subject = asked.subject()?;
@@ -165,33 +179,62 @@ pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, 
         return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
     }
     let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?.get();
-    let namespace = asked.namespace.as_deref().unwrap_or_default();
+    let namespace = asked.namespace.unwrap_or_default();
     if subject == Subject::Workload {
-        return Ok(of_workload(uid, stage, object, namespace, judge));
+        return Ok(of_workload(uid, stage, object, &namespace, judge));
     }
-    let mut pod: Pod = match parse(object) {
+    let pod = match parse::pod(object) {
         Ok(pod) => pod,
         Err(fault) => return Ok(ReviewAnswer::unreadable(uid, &fault)),
     };
-    let old: Pod;
-    let operation = if asks == Asks::Update {
+    let old = if asks == Asks::Update {
         let stored = asked.old_object.ok_or(BadReview::Missing { field: "request.oldObject" })?;
         // Should what is stored be unreadable, all of the new is judged as a change.
-        old = parse(stored.get()).unwrap_or_default();
-        Operation::Update(&old)
+        Some(parse(stored.get()).unwrap_or_default())
     } else {
-        Operation::Create
+        None
     };
-    if !namespace.is_empty() {
-        namespace.clone_into(&mut pod.metadata.namespace);
+    let dry_run = DryRun::of(asked.dry_run);
+    Ok(AskedPod { uid, namespace, pod, old, dry_run }.answer(stage, judge))
+}
+
+/// A pod that is to be created, or changed from what it was.
+struct AskedPod {
+    uid: String,
+    namespace: String,
+    pod: Pod,
+    old: Option<Pod>,
+    dry_run: DryRun,
+}
+
+impl AskedPod {
+    /// Reads envelope and pod in one pass; `None` where there is anything to say about either.
+    fn read(text: &str) -> Option<Self> {
+        let asked = serde_json::from_str::<Envelope<Pod>>(text).ok()?.request().ok()?;
+        let uid = asked.uid().ok()?.to_owned();
+        let (Subject::Pod, asks) = (asked.subject().ok()?, asked.operation().ok()?) else { return None };
+        let old = match asks {
+            Asks::Create => None,
+            Asks::Update => Some(asked.old_object?),
+            Asks::Delete | Asks::Connect => return None,
+        };
+        let pod = asked.object.filter(parse::is_named)?;
+        let (namespace, dry_run) = (asked.namespace.unwrap_or_default(), DryRun::of(asked.dry_run));
+        Some(Self { uid, namespace, pod, old, dry_run })
     }
-    let namespace = &pod.metadata.namespace;
-    let answer =
-        ReviewAnswer::to(uid, stage, judge(&admission::Request { stage, operation, namespace, pod: &pod }));
-    let enters = (answer.outcome, stage, asks) == (Outcome::Admitted, Stage::Validate, Asks::Create);
-    let dry_run = if asked.dry_run == Some(true) { DryRun::Yes } else { DryRun::No };
-    let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
-    Ok(ReviewAnswer { entrant, ..answer })
+
+    fn answer(self, stage: Stage, judge: &Judge) -> ReviewAnswer {
+        let Self { uid, namespace, mut pod, old, dry_run } = self;
+        if !namespace.is_empty() {
+            pod.metadata.namespace = namespace;
+        }
+        let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
+        let request = admission::Request { stage, operation, namespace: &pod.metadata.namespace, pod: &pod };
+        let answer = ReviewAnswer::to(uid, stage, judge(&request));
+        let enters = (answer.outcome, stage) == (Outcome::Admitted, Stage::Validate) && old.is_none();
+        let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
+        ReviewAnswer { entrant, ..answer }
+    }
 }
 
 /// A workload is let in whatever its template says, and so is one that can't be read: its pods will be judged.
@@ -202,129 +245,6 @@ fn of_workload(uid: String, stage: Stage, object: &str, namespace: &str, judge: 
         return ReviewAnswer::to(uid, stage, Verdict::Ignored);
     }
     ReviewAnswer::to(uid, stage, Verdict::Admitted { patch: Vec::new(), warnings })
-}
-
-/// What the request is about.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Subject {
-    Pod,
-    Workload,
-    Other,
-}
-
-/// What is being done.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Asks {
-    Create,
-    Update,
-    Delete,
-    Connect,
-}
-
-/// The subresources in which a whole pod is the object.
-const POD_PARTS: [&str; 3] = ["", "ephemeralcontainers", "resize"];
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
-    api_version: Option<String>,
-    kind: Option<String>,
-    #[serde(borrow)]
-    request: Option<Asked<'a>>,
-}
-
-/// The fields of `request` that an answer depends on.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked<'a> {
-    uid: Option<String>,
-    resource: Option<Resource>,
-    sub_resource: Option<String>,
-    namespace: Option<String>,
-    operation: Option<String>,
-    dry_run: Option<bool>,
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    old_object: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    #[serde(default)]
-    group: String,
-    resource: String,
-}
-
-struct Fault {
-    field: String,
-    reason: String,
-}
-
-fn read(body: &[u8]) -> Result<Asked<'_>, BadReview> {
-    let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
-    let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
-    let envelope: Envelope<'_> = if let Ok(envelope) = serde_json::from_str(text) {
-        envelope
-    } else {
-        // Only a body that can't be read is worth a second look for the reason.
-        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
-    };
-    expect("apiVersion", envelope.api_version.as_deref(), API_VERSION)?;
-    expect("kind", envelope.kind.as_deref(), KIND)?;
-    envelope.request.ok_or(BadReview::Missing { field: "request" })
-}
-
-/// Reads one JSON value, and on failure once more to say which field it was: keeping the path costs more than reading.
-fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
-    if let Ok(read) = serde_json::from_str(json) {
-        return Ok(read);
-    }
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json))
-        .map_err(|error| Fault { field: error.path().to_string(), reason: error.inner().to_string() })
-}
-
-fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<(), BadReview> {
-    match found {
-        None | Some("") => Err(BadReview::Missing { field }),
-        Some(found) if found == expected => Ok(()),
-        Some(found) => Err(BadReview::Unreadable {
-            field: field.to_owned(),
-            reason: format!("`{found}` is not `{expected}`"),
-        }),
-    }
-}
-
-impl Asked<'_> {
-    fn uid(&self) -> Result<&str, BadReview> {
-        let uid = self.uid.as_deref().filter(|uid| !uid.is_empty());
-        uid.ok_or(BadReview::Missing { field: "request.uid" })
-    }
-
-    fn operation(&self) -> Result<Asks, BadReview> {
-        match self.operation.as_deref() {
-            Some("CREATE") => Ok(Asks::Create),
-            Some("UPDATE") => Ok(Asks::Update),
-            Some("DELETE") => Ok(Asks::Delete),
-            Some("CONNECT") => Ok(Asks::Connect),
-            None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
-            Some(other) => Err(BadReview::Unreadable {
-                field: "request.operation".to_owned(),
-                reason: format!("`{other}` is not CREATE, UPDATE, DELETE or CONNECT"),
-            }),
-        }
-    }
-
-    fn subject(&self) -> Result<Subject, BadReview> {
-        let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
-        let part = self.sub_resource.as_deref().unwrap_or_default();
-        Ok(match (resource.group.as_str(), resource.resource.as_str()) {
-            ("", "pods") if POD_PARTS.contains(&part) => Subject::Pod,
-            (group, plural) if part.is_empty() && workload::is_workload(group, plural) => Subject::Workload,
-            _ => Subject::Other,
-        })
-    }
 }
 
 impl ReviewAnswer {

@@ -4,7 +4,7 @@ use super::table::Table;
 
 #[test]
 fn hami_health() {
-    const HANDSHAKE: &str = "handshakes are neither written nor waited for: a card works as its registration says, and no plugin since v2.8 answers";
+    const HANDSHAKE: &str = "the table asks what upstream writes as its next handshake and when it reads a node again; Berth writes none, and judges the age of an old plugin's report in tests of its own";
     let table = Table {
         file: "hami_health.json",
         differences: &[],

@@ -10,6 +10,9 @@ use crate::{
     object::{Amount, Node},
 };
 
+/// No node has more; a count beyond it is a mistake that must not be taken at its word.
+const MOST_CARDS: u32 = 1024;
+
 /// The cards; `None` where the plugin does not run.
 pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>, Unreadable> {
     let Some(count) = capacity(node, names::GPU_NUMBER)? else { return Ok(None) };
@@ -20,6 +23,11 @@ pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>
     };
     if count == 0 {
         return Ok(None);
+    }
+    if count > MOST_CARDS {
+        let message = format!("`{count}` cards are more than the {MOST_CARDS} that a node may have");
+        let field = format!("status.capacity[{}]", names::GPU_NUMBER);
+        return Err(Unreadable::new(Problem::Registration, field, message));
     }
     let each = MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1)) / u64::from(count));
     let unhealthy = elements(node.metadata.annotation(names::GPU_UNHEALTHY));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::names;
 use crate::{
     device::{Assignment, ContainerShares, MiB, Percent, Placement, Role, Share, Slice},
-    dialect::{Problem, Unreadable},
+    dialect::{Problem, Unreadable, segments},
 };
 
 #[derive(Deserialize, Serialize)]
@@ -97,7 +97,7 @@ fn read(text: &str) -> Result<Vec<Entry>, String> {
         let refuse = |what: &str| Err(format!("slice {at} {what}"));
         let known =
             [!entry.instance.is_empty(), entry.gpu_instance.is_some(), entry.compute_instance.is_some()];
-        if entry.card.is_empty() {
+        if !segments::can_name(&entry.card) {
             return refuse("names no card");
         }
         if entry.profile.is_empty() {
@@ -127,6 +127,13 @@ mod tests {
         apply(text, &mut assignment).unwrap();
         let slices: Vec<_> = assignment.shares().filter_map(|share| share.slice.as_ref()).collect();
         assert_eq!(slices.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1g.5gb@6:1"]);
+    }
+
+    #[test]
+    fn a_card_that_no_segment_could_name_is_refused() {
+        let text = r#"[{"containerIndex":0,"deviceIndex":0,"gpuUUID":"GPU,a","profile":"1g.5gb","placement":{"size":1}}]"#;
+        let error = apply(text, &mut Assignment::default()).unwrap_err();
+        assert_eq!(error.message, "slice 0 names no card");
     }
 
     #[test]

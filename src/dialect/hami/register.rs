@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{links, mig::Place, names};
 use crate::{
     device::{Card, Health, Inventory, Links, MiB, Mode, Percent, SliceProfile, Slicing},
-    dialect::{Problem, Unreadable, hints::elements},
+    dialect::{Problem, Unreadable, hints::elements, segments},
     object::Node,
 };
 
@@ -79,8 +79,9 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
     } else {
         comma_fields(text).map_err(refuse)?
     };
-    if let Some(nameless) = entries.iter().position(|entry| entry.id.is_empty()) {
-        return Err(refuse(format!("card {nameless} has no id")));
+    if let Some(at) = entries.iter().position(|entry| !segments::can_name(&entry.id)) {
+        let id = &entries[at].id;
+        return Err(refuse(format!("card {at} has the id `{id}`, by which no pod could be given it")));
     }
     let cordoned = elements(node.metadata.annotation(names::CORDON));
     let links = networks(&entries);
@@ -111,7 +112,7 @@ fn networks(entries: &[Entry]) -> Links {
 
 /// Whether a plugin from v2.8 on wrote this.
 pub(super) fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with(['[', 'n'])
+    text.trim_start().starts_with('[') || text.trim() == "null"
 }
 
 impl Entry {

@@ -104,10 +104,17 @@ impl ModelGeometries {
     }
 }
 
+/// A card is cut into seven slices at most; of a count far beyond that every slice would be looked at for every pod.
+const MOST_SLICES: u32 = 64;
+
 /// The node's plugin finds a slice by `<group>-<number>`.
 fn geometry(Group { group, geometries }: Group) -> Result<Geometry, String> {
     if group.is_empty() || group.contains(['-', '[', ']', ',', ':', ';']) {
         return Err(format!("group `{group}` must be a name without `-` and without separators"));
+    }
+    let slices = geometries.iter().fold(0_u32, |slices, kind| slices.saturating_add(kind.count));
+    if slices > MOST_SLICES {
+        return Err(format!("group `{group}` cuts a card into {slices} slices, more than {MOST_SLICES}"));
     }
     let instances = |kind: Kind| Instances {
         name: kind.name.into(),
@@ -150,5 +157,15 @@ mod tests {
         assert_eq!(ModelGeometries::slicing(&known, "NVIDIA-H100"), Slicing::Unknown);
         assert!(entry("A100", "group-1").is_err(), "the plugin parts group and number at the `-`");
         assert!(entry("", "group1").is_err());
+    }
+
+    #[test]
+    fn a_cut_into_more_slices_than_a_card_has_is_refused() {
+        let too_many = serde_json::json!({
+            "models": ["A100"],
+            "allowedGeometries": [{"group": "g", "geometries": [{"name": "1g.5gb", "memory": 1, "count": u32::MAX}]}],
+        });
+        let message = "group `g` cuts a card into 4294967295 slices, more than 64";
+        assert_eq!(ModelGeometries::read(&too_many), Err(message.to_owned()));
     }
 }

@@ -217,3 +217,17 @@ fn warnings_are_short_lines_within_what_the_api_server_passes_on() {
     assert!(shown.iter().map(|line| line.chars().count()).sum::<usize>() <= WARNINGS_CHARS);
     assert_eq!(shown.len(), 2 + 15);
 }
+
+#[test]
+fn a_pod_without_metadata_is_refused_and_not_patched_where_nothing_is() {
+    let body = review(|review| {
+        review["request"]["object"].as_object_mut().unwrap().remove("metadata");
+    });
+    let answer = answer(&body, Stage::Mutate, &never()).unwrap();
+    assert_eq!(answer.outcome, Outcome::Unreadable);
+    assert_eq!(answer.review.response.status.unwrap().message, "metadata: is missing");
+    let nameless = review(|review| review["request"]["object"]["metadata"] = json!({}));
+    assert!(
+        self::answer(&nameless, Stage::Mutate, &judge(Verdict::Ignored)).unwrap().review.response.allowed
+    );
+}

@@ -1,0 +1,126 @@
+//! What the API server asks: the envelope of an AdmissionReview, and what of it an answer depends on.
+//!
+//! Nothing is judged and nothing answered here.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    parse::{Fault, parse},
+    review::{API_VERSION, BadReview, KIND},
+    workload,
+};
+
+/// What the request is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Subject {
+    Pod,
+    Workload,
+    Other,
+}
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Asks {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+/// The subresources in which a whole pod is the object.
+const POD_PARTS: [&str; 3] = ["", "ephemeralcontainers", "resize"];
+
+/// The review; its objects are read as `O`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Envelope<O> {
+    api_version: Option<String>,
+    kind: Option<String>,
+    request: Option<Asked<O>>,
+}
+
+/// The fields of `request` that an answer depends on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Asked<O> {
+    pub(super) uid: Option<String>,
+    resource: Option<Resource>,
+    sub_resource: Option<String>,
+    pub(super) namespace: Option<String>,
+    operation: Option<String>,
+    pub(super) dry_run: Option<bool>,
+    pub(super) object: Option<O>,
+    pub(super) old_object: Option<O>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    #[serde(default)]
+    group: String,
+    resource: String,
+}
+
+/// Reads the envelope alone: the objects stay as they are.
+pub(super) fn read(text: &str) -> Result<Asked<&RawValue>, BadReview> {
+    let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
+    let envelope: Envelope<&RawValue> = if let Ok(envelope) = serde_json::from_str(text) {
+        envelope
+    } else {
+        // Only a body that can't be read is worth another look for the reason.
+        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+        parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
+    };
+    envelope.request()
+}
+
+impl<O> Envelope<O> {
+    /// What is asked, where the envelope is one of a review.
+    pub(super) fn request(self) -> Result<Asked<O>, BadReview> {
+        expect("apiVersion", self.api_version.as_deref(), API_VERSION)?;
+        expect("kind", self.kind.as_deref(), KIND)?;
+        self.request.ok_or(BadReview::Missing { field: "request" })
+    }
+}
+
+fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<(), BadReview> {
+    match found {
+        None | Some("") => Err(BadReview::Missing { field }),
+        Some(found) if found == expected => Ok(()),
+        Some(found) => Err(BadReview::Unreadable {
+            field: field.to_owned(),
+            reason: format!("`{found}` is not `{expected}`"),
+        }),
+    }
+}
+
+impl<O> Asked<O> {
+    pub(super) fn uid(&self) -> Result<&str, BadReview> {
+        let uid = self.uid.as_deref().filter(|uid| !uid.is_empty());
+        uid.ok_or(BadReview::Missing { field: "request.uid" })
+    }
+
+    pub(super) fn operation(&self) -> Result<Asks, BadReview> {
+        match self.operation.as_deref() {
+            Some("CREATE") => Ok(Asks::Create),
+            Some("UPDATE") => Ok(Asks::Update),
+            Some("DELETE") => Ok(Asks::Delete),
+            Some("CONNECT") => Ok(Asks::Connect),
+            None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
+            Some(other) => Err(BadReview::Unreadable {
+                field: "request.operation".to_owned(),
+                reason: format!("`{other}` is not CREATE, UPDATE, DELETE or CONNECT"),
+            }),
+        }
+    }
+
+    pub(super) fn subject(&self) -> Result<Subject, BadReview> {
+        let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
+        let part = self.sub_resource.as_deref().unwrap_or_default();
+        Ok(match (resource.group.as_str(), resource.resource.as_str()) {
+            ("", "pods") if POD_PARTS.contains(&part) => Subject::Pod,
+            (group, plural) if part.is_empty() && workload::is_workload(group, plural) => Subject::Workload,
+            _ => Subject::Other,
+        })
+    }
+}
