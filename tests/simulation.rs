@@ -38,7 +38,7 @@ use run::{Outcome, run};
 /// Faults that each test run injects; the environment may ask for more.
 const FAULTS: u64 = 2000;
 /// In so many runs each deliberate bug is found.
-const RUNS_TO_FIND: u64 = 64;
+const RUNS_TO_FIND: u64 = 128;
 
 #[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
 fn number(variable: &str) -> Option<u64> {

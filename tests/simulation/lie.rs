@@ -20,8 +20,6 @@ pub(crate) enum Bug {
     LockWithoutCompareAndSwap,
     /// The Binding names no uid.
     BindingWithoutUid,
-    /// In doubt about a Binding, the pod is taken to be gone: its assumption is dropped.
-    AssumptionDroppedInDoubt,
     /// A pod that is being deleted counts as ended.
     TerminatingNotCharged,
     /// What vanished while nobody watched is still there after a list.
@@ -43,10 +41,9 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::LockWithoutCompareAndSwap,
         Self::BindingWithoutUid,
-        Self::AssumptionDroppedInDoubt,
         Self::TerminatingNotCharged,
         Self::ResyncMissesDeletions,
         Self::LockNotRead,
@@ -113,11 +110,6 @@ impl Lie {
 
     pub(crate) fn answer(&mut self, call: &Call, status: u16, body: Bytes) -> (u16, Bytes) {
         let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return (status, body) };
-        let one_pod = call.method == "GET" && call.path.contains("/pods/pod-");
-        if self.bug == Bug::AssumptionDroppedInDoubt && one_pod {
-            let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
-            return (404, Bytes::from(gone.to_string()));
-        }
         if self.bug == Bug::ResyncMissesDeletions && call.method == "GET" && call.path == "/api/v1/pods" {
             self.add_ghosts(call, &mut value);
         }

@@ -1,18 +1,18 @@
 //! A scheduler with one node of one card, and short words for what happens to it and what it wants done.
 
-use std::{num::NonZeroU32, sync::Arc};
+mod pod;
+
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{
-        Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares, CoreBudget, Health,
-        InitPhase, Inventory, Lock, LockOwner, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest,
-        Profile, ProfileName, Role, Selection, Share, ShareRequest, Slicing, Tie,
+        Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, LockOwner, MiB, Mode,
+        Percent, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
-        Ask, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey, ResourceAmounts,
-        Stage,
+        Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
         event::{BindOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome},
         ledger::Commitment,
         node::NodeLock,
@@ -20,6 +20,7 @@ use crate::{
         scheduler::{Scheduler, Settings},
     },
 };
+use pod::{key, pod};
 
 const NODE: &str = "n1";
 const HAMI: ProfileName = ProfileName("test");
@@ -367,42 +368,5 @@ impl Play {
     /// Whether nothing is assumed of the pod any more.
     pub(super) fn is_settled(&self, name: &str) -> bool {
         !self.is_charged(name, Commitment::Assumed)
-    }
-}
-
-fn key(name: &str) -> PodKey {
-    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
-}
-
-fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
-    let share = ShareRequest {
-        cards: NonZeroU32::MIN,
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: Percent::NONE,
-    };
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: std::collections::BTreeSet::new(),
-        shuns: std::collections::BTreeSet::new(),
-    };
-    let profile =
-        Profile { name: HAMI, blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
-    let ask =
-        Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
-    PodInfo {
-        key: key(name),
-        resource_version: "1".to_owned(),
-        priority: 0,
-        created,
-        placer: Placer::Berth,
-        leaving: None,
-        stage: Stage::Pending,
-        claim: Claim::Place(Arc::new(ask)),
-        holding: None,
-        resources: Arc::default(),
-        told: None,
     }
 }

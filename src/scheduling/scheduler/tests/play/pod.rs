@@ -1,0 +1,52 @@
+//! Pods of one container that ask for a share of one card.
+
+use std::{num::NonZeroU32, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::HAMI;
+use crate::{
+    device::{
+        Blend, CardPolicy, ContainerRequest, CoreBudget, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
+        Profile, Role, Selection, ShareRequest, Tie,
+    },
+    scheduling::{Ask, Claim, Constraints, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
+};
+
+pub(super) fn key(name: &str) -> PodKey {
+    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
+}
+
+/// A pod that asks for so many MiB.
+pub(super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
+    let share = ShareRequest {
+        cards: NonZeroU32::MIN,
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: Percent::NONE,
+    };
+    let request = PodRequest {
+        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+        selection: Selection::default(),
+        choice: CardPolicy::Spread.into(),
+        node_policy: NodePolicy::Binpack,
+        marks: std::collections::BTreeSet::new(),
+        shuns: std::collections::BTreeSet::new(),
+    };
+    let profile =
+        Profile { name: HAMI, blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
+    let ask =
+        Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
+    PodInfo {
+        key: key(name),
+        resource_version: "1".to_owned(),
+        priority: 0,
+        created,
+        placer: Placer::Berth,
+        leaving: None,
+        stage: Stage::Pending,
+        claim: Claim::Place(Arc::new(ask)),
+        holding: None,
+        resources: Arc::default(),
+        told: None,
+    }
+}
