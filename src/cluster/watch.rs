@@ -12,29 +12,26 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::{
-    metrics::Metrics,
     read::{Reader, Reading, quota_key},
     retry,
     wire::{Watched, Wire},
 };
 use crate::{
-    dialect::{Problem, Unreadable},
     object::{Node, Pod, ResourceQuota},
     scheduling::{Event, QuotaKey},
 };
 
 /// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
 /// it carries may have to be withdrawn.
-const PODS: &str = "status.phase!=Succeeded";
+pub const PODS: &str = "status.phase!=Succeeded";
 
 /// Everything that the scheduler is to see, as events.
 pub fn all(
     client: &Client,
     reader: &Arc<Reader>,
-    metrics: &Metrics,
 ) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
-    let nodes = nodes(client, reader.clone(), metrics.clone());
+    let nodes = nodes(client, reader.clone());
     stream::select(stream::select(pods, nodes), quotas(client, reader.clone()))
 }
 
@@ -60,11 +57,12 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
 pub fn nodes(
     client: &Client,
     reader: Arc<Reader>,
-    metrics: Metrics,
 ) -> impl Stream<Item = Event> + Send + use<> {
     let read = move |node: &Node| {
         let (info, troubles): Reading<_> = reader.node(node);
-        report(&node.metadata.name, &troubles, &metrics);
+        for trouble in troubles {
+            tracing::warn!(node = node.metadata.name, field = trouble.field, "{}", trouble.message);
+        }
         info
     };
     let listed = |nodes: Vec<_>| Event::Nodes(nodes);
@@ -86,17 +84,6 @@ pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event>
     let config = watcher::Config::default();
     let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
     watch(Api::all(client.clone()), config, read, Event::Quotas, Event::QuotaSeen, gone)
-}
-
-fn report(node: &str, troubles: &[Unreadable], metrics: &Metrics) {
-    for trouble in troubles {
-        tracing::warn!(node, field = trouble.field, "{}", trouble.message);
-    }
-    let unreadable = troubles.iter().any(|trouble| trouble.problem == Problem::Registration);
-    metrics.node_registration(
-        node,
-        if unreadable { super::metrics::Readable::No } else { super::metrics::Readable::Yes },
-    );
 }
 
 fn watch<T, I>(
