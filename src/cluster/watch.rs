@@ -25,11 +25,12 @@ use crate::{
 /// it carries may have to be withdrawn.
 pub const PODS: &str = "status.phase!=Succeeded";
 
+/// Objects in one page of a list. While the API server writes a page nothing else is done, so that few large ones come sooner; one of
+/// pods is some 25 MB.
+const PAGE: u32 = 5000;
+
 /// Everything that the scheduler is to see, as events.
-pub fn all(
-    client: &Client,
-    reader: &Arc<Reader>,
-) -> impl Stream<Item = Event> + Send + use<> {
+pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
     let nodes = nodes(client, reader.clone());
     stream::select(stream::select(pods, nodes), quotas(client, reader.clone()))
@@ -54,10 +55,7 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
 }
 
 /// Nodes, as events.
-pub fn nodes(
-    client: &Client,
-    reader: Arc<Reader>,
-) -> impl Stream<Item = Event> + Send + use<> {
+pub fn nodes(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let read = move |node: &Node| {
         let (info, troubles): Reading<_> = reader.node(node);
         for trouble in troubles {
@@ -99,7 +97,7 @@ where
     Watched<T>: kube::Resource<DynamicType = ()>,
     I: Send + 'static,
 {
-    let events = watcher(api, config).backoff(retry::pauses());
+    let events = watcher(api, config.page_size(PAGE)).backoff(retry::pauses());
     events
         .scan(Vec::new(), move |listing, event| {
             let event = match event {

@@ -29,15 +29,14 @@ impl Scheduler {
         self.snapshot.node(name).is_some_and(|state| !is_older(&state.info.resource_version, version))
     }
 
-    /// Everything that was seen, in the events that would let another see the same: nodes, quotas, and pods in the order in which
-    /// they were first seen.
+    /// Everything that was seen, in the events that would let another see the same; pods in the order in which they were first seen.
     pub fn recount(&self) -> Vec<Event> {
         let nodes = self.snapshot.nodes().map(|state| NodeInfo::clone(&state.info)).collect();
         let quotas = self.snapshot.quotas().infos().collect();
         let mut entries: Vec<_> = self.pods.values().collect();
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
-        vec![Event::Nodes(nodes), Event::Quotas(quotas), Event::Pods(pods)]
+        vec![Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)]
     }
 
     /// How things stand.
