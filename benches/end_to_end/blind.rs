@@ -168,7 +168,8 @@ impl Blind {
             self.seats.insert(name, seat);
             return;
         };
-        let locked = !matches!(info.lock(Hami::NAME), None | Some(Lock::Free));
+        let lock = info.lock(Hami::NAME).map(|lock| &lock.state);
+        let locked = !matches!(lock, None | Some(Lock::Free));
         seat.step = match std::mem::replace(&mut seat.step, Step::Free) {
             Step::Taking if locked => Step::Locked,
             Step::Locked if !locked => Step::Free,

@@ -61,8 +61,8 @@ impl Hands {
     /// Carries out an effect.
     pub async fn act(self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::TakeLock { pod, node, resource_version, profile } => {
-                let outcome = self.take_lock(&pod, &node, &resource_version, profile).await;
+            Effect::TakeLock { pod, node, resource_version, profile, since } => {
+                let outcome = self.take_lock(&pod, &node, &resource_version, profile, since).await;
                 self.metrics.lock(&outcome);
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
@@ -118,11 +118,12 @@ impl Hands {
         node: &str,
         resource_version: &str,
         profile: ProfileName,
+        since: Timestamp,
     ) -> LockOutcome {
         let taken = async {
             self.metrics.write(Written::lock);
-            let (client, now) = (self.client.clone(), self.clock.now());
-            lock::take(client, self.lock_spec(profile), node, pod, resource_version, now).await
+            let client = self.client.clone();
+            lock::take(client, self.lock_spec(profile), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)

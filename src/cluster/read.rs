@@ -108,7 +108,7 @@ impl Reader {
                     troubles.push(trouble);
                 }
             }
-            Some(NodeLock { profile: dialect.name(), state })
+            Some(NodeLock { profile: dialect.name(), state, expiry: spec.expiry })
         });
         let locks = locks.collect();
         let info = NodeInfo {

@@ -20,6 +20,8 @@ pub enum Effect {
         resource_version: String,
         /// Whose lock.
         profile: ProfileName,
+        /// Since when it is to say that it is held.
+        since: Timestamp,
     },
     /// Give the node's lock back, if the node still has this version. Answered by `LockReleased`.
     ReleaseLock {

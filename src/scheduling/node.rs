@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::resources::ResourceAmounts;
 use crate::{
@@ -32,6 +32,18 @@ pub struct NodeLock {
     pub profile: ProfileName,
     /// Who holds it.
     pub state: Lock,
+    /// After this time a holder that gives no sign may be taken over.
+    pub expiry: SignedDuration,
+}
+
+impl NodeLock {
+    /// When a holder that gives no sign may be taken over; `None`: there is no holder.
+    pub fn expires(&self) -> Option<Timestamp> {
+        match self.state {
+            Lock::Held { since, .. } => since.checked_add(self.expiry).ok(),
+            Lock::Free | Lock::Malformed { .. } => None,
+        }
+    }
 }
 
 /// A node.
@@ -73,8 +85,8 @@ impl NodeInfo {
     }
 
     /// The lock of this dialect; `None`: it needs none.
-    pub fn lock(&self, profile: ProfileName) -> Option<&Lock> {
-        self.locks.iter().find(|lock| lock.profile == profile).map(|lock| &lock.state)
+    pub fn lock(&self, profile: ProfileName) -> Option<&NodeLock> {
+        self.locks.iter().find(|lock| lock.profile == profile)
     }
 
     /// Whether the other differs in anything that decides what fits.

@@ -9,7 +9,7 @@ use berth::{
         Dialect as _, Unreadable,
         vendor::{
             Row, Settings, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
-            row::{Resources, Sizes, Template, Templates},
+            row::{Containers, Resources, Sizes, Template, Templates},
         },
     },
     object::{Node, Pod},
@@ -87,7 +87,10 @@ fn biren() {
 
 #[test]
 fn cambricon() {
+    const BOTH: &str = "kubelet asks the plugin for compute and memory, each by itself; a pod that asks for one alone is never served";
     let differences = [
+        ("Test_GenerateResourceRequests / resourcememoryname don't set to limits and requests", BOTH),
+        ("Test_GenerateResourceRequests / resourcecoresname don't set to limits and requests", BOTH),
         ("TestDevices_Fit / fit fail: type mismatch", OTHER_TYPE),
         (
             "Test_LockNode / invalid lock time format",
@@ -215,6 +218,13 @@ fn templates(config: &Value) -> Templates {
     }
 }
 
+/// What asks for one card, or for the least part of one where it must be a part.
+fn one(row: &Row) -> Value {
+    let parts = row.resources.shares().filter(|_| row.containers == Containers::OneStatingBoth);
+    let names = std::iter::once(row.resources.count.as_str()).chain(parts);
+    names.map(|name| (name.to_owned(), json!("1"))).collect::<Map<_, _>>().into()
+}
+
 /// One family of cards, held against its table.
 struct Family {
     row: Row,
@@ -297,7 +307,7 @@ impl Family {
 
     /// A container that asks for one card.
     fn one(&self) -> Value {
-        json!({"resources": {"limits": {self.row.resources.count.as_str(): "1"}}})
+        json!({"resources": {"limits": one(&self.row)}})
     }
 
     /// Upstream's instrument writes the key that a test made of its word as an empty one.
@@ -322,7 +332,7 @@ impl Family {
         let mut own = annotations(&record.annotations).as_object().unwrap().clone();
         own.retain(|key, _| !key.starts_with("hami.io/vgpu-") && !key.starts_with("hami.io/bind-"));
         // Written beside upstream's spelling, since the plugin reads no other.
-        own.remove(cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT);
+        own.remove(cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT);
         if let Some(time) = own.get_mut(ascend::TIME) {
             *time = json!("{now}");
         }
@@ -367,7 +377,7 @@ impl Family {
             quota: Quota::default(),
             held: Held::default(),
         };
-        call.outcome_on(&vendor, &vendor.row().resources.count, &inventory)
+        call.outcome_on(&vendor, &one(vendor.row()), &inventory)
     }
 
     /// Whether somebody else may hold the lock.

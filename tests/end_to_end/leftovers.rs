@@ -7,8 +7,9 @@ use berth::{
 use serde_json::{Value, json};
 
 use crate::{
+    machines::hami_node,
     support::floor::Floor,
-    world::{World, annotation, hami_node, node_of, pod},
+    world::{World, annotation, node_of, pod},
 };
 
 /// A pod that HAMi's scheduler has decided and not bound: its filter writes to the pod before anything else.

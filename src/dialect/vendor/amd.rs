@@ -1,9 +1,11 @@
 //! AMD's cards. Source: HAMi v2.10 `pkg/device/amd/device.go`.
 //!
-//! HAMi writes the product name where other vendors' shares have their word; its decoder takes any, and ours is the word.
+//! HAMi writes the product name where other vendors' shares have their word; its decoder takes any, and ours is the word. The plugin takes
+//! a pod for served after one Allocate (Project-HAMi/amd-device-plugin `internal/pkg/utils/utils.go` `PodAllocationTrySuccess`).
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -32,6 +34,7 @@ pub fn row(resources: Resources) -> Row {
             several: Several::Alike,
             budget: CoreBudget::Parts,
         },
+        containers: Containers::One,
         keys: Keys::of("amd"),
         hints: HintKeys {
             use_model: Some("amd.com/use-gputype"),

@@ -4,8 +4,8 @@
 //! 910C, whose chips are given in pairs, chooses in its own way and is not here.
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, Template,
-    Templates, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    Template, Templates, ids_only, name,
 };
 use crate::{
     device::{CoreBudget, MiB, Percent},
@@ -76,6 +76,7 @@ pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) 
             several: Several::WholeOnly,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of(word),
         hints: ids_only(&format!("hami.io/use-{word}-uuid"), &format!("hami.io/no-use-{word}-uuid")),
         cards: Cards::Registered { key: interned(&format!("hami.io/node-register-{word}")), cores: None },

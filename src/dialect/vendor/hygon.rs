@@ -1,7 +1,8 @@
 //! Hygon's DCU. Source: HAMi v2.10 `pkg/device/hygon/device.go`.
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -30,6 +31,7 @@ pub fn row(resources: Resources, factor: u32) -> Row {
             several: Several::Alike,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of("dcu"),
         hints: HintKeys {
             use_model: Some("hygon.com/use-dcutype"),

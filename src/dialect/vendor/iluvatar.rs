@@ -1,7 +1,8 @@
 //! Iluvatar's cards, a family a chip. Source: HAMi v2.10 `pkg/device/iluvatar/device.go`, `charts/hami` (`iluvatars:`).
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    ids_only, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -36,6 +37,7 @@ pub fn row(word: &str, resources: Resources) -> Row {
             several: Several::AllCores,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of(word),
         hints: ids_only(&format!("hami.io/use-{word}-uuid"), &format!("hami.io/no-use-{word}-uuid")),
         cards: Cards::Registered { key: interned(&format!("hami.io/node-{word}-register")), cores: None },

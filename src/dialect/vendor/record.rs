@@ -40,7 +40,7 @@ pub(super) fn write(row: &Row, assignment: &Assignment, node: &str, now: Timesta
 /// What the plugin has made of the pod.
 pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
     if row.beside == Beside::Cambricon {
-        let keys = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT];
+        let keys = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
         let served = keys.into_iter().any(|key| pod.metadata.annotation(key) == Some("true"));
         return if served { Answer::Succeeded } else { Answer::Awaited };
     }
@@ -57,7 +57,7 @@ fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static s
         }
         Beside::Cambricon => {
             let profile = assignment.shares().next().map(|share| (cambricon::PROFILE, profile(row, share)));
-            let awaited = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT];
+            let awaited = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
             awaited.into_iter().map(|key| (key, "false".to_owned())).chain(profile).collect()
         }
     }

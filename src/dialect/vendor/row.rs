@@ -30,6 +30,8 @@ pub struct Row {
     pub memory: MemoryColumn,
     /// How compute is asked for.
     pub cores: CoreColumn,
+    /// Which containers of a pod its plugin serves.
+    pub containers: Containers,
     /// Where the assignment is written.
     pub keys: Keys,
     /// By which annotations users choose cards.
@@ -147,6 +149,17 @@ pub struct CoreColumn {
     pub budget: CoreBudget,
 }
 
+/// Which containers of a pod a plugin serves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Containers {
+    /// Each.
+    Any,
+    /// One: it takes the pod for served after that.
+    One,
+    /// One with one card, which is no init container and states compute and memory: the plugin is asked once for each.
+    OneStatingBoth,
+}
+
 /// What a container gets that asks for several cards.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Several {
@@ -156,8 +169,6 @@ pub enum Several {
     AllCores,
     /// Whole cards: it may not ask for less of their memory.
     WholeOnly,
-    /// Nothing: the plugin is told of one share a pod.
-    Unserved,
 }
 
 /// Where the assignment is written.

@@ -100,14 +100,16 @@ impl Scheduler {
                 Gate::Shut => self.block(node, &uid, now, |_| locked_because(&info, &ask)),
                 Gate::Open => {
                     self.measure_wait(&uid, now);
-                    self.start_serving(node, uid, Step::Binding);
+                    self.start_serving(node, uid, Step::Binding, None);
                     self.bind(node);
                 }
                 Gate::Takeable => {
                     let resource_version = info.resource_version.clone();
-                    self.start_serving(node, uid, Step::Locking);
+                    // The lock of some plugins says no more than this: it is all that tells ours from another's.
+                    let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
+                    self.start_serving(node, uid, Step::Locking, Some(since));
                     let (node, profile) = (node.clone(), ask.profile.name);
-                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile });
+                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile, since });
                 }
             }
             return;
@@ -155,11 +157,12 @@ impl Scheduler {
         }
     }
 
-    fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step) {
+    fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step, lock_since: Option<Timestamp>) {
         if let Some(line) = self.lines.get_mut(node) {
             line.waiting.retain(|waiting| *waiting != uid);
             line.blocked = None;
-            line.serving = Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None });
+            line.serving =
+                Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None, lock_since });
         }
     }
 

@@ -182,7 +182,7 @@ impl Play {
             cordoned: false,
             allocatable: ResourceAmounts::default(),
             offers: vec![Offer { profile: HAMI, inventory: Some(Inventory::new(vec![card])) }],
-            locks: vec![NodeLock { profile: HAMI, state: lock }],
+            locks: vec![NodeLock { profile: HAMI, state: lock, expiry: EXPIRY }],
         }
     }
 
@@ -321,6 +321,24 @@ impl Play {
     pub(super) fn lock_taken_unseen(&mut self, name: &str) {
         let resource_version = self.next_version();
         self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    /// The lock is the pod's and does not say so; the node is seen with it before the answer comes.
+    pub(super) fn bare_lock_seen_and_taken(&mut self, name: &str) {
+        self.sees_node(Lock::Held { owner: None, since: self.now });
+        let resource_version = self.version.to_string();
+        self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    /// The node is read with a lock that says that it is held since now, and nothing else.
+    pub(super) fn node_read_locked_by_somebody(&mut self) {
+        self.lock = Lock::Held { owner: None, since: self.now };
+        self.node_read();
+    }
+
+    /// The node is seen with a lock that says since when it is held, and nothing else.
+    pub(super) fn locked_by_somebody(&mut self) {
+        self.sees_node(Lock::Held { owner: None, since: self.now });
     }
 
     /// The lock was the pod's, and the node is seen to be free again before the answer comes.
