@@ -240,7 +240,7 @@ mod tests {
             "vGPU is the default only where no other mode is on"
         );
         assert!(notices.is_empty(), "{notices:?}");
-        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode()).collect();
+        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().clone()).collect();
         let dcu = crate::dialect::SharingMode::Vendor(crate::dialect::vendor::row::name("DCU"));
         assert_eq!(modes, [crate::dialect::SharingMode::Hami, dcu, crate::dialect::SharingMode::GpuShare]);
     }

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How a pod asks for its share. A pod speaks one mode only.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum SharingMode {
     /// `nvidia.com/gpu*`: HAMi's device plugin.
     Hami,
@@ -52,7 +52,7 @@ impl fmt::Display for SharingMode {
             Self::Vgpu => "vgpu",
             Self::GpuShare => "gpushare",
             Self::GpuNumber => "gpunumber",
-            Self::Vendor(name) => name.0,
+            Self::Vendor(name) => name.as_str(),
         })
     }
 }
@@ -68,13 +68,16 @@ pub struct Carried {
     pub unread: Vec<Unreadable>,
 }
 
+/// What a pod asks, and in which dialect.
+pub type Asked<'a> = (&'a Arc<dyn Dialect>, PodRequest);
+
 /// What an upstream webhook sets in pods that ask for shares of its vendor.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Additions<'a> {
     /// The runtime class of pods that name none.
     pub runtime_class: Option<&'a str>,
     /// The environment variable that holds a container's name, and the resource by which such a container asks.
-    pub name_variable: Option<(&'static str, &'a str)>,
+    pub name_variable: Option<(&'a str, &'a str)>,
 }
 
 /// What a Binding carries beside the node's name.
@@ -98,15 +101,15 @@ pub enum CardNaming {
 /// One protocol between a scheduler and a node's device plugin.
 pub trait Dialect: fmt::Debug + Send + Sync {
     /// Its name.
-    fn name(&self) -> ProfileName {
-        self.profile().name
+    fn name(&self) -> &ProfileName {
+        &self.profile().name
     }
 
     /// How its cards are shared.
     fn profile(&self) -> &Profile;
 
     /// The mode that it serves.
-    fn mode(&self) -> SharingMode;
+    fn mode(&self) -> &SharingMode;
 
     /// The extended resources that it reads; a node need not advertise each.
     fn resources(&self) -> Vec<&str>;
@@ -195,12 +198,12 @@ impl Dialects {
     }
 
     /// The dialect of that name.
-    pub fn named(&self, name: ProfileName) -> Option<&Arc<dyn Dialect>> {
+    pub fn named(&self, name: &ProfileName) -> Option<&Arc<dyn Dialect>> {
         self.iter().find(|dialect| dialect.name() == name)
     }
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here.
-    pub fn mode_of(&self, resource: &str) -> Option<SharingMode> {
+    pub fn mode_of(&self, resource: &str) -> Option<&SharingMode> {
         let enabled = self.readers.get(resource).map(|&at| self.spoken[at].mode());
         enabled.or_else(|| well_known_mode(resource))
     }
@@ -218,10 +221,10 @@ impl Dialects {
     }
 
     /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.
-    pub fn request(&self, pod: &Pod) -> Result<Option<(ProfileName, PodRequest)>, Vec<Unreadable>> {
+    pub fn request(&self, pod: &Pod) -> Result<Option<Asked<'_>>, Vec<Unreadable>> {
         for dialect in self.asked(pod) {
             if let Some(request) = dialect.request(pod)? {
-                return Ok(Some((dialect.name(), request)));
+                return Ok(Some((dialect, request)));
             }
         }
         Ok(None)
@@ -229,12 +232,12 @@ impl Dialects {
 }
 
 /// The modes by upstream's default names.
-fn well_known_mode(resource: &str) -> Option<SharingMode> {
+fn well_known_mode(resource: &str) -> Option<&'static SharingMode> {
     match resource {
-        volcano::names::GPU_MEMORY => Some(SharingMode::GpuShare),
-        volcano::names::GPU_NUMBER => Some(SharingMode::GpuNumber),
-        _ if resource.starts_with(volcano::names::VGPU_PREFIX) => Some(SharingMode::Vgpu),
-        _ if hami::names::RESOURCES.contains(&resource) => Some(SharingMode::Hami),
+        volcano::names::GPU_MEMORY => Some(&SharingMode::GpuShare),
+        volcano::names::GPU_NUMBER => Some(&SharingMode::GpuNumber),
+        _ if resource.starts_with(volcano::names::VGPU_PREFIX) => Some(&SharingMode::Vgpu),
+        _ if hami::names::RESOURCES.contains(&resource) => Some(&SharingMode::Hami),
         _ => None,
     }
 }

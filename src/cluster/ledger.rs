@@ -180,7 +180,7 @@ fn cards(
 ) -> Vec<CardRow> {
     let mut rows: Vec<CardRow> = Vec::new();
     for offer in &state.info.offers {
-        let dialect = dialects.named(offer.profile);
+        let dialect = dialects.named(&offer.profile);
         let dialect = dialect.expect("an offer is of one of the dialects");
         let (profile, naming) = (dialect.profile(), dialect.naming());
         let cards = offer.inventory.iter().flat_map(Inventory::cards);

@@ -93,9 +93,10 @@ impl Reader {
         let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
         let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
         let offering =
-            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
+            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == *dialect.name());
         let expiries = self.dialects.iter().filter(offering);
-        let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
+        let expiries =
+            expiries.filter_map(|dialect| Some((dialect.name().clone(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
             let spec = dialect.lock()?;
             let state = spec.read(node);
@@ -108,7 +109,7 @@ impl Reader {
                     troubles.push(trouble);
                 }
             }
-            Some(NodeLock { profile: dialect.name(), state })
+            Some(NodeLock { profile: dialect.name().clone(), state })
         });
         let locks = locks.collect();
         let info = NodeInfo {
@@ -148,7 +149,7 @@ impl Reader {
             match units(hard) {
                 Ok(hard) => {
                     let Counted { dimension, unit, .. } = counted;
-                    bounds.push(Bound { profile, dimension, key: key.into(), hard, unit });
+                    bounds.push(Bound { profile: profile.clone(), dimension, key: key.into(), hard, unit });
                 }
                 Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
             }
@@ -157,7 +158,7 @@ impl Reader {
     }
 
     /// What a resource of this name counts, and in which dialect.
-    fn counted(&self, resource: &str) -> Option<(ProfileName, Counted<'_>)> {
+    fn counted(&self, resource: &str) -> Option<(&ProfileName, Counted<'_>)> {
         let mut all = self
             .dialects
             .iter()
@@ -173,15 +174,12 @@ impl Reader {
             return Claim::None;
         }
         match self.dialects.request(pod) {
-            Ok(Some((name, request))) => {
-                let dialect = self.dialects.named(name).expect("a request names one of these dialects");
-                Claim::Place(Arc::new(Ask {
-                    profile: *dialect.profile(),
-                    request,
-                    resources: resources.clone(),
-                    constraints: constraints(pod),
-                }))
-            }
+            Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
+                profile: dialect.profile().clone(),
+                request,
+                resources: resources.clone(),
+                constraints: constraints(pod),
+            })),
             Ok(None) => Claim::Unreadable(format!(
                 "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
                 self.scheduler_name
@@ -210,7 +208,7 @@ impl Reader {
             node: node.into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
-            profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
+            profile: carried.as_ref().map(|(dialect, _)| dialect.name().clone()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
             takeable: self.takeable(pod),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
@@ -220,7 +218,9 @@ impl Reader {
     /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
     fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
         let mut dialects = self.dialects.iter();
-        dialects.find(|dialect| dialect.remains(pod) == Remains::Takeable).map(|dialect| dialect.name())
+        dialects
+            .find(|dialect| dialect.remains(pod) == Remains::Takeable)
+            .map(|dialect| dialect.name().clone())
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {

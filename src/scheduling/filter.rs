@@ -44,7 +44,7 @@ pub fn filter(
 }
 
 fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState, quota: Quota) -> Result<Assignment, NodeReasons> {
-    let offer = info.offer(ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
+    let offer = info.offer(&ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
     if node.expired.contains(&ask.profile.name) {
         return Err(vec![Reason::ExpiredRegistration]);
     }

@@ -63,18 +63,18 @@ pub struct NodeInfo {
 
 impl NodeInfo {
     /// What the plugin of this dialect offers.
-    pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.profile == profile)
+    pub fn offer(&self, profile: &ProfileName) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.profile == *profile)
     }
 
     /// The plugins that have given no sign for too long.
     pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
-        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| *profile).collect()
+        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| profile.clone()).collect()
     }
 
     /// The lock of this dialect; `None`: it needs none.
-    pub fn lock(&self, profile: ProfileName) -> Option<&Lock> {
-        self.locks.iter().find(|lock| lock.profile == profile).map(|lock| &lock.state)
+    pub fn lock(&self, profile: &ProfileName) -> Option<&Lock> {
+        self.locks.iter().find(|lock| lock.profile == *profile).map(|lock| &lock.state)
     }
 
     /// Whether the other differs in anything that decides what fits.

@@ -308,7 +308,7 @@ impl Scheduler {
     fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
         let Some(entry) = self.pods.get(uid) else { return };
         let profile = match &entry.info.claim {
-            Claim::Place(ask) => Some(ask.profile.name),
+            Claim::Place(ask) => Some(ask.profile.name.clone()),
             Claim::None | Claim::Unreadable(_) => None,
         };
         let charge = Charge {

@@ -120,7 +120,7 @@ impl Scheduler {
     fn holds_lock(&self, uid: &Uid, node: &NodeName) -> Option<(PodKey, String)> {
         let (entry, state) = (self.pods.get(uid)?, self.snapshot.node(node)?);
         let Claim::Place(ask) = &entry.info.claim else { return None };
-        let held = is_held_by(state.info.lock(ask.profile.name)?, &entry.info.key);
+        let held = is_held_by(state.info.lock(&ask.profile.name)?, &entry.info.key);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }
 

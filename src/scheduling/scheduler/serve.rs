@@ -106,7 +106,7 @@ impl Scheduler {
                 Gate::Takeable => {
                     let resource_version = info.resource_version.clone();
                     self.start_serving(node, uid, Step::Locking);
-                    let (node, profile) = (node.clone(), ask.profile.name);
+                    let (node, profile) = (node.clone(), ask.profile.name.clone());
                     self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile });
                 }
             }
@@ -178,7 +178,7 @@ impl Scheduler {
         let Claim::Place(ask) = &entry.info.claim else {
             return;
         };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
+        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
         let assignment = self.snapshot.ledger().dated(assignment, node);
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }

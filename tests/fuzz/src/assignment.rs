@@ -43,7 +43,7 @@ fn pod(dialect: &dyn Dialect, roles: &str, annotations: &BTreeMap<String, String
     let ask: Value = dialect.resources().first().map_or_else(|| json!({}), |name| json!({ *name: "1" }));
     let first = roles.find('A');
     let asks = |(at, role): (usize, char)| {
-        let served = dialect.name() == hami::Hami::NAME || Some(at) == first;
+        let served = dialect.name().as_str() == hami::Hami::NAME || Some(at) == first;
         (role, if served { ask.clone() } else { json!({}) })
     };
     world::pod(&roles.char_indices().map(asks).collect::<Vec<_>>(), annotations)
@@ -69,7 +69,7 @@ pub(super) fn carried(dialect: &dyn Dialect, roles: &str, annotations: &BTreeMap
 
 /// What a plugin of this dialect is told by a record: Volcano's of app containers only.
 fn compare(dialect: &dyn Dialect, roles: &str, read: &Assignment, again: &Assignment) {
-    let told = |role: Role| dialect.name() == hami::Hami::NAME || role == Role::App;
+    let told = |role: Role| dialect.name().as_str() == hami::Hami::NAME || role == Role::App;
     let kept = |assignment: &Assignment| -> Vec<_> {
         let containers = assignment.containers.iter().filter(|container| told(container.role));
         containers.filter(|container| !container.shares.is_empty()).cloned().collect()

@@ -51,7 +51,7 @@ fn with_cluster(mut facts: Facts) -> Facts {
     let hard = json!({"limits.nvidia.com/gpumem": "20000", "limits.nvidia.com/gpucores": "250"});
     let troubles =
         quota.limit(&object(json!({"metadata": {"name": "gpus"}, "spec": {"hard": hard}})), &facts.dialects);
-    assert!(troubles.is_empty() || facts.dialects.named(Hami::NAME).is_none(), "{troubles:?}");
+    assert!(troubles.is_empty() || facts.dialects.named(&Hami::NAME.into()).is_none(), "{troubles:?}");
     quota.charge(&BTreeMap::from([("nvidia.com/gpumem".to_owned(), 12_000)]));
     facts.quotas = Arc::new(BTreeMap::from([("train".to_owned(), quota)]));
     let group = (("train".to_owned(), "g".to_owned()), Some("true".to_owned()));

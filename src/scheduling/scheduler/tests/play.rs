@@ -23,7 +23,9 @@ use crate::{
 use pod::{key, pod};
 
 const NODE: &str = "n1";
-const HAMI: ProfileName = ProfileName("test");
+fn hami() -> ProfileName {
+    "test".into()
+}
 pub(super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the scheduler wants done, and for which pod.
@@ -181,8 +183,8 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
-            offers: vec![Offer { profile: HAMI, inventory: Some(Inventory::new(vec![card])) }],
-            locks: vec![NodeLock { profile: HAMI, state: lock }],
+            offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
+            locks: vec![NodeLock { profile: hami(), state: lock }],
         }
     }
 
@@ -243,7 +245,7 @@ impl Play {
         let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(HAMI),
+            profile: Some(hami()),
             takeable: None,
             assignment: held,
             init: InitPhase::Done,
@@ -276,7 +278,7 @@ impl Play {
         let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(HAMI),
+            profile: Some(hami()),
             takeable: None,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Done,
@@ -300,7 +302,7 @@ impl Play {
 
     pub(super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
         let pod = key(name);
-        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: HAMI, outcome });
+        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: hami(), outcome });
     }
 
     fn own_lock(&self, name: &str) -> Lock {
