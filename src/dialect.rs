@@ -58,13 +58,13 @@ impl fmt::Display for SharingMode {
 }
 
 /// An assignment that a pod carries, and the node that it was made for.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Carried {
     /// The shares.
     pub assignment: Assignment,
     /// The node that the annotations name; it holds also before the pod is bound.
     pub node: Option<String>,
-    /// What of it can't be read; cards that are named are held all the same.
+    /// What of it can't be read; cards that are named are held all the same, and one that isn't is a [`Problem::Card`].
     pub unread: Vec<Unreadable>,
 }
 
@@ -208,12 +208,14 @@ impl Dialects {
         enabled.or_else(|| well_known_mode(resource))
     }
 
+    /// Whether the pod names a resource that speaks this mode.
+    pub fn are_asked(&self, pod: &Pod, mode: &SharingMode) -> bool {
+        extended_resources(pod).any(|name| self.mode_of(name) == Some(mode))
+    }
+
     /// The dialects of which the pod names a resource, in order.
     pub fn asked(&self, pod: &Pod) -> Vec<&Arc<dyn Dialect>> {
-        let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
-        let amounts =
-            containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
-        let names = amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'));
+        let names = extended_resources(pod);
         let mut places: Vec<_> = names.filter_map(|name| self.readers.get(name).copied()).collect();
         places.sort_unstable();
         places.dedup();
@@ -229,6 +231,14 @@ impl Dialects {
         }
         Ok(None)
     }
+}
+
+/// The names of a pod's resources that are not kubelet's own, each as often as it is there.
+fn extended_resources(pod: &Pod) -> impl Iterator<Item = &String> {
+    let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let amounts =
+        containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
+    amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'))
 }
 
 /// The modes by upstream's default names.

@@ -103,6 +103,11 @@ impl Hands {
                 self.metrics.overcommitted(&node, cards.len());
                 None
             }
+            Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
+            Effect::ReportUnread { node, pods } => {
+                self.metrics.unreadable_assignments(&node, pods);
+                None
+            }
             Effect::ReportDrift { of, what } => {
                 tracing::error!(?of, what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();

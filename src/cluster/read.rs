@@ -198,14 +198,18 @@ impl Reader {
         if bound.is_none() && ours {
             return None;
         }
-        let carried = self.carried(pod, troubles);
-        let (node, binding) = match (bound, &carried) {
-            (Some(node), _) => (node, Binding::Bound),
-            (None, Some((_, Carried { node: Some(node), .. }))) => (node.as_str(), Binding::Intended),
+        let mut carried = self.carried(pod, troubles);
+        let (node, binding) = match (bound, &mut carried) {
+            (Some(node), _) => (node.to_owned(), Binding::Bound),
+            (None, Some((_, Carried { node: Some(node), assignment, .. }))) => {
+                // Until it is bound its node has given it nothing.
+                assignment.unread.clear();
+                (std::mem::take(node), Binding::Intended)
+            }
             (None, _) => return None,
         };
         Some(Holding {
-            node: node.into(),
+            node: node.as_str().into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             profile: carried.as_ref().map(|(dialect, _)| dialect.name().clone()),
@@ -226,21 +230,43 @@ impl Reader {
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
         let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
-            match (dialect.assignment(pod), &mut known) {
-                (Ok(Some(mut carried)), None) => {
-                    troubles.append(&mut carried.unread);
-                    known = Some((dialect, carried));
-                }
+            let Some(carried) = self.carried_in(dialect, pod, troubles) else { continue };
+            match &mut known {
+                None => known = Some((dialect, carried)),
                 // HAMi's scheduler gives a pod cards of several vendors.
-                (Ok(Some(mut more)), Some((_, carried))) => {
-                    troubles.append(&mut more.unread);
-                    carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
+                Some((_, known)) => {
+                    known.assignment = std::mem::take(&mut known.assignment).beside(carried.assignment);
                 }
-                (Ok(None), _) => {}
-                (Err(trouble), _) => troubles.push(trouble),
             }
         }
         known
+    }
+
+    /// What the pod carries in one dialect. A pod that asks for none of its cards was given none, whatever it is annotated with: only
+    /// of one that does a card may be missing.
+    fn carried_in(
+        &self,
+        dialect: &Arc<dyn Dialect>,
+        pod: &Pod,
+        troubles: &mut Vec<Unreadable>,
+    ) -> Option<Carried> {
+        let (mut carried, unread) = match dialect.assignment(pod) {
+            Ok(carried) => {
+                let mut carried = carried?;
+                let unread = std::mem::take(&mut carried.unread);
+                (Some(carried), unread)
+            }
+            Err(trouble) => (None, vec![trouble]),
+        };
+        let missing = unread.iter().find(|trouble| trouble.problem == Problem::Card);
+        if let Some(trouble) = missing.filter(|_| self.dialects.are_asked(pod, dialect.mode())) {
+            let assignment = &mut carried.get_or_insert_default().assignment;
+            assignment.unread.insert(dialect.name().clone(), trouble.to_string());
+        }
+        // Dialects may have one annotation in common.
+        let new: Vec<_> = unread.into_iter().filter(|trouble| !troubles.contains(trouble)).collect();
+        troubles.extend(new);
+        carried
     }
 }
 

@@ -52,6 +52,9 @@ fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState, quota: Quota) -> Result<A
     if inventory.cards().is_empty() {
         return Err(vec![Reason::NoDevices]);
     }
+    if node.usage.unread().iter().any(|other| info.may_be_cards_of(inventory.cards(), other)) {
+        return Err(vec![Reason::UnreadableAssignment]);
+    }
     allocate(&ask.request, inventory, &node.usage, &ask.profile, quota)
 }
 

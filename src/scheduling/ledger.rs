@@ -63,6 +63,12 @@ impl Charge {
             && self.stage == Stage::Pending
     }
 
+    /// Why nobody can tell some of the cards that it holds, in words; `None`: all are known.
+    pub fn unread(&self) -> Option<String> {
+        let assignment = self.assignment.as_ref().filter(|assignment| !assignment.unread.is_empty())?;
+        Some(assignment.unread.values().map(String::as_str).collect::<Vec<_>>().join("; "))
+    }
+
     /// What it holds at its peak over all its cards, and in which dialect.
     fn peak(&self) -> Peak {
         Some((self.profile.clone()?, usage::total(self.assignment.as_ref()?, self.init)))

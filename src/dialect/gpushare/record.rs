@@ -19,7 +19,7 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
     let Some(text) = pod.metadata.annotation(names::GPU_INDEX).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let refuse = |message| Unreadable::annotation(Problem::Assignment, names::GPU_INDEX, message);
+    let refuse = |message| Unreadable::annotation(Problem::Card, names::GPU_INDEX, message);
     let (indices, unread): (Vec<_>, Vec<_>) = text.split(',').map(index).partition(Result::is_ok);
     let indices: Vec<u32> = indices.into_iter().flatten().collect();
     let mut unread: Vec<_> = unread.into_iter().filter_map(Result::err).map(refuse).collect();

@@ -47,6 +47,7 @@ impl Scheduler {
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_expiries(node, now);
         self.watch_cards(node);
+        self.watch_unread(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {

@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 
 use berth::{
-    device::{Assignment, InitPhase, Role, Share, Usage},
-    dialect::{Dialect, Dialects, hami, volcano},
+    cluster::Reader,
+    device::{Assignment, InitPhase, Quota, Role, Share, Usage},
+    dialect::{Dialect, Dialects, Problem, hami, volcano},
     object::Pod,
+    scheduling::{
+        Claim, Snapshot,
+        class::judge,
+        ledger::{Charge, Commitment},
+    },
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,6 +41,54 @@ pub fn run(data: &[u8]) {
         for roles in PODS {
             carried(dialect.as_ref(), roles, &annotations);
         }
+    }
+    for reader in world::READERS.iter() {
+        for dialect in reader.dialects().iter() {
+            books(reader, dialect.as_ref(), &annotations);
+        }
+    }
+}
+
+/// No card is given beyond what it has beside a pod that carries this, and none at all where a card of it can't be told.
+fn books(reader: &Reader, dialect: &dyn Dialect, annotations: &BTreeMap<String, String>) {
+    let mut bound = pod(dialect, "A", annotations);
+    bound.spec.node_name = Some("node".to_owned());
+    let (info, troubles) = reader.pod(&bound);
+    let holding = info.holding.expect("it is bound");
+    let unread = dialect.assignment(&bound);
+    let unread = unread.map_or_else(|trouble| vec![trouble], |carried| carried.unwrap_or_default().unread);
+    assert!(unread.iter().all(|trouble| troubles.contains(trouble)), "{unread:?} is told");
+    if unread.is_empty() && holding.assignment.is_none() {
+        return;
+    }
+    let untold = unread.iter().any(|trouble| trouble.problem == Problem::Card);
+    let mut snapshot = Snapshot::default();
+    snapshot.set_node(reader.node(&world::shared_node()).0);
+    let charge = Charge {
+        node: holding.node,
+        namespace: info.key.namespace,
+        profile: holding.profile,
+        assignment: holding.assignment,
+        init: holding.init,
+        resources: info.resources,
+        commitment: Commitment::Bound,
+        stage: info.stage,
+        answer: holding.answer,
+        since: Timestamp::UNIX_EPOCH,
+    };
+    snapshot.charge(info.key.uid, charge);
+    let state = snapshot.node("node").expect("it was set");
+    let mut next = pod(dialect, "A", &BTreeMap::new());
+    next.spec.scheduler_name = Some(reader.scheduler_name().to_owned());
+    let Claim::Place(ask) = reader.pod(&next).0.claim else { panic!("it asks for a place") };
+    let Ok((given, _)) = judge(&ask, state, &reader.device_resources(), Quota::default()) else { return };
+    assert!(!untold, "{given:?} was given beside a card that can't be told");
+    let inventory = state.info.offer(dialect.name()).and_then(|offer| offer.inventory.as_ref());
+    let cards = inventory.expect("cards were given of it").cards();
+    for share in given.shares() {
+        let card = cards.iter().find(|card| card.id == share.card).expect("it is one of the node's");
+        let used = state.usage.card(&card.id).with(share);
+        assert!(used.slots <= card.slots && used.memory <= card.memory, "{used:?} of {card:?}");
     }
 }
 
@@ -104,6 +158,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "3",
         "",
         ";",
+        "gibberish",
+        ",NVIDIA,1,1:;",
+        "GPU-1,NVIDIA,3000,30:,NVIDIA,1,1:;",
+        "0,first",
         "\n18446744073709551615",
     ])
 }

@@ -7,6 +7,7 @@ use std::{
 
 use berth::{
     admission::{Facts, InventorySummary, NodeOffer, quota::NamespaceQuota},
+    cluster::Reader,
     config::Config,
     dialect::{Dialects, hami::Hami},
     object::{Namespace, Node, Pod},
@@ -27,6 +28,10 @@ const SETTINGS: [&str; 3] = [
 fn configs() -> impl Iterator<Item = Config> {
     SETTINGS.into_iter().map(|text| Config::parse(text, "settings").expect("the settings are valid").0)
 }
+
+/// What reads pods and nodes under each of the settings.
+pub static READERS: LazyLock<Vec<Reader>> =
+    LazyLock::new(|| configs().map(|config| config.reader()).collect());
 
 /// The dialects under each of the settings.
 pub static DIALECTS: LazyLock<Vec<Dialects>> =
@@ -57,6 +62,17 @@ fn with_cluster(mut facts: Facts) -> Facts {
     let group = (("train".to_owned(), "g".to_owned()), Some("true".to_owned()));
     facts.pod_groups = Arc::new(BTreeMap::from([group]));
     facts
+}
+
+/// Two cards that each plugin knows, HAMi's and Volcano's by uuid, Volcano's older ones by number.
+pub fn shared_node() -> Node {
+    let hami = r#"[{"id":"GPU-1","count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true},
+        {"id":"GPU-2","index":1,"count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true}]"#;
+    let volcano = "GPU-1,10,16384,NVIDIA-A100,true,hami-core:GPU-2,10,16384,NVIDIA-A100,true,hami-core:";
+    let annotations = json!({"hami.io/node-nvidia-register": hami, "volcano.sh/node-vgpu-register": volcano});
+    let capacity = json!({"volcano.sh/gpu-memory": "32768", "volcano.sh/gpu-number": "2"});
+    let status = json!({"capacity": capacity, "allocatable": {"pods": "110"}});
+    object(json!({"metadata": {"name": "node", "annotations": annotations}, "status": status}))
 }
 
 fn nodes() -> impl Iterator<Item = Node> {

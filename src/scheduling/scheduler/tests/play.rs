@@ -44,6 +44,8 @@ pub(super) enum Sent<'a> {
     Waiting(&'a str),
     Excess(&'a str),
     ReportExcess,
+    Unread(&'a str),
+    ReportUnread(usize),
     Withdraw(&'a str),
     Drift,
 }
@@ -145,6 +147,8 @@ impl Play {
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
             Effect::TellExcess { pod, .. } => Sent::Excess(self.name(&pod.name)),
             Effect::ReportExcess { .. } => Sent::ReportExcess,
+            Effect::TellUnread { pod, .. } => Sent::Unread(self.name(&pod.name)),
+            Effect::ReportUnread { pods, .. } => Sent::ReportUnread(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
