@@ -222,14 +222,34 @@ impl Dialects {
         places.into_iter().map(|at| &self.spoken[at]).collect()
     }
 
-    /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.
+    /// What the pod asks, and in which dialect. One that mixes modes is refused, also where admission has not seen it: it would need the
+    /// locks and the answers of several plugins at once.
     pub fn request(&self, pod: &Pod) -> Result<Option<Asked<'_>>, Vec<Unreadable>> {
         for dialect in self.asked(pod) {
             if let Some(request) = dialect.request(pod)? {
-                return Ok(Some((dialect, request)));
+                return match self.beside(pod, dialect.mode()) {
+                    Some(trouble) => Err(vec![trouble]),
+                    None => Ok(Some((dialect, request))),
+                };
             }
         }
         Ok(None)
+    }
+
+    /// A resource of the pod that asks in another mode than this.
+    fn beside(&self, pod: &Pod, mode: &SharingMode) -> Option<Unreadable> {
+        let other = |name: &String| self.mode_of(name).filter(|other| *other != mode);
+        pod.containers().find_map(|(path, container)| {
+            let resources = &container.resources;
+            let sections = [("limits", &resources.limits), ("requests", &resources.requests)];
+            sections.into_iter().find_map(|(section, amounts)| {
+                let (name, other) =
+                    amounts.iter().flat_map(BTreeMap::keys).find_map(|name| Some((name, other(name)?)))?;
+                let field = format!("{path}.resources.{section}[{name}]");
+                let message = format!("asks in mode {other} beside mode {mode}; a pod may use one mode only");
+                Some(Unreadable::new(Problem::Unserved, field, message))
+            })
+        })
     }
 }
 
