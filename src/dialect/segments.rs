@@ -14,6 +14,9 @@ use crate::{
 /// The vendor word that stands for the type of every NVIDIA share.
 pub const NVIDIA: &str = "NVIDIA";
 
+/// So many characters of what can't be read are shown.
+const MOST_SHOWN: usize = 100;
+
 /// Whether a card of this id can be told in a segment: it is there, and none of it parts shares or slices.
 pub fn can_name(card: &str) -> bool {
     !card.is_empty() && !card.contains([',', ':', ';', '[', ']'])
@@ -96,6 +99,11 @@ fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[
     }
 }
 
+/// As much of a text as a person wants to see of it; an annotation may have 256 KiB.
+pub fn shown(text: &str) -> &str {
+    text.char_indices().nth(MOST_SHOWN).map_or(text, |(end, _)| &text[..end])
+}
+
 fn shares(segment: &str, unread: &mut Vec<Unread>) -> Vec<Share> {
     let parts = segment.split(':').filter(|part| !part.trim().is_empty());
     parts.filter_map(|part| share(part, unread)).collect()
@@ -117,10 +125,11 @@ fn card_and_slice(id: &str) -> (&str, Result<Option<Slice>, &'static str>) {
 /// One share; `None` where it names no card.
 fn share(text: &str, unread: &mut Vec<Unread>) -> Option<Share> {
     if !text.contains(',') || text.starts_with([',', '[']) {
-        unread.push((Problem::Card, format!("share `{text}` names no card")));
+        unread.push((Problem::Card, format!("share `{}` names no card", shown(text))));
         return None;
     }
-    let mut complain = |what: String| unread.push((Problem::Assignment, format!("share `{text}` {what}")));
+    let mut complain =
+        |what: String| unread.push((Problem::Assignment, format!("share `{}` {what}", shown(text))));
     let mut fields = text.split(',');
     let (card, slice) = card_and_slice(fields.next().unwrap_or_default());
     if fields.clone().count() < 3 {
@@ -131,7 +140,7 @@ fn share(text: &str, unread: &mut Vec<Unread>) -> Option<Share> {
         let number = field.parse::<u32>().map_err(|_| "is not a number");
         let number = number
             .and_then(|number| i32::try_from(number).map(i32::unsigned_abs).map_err(|_| "is out of range"));
-        number.map_err(|why| complain(format!("{what} `{field}` {why}"))).ok()
+        number.map_err(|why| complain(format!("{what} `{}` {why}", shown(field)))).ok()
     };
     let _word = fields.next();
     let (memory, cores) = (amount("memory", fields.next()), amount("cores", fields.next()));
@@ -180,5 +189,7 @@ mod tests {
             assert!(held.is_empty() && matches!(unread[..], [(Problem::Card, _)]), "{text}: {unread:?}");
         }
         assert_eq!(read(" ; :;"), (vec![], vec![]));
+        let (_, unread) = read(&"ü".repeat(100_000));
+        assert_eq!(unread[0].1, format!("share `{}` names no card", "ü".repeat(MOST_SHOWN)));
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
 }
 
 fn index(text: &str) -> Result<u32, String> {
-    text.trim().parse().map_err(|_| format!("`{text}` is not the number of a card"))
+    text.trim().parse().map_err(|_| format!("`{}` is not the number of a card", segments::shown(text)))
 }
 
 fn shares(indices: &[u32], memory: MiB, cores: Percent) -> Vec<Share> {

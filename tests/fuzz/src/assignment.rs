@@ -8,7 +8,7 @@ use berth::{
     dialect::{Dialect, Dialects, Problem, hami, volcano},
     object::Pod,
     scheduling::{
-        Claim, Snapshot,
+        Claim, NodeInfo, Snapshot,
         class::judge,
         ledger::{Charge, Commitment},
     },
@@ -42,15 +42,19 @@ pub fn run(data: &[u8]) {
             carried(dialect.as_ref(), roles, &annotations);
         }
     }
-    for reader in world::READERS.iter() {
+    for (reader, node) in world::READERS.iter() {
         for dialect in reader.dialects().iter() {
-            books(reader, dialect.as_ref(), &annotations);
+            books((reader, node), dialect.as_ref(), &annotations);
         }
     }
 }
 
 /// No card is given beyond what it has beside a pod that carries this, and none at all where a card of it can't be told.
-fn books(reader: &Reader, dialect: &dyn Dialect, annotations: &BTreeMap<String, String>) {
+fn books(
+    (reader, node): (&Reader, &NodeInfo),
+    dialect: &dyn Dialect,
+    annotations: &BTreeMap<String, String>,
+) {
     let mut bound = pod(dialect, "A", annotations);
     bound.spec.node_name = Some("node".to_owned());
     let (info, troubles) = reader.pod(&bound);
@@ -63,7 +67,7 @@ fn books(reader: &Reader, dialect: &dyn Dialect, annotations: &BTreeMap<String, 
     }
     let untold = unread.iter().any(|trouble| trouble.problem == Problem::Card);
     let mut snapshot = Snapshot::default();
-    snapshot.set_node(reader.node(&world::shared_node()).0);
+    snapshot.set_node(node.clone());
     let charge = Charge {
         node: holding.node,
         namespace: info.key.namespace,

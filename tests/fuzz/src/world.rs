@@ -11,6 +11,7 @@ use berth::{
     config::Config,
     dialect::{Dialects, hami::Hami},
     object::{Namespace, Node, Pod},
+    scheduling::NodeInfo,
 };
 use serde_json::{Value, json};
 
@@ -29,9 +30,11 @@ fn configs() -> impl Iterator<Item = Config> {
     SETTINGS.into_iter().map(|text| Config::parse(text, "settings").expect("the settings are valid").0)
 }
 
-/// What reads pods and nodes under each of the settings.
-pub static READERS: LazyLock<Vec<Reader>> =
-    LazyLock::new(|| configs().map(|config| config.reader()).collect());
+/// What reads pods and nodes under each of the settings, and what it reads of [`shared_node`].
+pub static READERS: LazyLock<Vec<(Reader, NodeInfo)>> = LazyLock::new(|| {
+    let readers = configs().map(|config| config.reader());
+    readers.map(|reader| (reader.clone(), reader.node(&shared_node()).0)).collect()
+});
 
 /// The dialects under each of the settings.
 pub static DIALECTS: LazyLock<Vec<Dialects>> =
@@ -65,7 +68,7 @@ fn with_cluster(mut facts: Facts) -> Facts {
 }
 
 /// Two cards that each plugin knows, HAMi's and Volcano's by uuid, Volcano's older ones by number.
-pub fn shared_node() -> Node {
+fn shared_node() -> Node {
     let hami = r#"[{"id":"GPU-1","count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true},
         {"id":"GPU-2","index":1,"count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true}]"#;
     let volcano = "GPU-1,10,16384,NVIDIA-A100,true,hami-core:GPU-2,10,16384,NVIDIA-A100,true,hami-core:";
