@@ -111,7 +111,7 @@ fn owners(info: &NodeInfo) -> impl Iterator<Item = (&LockOwner, Timestamp)> {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        let Some(lock) = info.lock(ask.profile.name) else { return Gate::Open };
+        let Some(lock) = info.lock(&ask.profile.name) else { return Gate::Open };
         let Lock::Held { since, .. } = &lock.state else { return Gate::Takeable };
         // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
         if is_held_by(&lock.state, pod) || lock.expires().is_some_and(|at| at <= now) {
@@ -191,7 +191,8 @@ impl Scheduler {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
         let Claim::Place(ask) = &entry.info.claim else { return true };
-        let needs = self.snapshot.node(node).is_some_and(|state| state.info.lock(ask.profile.name).is_some());
+        let needs =
+            self.snapshot.node(node).is_some_and(|state| state.info.lock(&ask.profile.name).is_some());
         !needs || self.held.get(node).is_some_and(|held| held.pod == entry.info.key)
     }
 
@@ -274,7 +275,7 @@ impl Scheduler {
                 self.effects.push(Effect::ReleaseLock {
                     node: node.clone(),
                     resource_version: info.resource_version.clone(),
-                    profile: lock.profile,
+                    profile: lock.profile.clone(),
                 });
                 return;
             }

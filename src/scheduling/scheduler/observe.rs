@@ -185,7 +185,7 @@ impl Scheduler {
         let charge = Charge {
             node: holding.node.clone(),
             namespace: pod.key.namespace.clone(),
-            profile: holding.profile,
+            profile: holding.profile.clone(),
             assignment: holding.assignment.clone(),
             init: holding.init,
             resources: pod.resources.clone(),

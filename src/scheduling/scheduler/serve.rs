@@ -47,6 +47,7 @@ impl Scheduler {
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_expiries(node, now);
         self.watch_cards(node);
+        self.watch_unread(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {
@@ -108,7 +109,7 @@ impl Scheduler {
                     // The lock of some plugins says no more than this: it is all that tells ours from another's.
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
-                    let (node, profile) = (node.clone(), ask.profile.name);
+                    let (node, profile) = (node.clone(), ask.profile.name.clone());
                     self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile, since });
                 }
             }
@@ -181,7 +182,7 @@ impl Scheduler {
         let Claim::Place(ask) = &entry.info.claim else {
             return;
         };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
+        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
         let assignment = self.snapshot.ledger().dated(assignment, node);
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
