@@ -357,6 +357,7 @@ impl Scheduler {
         let Some(state) = self.snapshot.node(node) else {
             return;
         };
+        self.lines.touch_held_up();
         for uid in self.classes.wake(state, &self.settings.device_resources) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);

@@ -15,7 +15,7 @@ use crate::{
         line::Step,
         measure::Measure,
         node::{NodeInfo, NodeName},
-        pod::{Ask, Claim, PodInfo, PodKey, Stage, is_older},
+        pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
     },
 };
 
@@ -94,20 +94,38 @@ impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
         match info.lock(ask.profile.name) {
             None => Gate::Open,
-            Some(Lock::Free | Lock::Malformed { .. }) => Gate::Takeable,
             // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
             Some(lock) if is_held_by(lock, pod) => Gate::Takeable,
-            Some(Lock::Held { owner: None, since }) => self.once_expired(*since, now),
-            Some(Lock::Held { owner: Some(owner), since }) => match self.holder(&info.name, owner, *since) {
+            Some(lock) => self.gate_of(&info.name, lock, now),
+        }
+    }
+
+    /// What a lock means to whoever does not hold it.
+    fn gate_of(&mut self, node: &NodeName, lock: &Lock, now: Timestamp) -> Gate {
+        match lock {
+            Lock::Free | Lock::Malformed { .. } => Gate::Takeable,
+            Lock::Held { owner: None, since } => self.once_expired(*since, now),
+            Lock::Held { owner: Some(owner), since } => match self.holder(node, owner, *since) {
                 Holder::Dead => Gate::Takeable,
                 Holder::Alive | Holder::Unknown => self.once_expired(*since, now),
             },
         }
     }
 
+    /// Whether somebody holds a lock of the node.
+    pub(super) fn is_locked(&mut self, node: &NodeName, now: Timestamp) -> bool {
+        let info = self.snapshot.node(node).map(|state| state.info.clone());
+        info.is_some_and(|info| {
+            info.locks.iter().any(|lock| self.gate_of(node, &lock.state, now) == Gate::Shut)
+        })
+    }
+
+    /// Whether a lock's time is over. One that is dated further ahead than that says nothing: no clock is so wrong.
     fn once_expired(&self, since: Timestamp, now: Timestamp) -> Gate {
-        let expired = since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
-        if expired { Gate::Takeable } else { Gate::Shut }
+        let expiry = self.settings.lock_expiry;
+        let over = since.checked_add(expiry).is_ok_and(|at| at <= now);
+        let ahead = now.checked_add(expiry).is_ok_and(|latest| since > latest);
+        if over || ahead { Gate::Takeable } else { Gate::Shut }
     }
 
     fn holder(&mut self, node: &NodeName, owner: &LockOwner, since: Timestamp) -> Holder {
@@ -122,8 +140,8 @@ impl Scheduler {
         match self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Bound) {
             Some(charge) if charge.node == *node => Holder::Alive,
             Some(_) => Holder::Dead,
-            // One of ours that is not being served: its lock was taken before a restart or in vain.
-            None if matches!(entry.info.claim, Claim::Place(_) | Claim::Unreadable(_)) => Holder::Dead,
+            // One of ours that is not being served, or no longer to be: its lock was taken before a restart or in vain.
+            None if entry.info.placer == Placer::Berth => Holder::Dead,
             None => Holder::Alive,
         }
     }

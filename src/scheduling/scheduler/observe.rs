@@ -145,6 +145,7 @@ impl Scheduler {
         self.releasing.remove(name);
         self.held.remove(name);
         self.silences.remove(name);
+        self.lines.go_on(name);
         self.lines.touch(name);
         self.dismiss(name);
     }

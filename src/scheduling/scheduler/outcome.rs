@@ -63,10 +63,17 @@ impl Scheduler {
         }
     }
 
-    /// Binds the pod that has just been given the lock, unless that is gone again.
+    /// Binds the pod that has just been given the lock, unless that is gone again, as the node and its pods are by now.
     fn bind_locked(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
         self.measure_wait(uid, now);
-        if self.has_its_lock(node) { self.bind(node) } else { self.lock_again(node, now) }
+        if !self.has_its_lock(node) {
+            self.lock_again(node, now);
+        } else if self.decide_again(uid, node, now).is_some() {
+            self.bind(node);
+        } else {
+            self.forget(uid);
+            self.enqueue_if_wanted(uid);
+        }
     }
 
     /// The API server asks to be left alone with what is being done here.

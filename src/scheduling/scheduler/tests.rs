@@ -1,6 +1,7 @@
 //! What the scheduler does, event by event: doubts, locks that are lost, agents that fail or are silent.
 
 mod play;
+mod steps;
 
 use jiff::SignedDuration;
 
@@ -177,7 +178,7 @@ fn a_lock_that_was_given_back_is_not_given_back_again_before_the_node_is_seen() 
     let mut play = Play::new();
     play.locked_for_nobody("gone-long-ago");
     assert_eq!(play.sent(), [Sent::ReadHolder]);
-    play.holder_absent("gone-long-ago");
+    play.holder_absent();
     assert_eq!(play.sent(), [Sent::Unlock]);
     // Done is also what is answered where the node is gone, and the watch may lag.
     for _ in 0..3 {

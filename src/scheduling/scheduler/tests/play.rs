@@ -20,7 +20,8 @@ use crate::{
         scheduler::{Scheduler, Settings},
     },
 };
-use pod::{key, pod};
+use pod::key;
+pub(super) use pod::pod;
 
 const NODE: &str = "n1";
 const HAMI: ProfileName = ProfileName("test");
@@ -222,8 +223,8 @@ impl Play {
     }
 
     /// There is no pod of the name that the lock gives.
-    pub(super) fn holder_absent(&mut self, name: &str) {
-        let Lock::Held { owner: Some(owner), since } = self.own_lock(name) else { return };
+    pub(super) fn holder_absent(&mut self) {
+        let Lock::Held { owner: Some(owner), since } = self.lock.clone() else { return };
         self.happens(Event::HolderRead { owner, since, found: None });
     }
 
@@ -261,6 +262,13 @@ impl Play {
     /// A pod that fits nowhere.
     pub(super) fn create_large(&mut self, name: &str) {
         let pod = pod(name, 99_000, self.now);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    /// The pod is seen, changed like this.
+    pub(super) fn changed(&mut self, name: &str, change: impl FnOnce(&mut PodInfo)) {
+        let mut pod = self.pod(name);
+        change(&mut pod);
         self.happens(Event::PodSeen(Box::new(pod)));
     }
 
