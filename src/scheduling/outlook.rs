@@ -106,7 +106,8 @@ impl Outlook {
             }
         }
         let refused = FitError::of_nodes(&refusals);
-        let (others, rank) = (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
+        let (others, rank) =
+            (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
         let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
             let standing = || quotas.standing(namespace, profile);
             return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler};
+use super::{Course, Scheduler, reads::Read};
 use crate::{
     device::{Lock, LockOwner},
     scheduling::{
@@ -188,14 +188,22 @@ impl Scheduler {
             Some(Stranger::Asked) => Holder::Unknown,
             None => {
                 self.strangers.insert((owner.clone(), since), Stranger::Asked);
-                self.effects.push(Effect::ReadHolder { owner: owner.clone(), since });
+                self.read_holder(owner, since);
                 Holder::Unknown
             }
         }
     }
 
-    pub(super) fn holder_read(&mut self, owner: &LockOwner, since: Timestamp, found: Option<&PodInfo>) {
-        let alive = found.is_some_and(|pod| pod.stage != Stage::Ended);
+    pub(super) fn holder_read(
+        &mut self,
+        owner: &LockOwner,
+        since: Timestamp,
+        found: Option<Box<PodInfo>>,
+        now: Timestamp,
+    ) {
+        let alive = found.as_ref().is_some_and(|pod| pod.stage != Stage::Ended);
+        // What it holds counts from now on: its lock may be gone before the watch shows it.
+        self.take_in_read(&Read::Holder(owner.clone()), found.into_iter().map(|pod| *pod).collect(), now);
         if let Some(stranger) = self.strangers.get_mut(&(owner.clone(), since)) {
             *stranger = if alive { Stranger::Alive } else { Stranger::Absent };
         }
@@ -272,7 +280,7 @@ impl Scheduler {
             ReleaseOutcome::Failed { wait } => {
                 let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
                 self.releasing.insert(node.clone(), Releasing::Pausing(until));
-                self.effects.push(Effect::ReadNode { node: node.clone() });
+                self.read_node(node);
             }
         }
         self.lines.touch(node);

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Scheduler, Work,
     lock::{Releasing, is_held_by},
+    reads::{Read, Validity},
 };
 use crate::device::ProfileName;
 use crate::scheduling::{
@@ -90,10 +91,10 @@ impl Scheduler {
         now.checked_add(pause).unwrap_or(now).max(not_before.unwrap_or(now))
     }
 
-    /// The lock may be taken or not: the node is read.
+    /// The lock may be taken or not, or somebody else was served here meanwhile: the node is read, and its pods after it.
     fn doubt_lock(&mut self, node: &NodeName) {
         self.set_step(node, Step::DoubtingLock);
-        self.effects.push(Effect::ReadNode { node: node.clone() });
+        self.read_node(node);
     }
 
     fn refuse_lock(&mut self, uid: &Uid, node: &NodeName, message: &str, now: Timestamp) {
@@ -102,7 +103,14 @@ impl Scheduler {
         self.tell_unschedulable(uid, format!("taking the lock of node {node} failed: {message}"));
     }
 
-    pub(super) fn node_read(&mut self, node: &NodeName, found: Option<Box<NodeInfo>>, now: Timestamp) {
+    pub(super) fn node_read(
+        &mut self,
+        node: &NodeName,
+        found: Option<Box<NodeInfo>>,
+        pods: Vec<PodInfo>,
+        now: Timestamp,
+    ) {
+        let validity = self.take_in_read(&Read::Node(node.clone()), pods, now);
         match found {
             Some(found) => self.see_node(*found, now),
             None => self.lose_node(node),
@@ -115,6 +123,8 @@ impl Scheduler {
         };
         if !self.wants_place(&uid) {
             self.forget(&uid);
+        } else if validity == Validity::Overtaken {
+            self.read_node(node);
         } else if let Some((pod, version)) = self.holds_lock(&uid, node) {
             self.hold_lock(node, &pod, version, now);
             self.bind_locked(&uid, node, now);

@@ -130,7 +130,12 @@ impl Scheduler {
     }
 
     /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it.
-    pub(super) fn decide_again(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) -> Option<std::sync::Arc<Ask>> {
+    pub(super) fn decide_again(
+        &mut self,
+        uid: &Uid,
+        node: &NodeName,
+        now: Timestamp,
+    ) -> Option<std::sync::Arc<Ask>> {
         let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
             return None;
         };

@@ -1,6 +1,7 @@
 //! What the scheduler does, event by event: doubts, locks that are lost, agents that fail or are silent.
 
 mod play;
+mod reads;
 mod steps;
 
 use jiff::SignedDuration;
@@ -8,7 +9,11 @@ use jiff::SignedDuration;
 use super::*;
 use crate::{
     device::Answer,
-    scheduling::event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+    scheduling::{
+        event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+        ledger::Commitment,
+        measure::Attempt,
+    },
 };
 use play::{Play, Sent, setback};
 

@@ -224,8 +224,13 @@ impl Play {
 
     /// There is no pod of the name that the lock gives.
     pub(super) fn holder_absent(&mut self) {
+        self.holder_read(None);
+    }
+
+    /// The pod of the name that the lock gives is read.
+    pub(super) fn holder_read(&mut self, found: Option<PodInfo>) {
         let Lock::Held { owner: Some(owner), since } = self.lock.clone() else { return };
-        self.happens(Event::HolderRead { owner, since, found: None });
+        self.happens(Event::HolderRead { owner, since, found: found.map(Box::new) });
     }
 
     /// Giving the lock back is answered with a yes.
@@ -276,8 +281,14 @@ impl Play {
         self.happens(Event::PodGone(name.into()));
     }
 
-    /// Another scheduler's pod, bound here with so much of the card.
+    /// Another scheduler's pod is seen, bound here with so much of the card.
     pub(super) fn foreign(&mut self, name: &str, memory: u64) {
+        let pod = self.foreign_pod(name, memory);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    /// Another scheduler's pod, bound here with so much of the card.
+    pub(super) fn foreign_pod(&self, name: &str, memory: u64) -> PodInfo {
         let share =
             Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Percent::NONE, slice: None };
         let shares = ContainerShares { role: Role::App, shares: vec![share] };
@@ -292,8 +303,7 @@ impl Play {
             binding: Binding::Bound,
         };
         let pod = self.pod(name);
-        let pod = PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod };
-        self.happens(Event::PodSeen(Box::new(pod)));
+        PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod }
     }
 
     pub(super) fn ended(&mut self, name: &str) {
@@ -339,8 +349,18 @@ impl Play {
     }
 
     pub(super) fn node_read(&mut self) {
+        self.node_read_with(Vec::new());
+    }
+
+    /// The node is read, and then these pods on it.
+    pub(super) fn node_read_with(&mut self, pods: Vec<PodInfo>) {
         let node = self.node();
-        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)) });
+        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)), pods });
+    }
+
+    /// These are all pods that there are.
+    pub(super) fn listed(&mut self, pods: Vec<PodInfo>) {
+        self.happens(Event::Pods(pods));
     }
 
     pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {

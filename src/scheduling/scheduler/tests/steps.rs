@@ -132,7 +132,9 @@ fn whatever_becomes_of_a_pod_at_any_step_leaves_nothing_and_stops_nobody() {
             let before = play.sent();
             fate.befall(&mut play);
             let late = [(At::Locking, Sent::Lock("a")), (At::Binding, Sent::Bind("a"))];
-            if let Some((_, sent)) = late.into_iter().find(|(step, sent)| *step == at && before.contains(sent)) {
+            if let Some((_, sent)) =
+                late.into_iter().find(|(step, sent)| *step == at && before.contains(sent))
+            {
                 match sent {
                     Sent::Bind(_) => play.bind_answered("a", BindOutcome::Doubtful(setback("404", 0))),
                     sent => fate.answer(&mut play, sent),
