@@ -1,8 +1,9 @@
 //! The cluster of the demo: API server, nodes with agents, and Berth as it runs anywhere else.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
+use futures::FutureExt as _;
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
     core::v1::Namespace,
@@ -77,7 +78,7 @@ impl Stage {
         let (end, ended) = oneshot::channel();
         let mut berth = JoinSet::new();
         berth.spawn(async move {
-            app.run(async move { drop(ended.await) }).await?;
+            app.run(ended.map(|_| Duration::ZERO)).await?;
             Ok(())
         });
         let mut stage = Self {
@@ -121,12 +122,12 @@ impl Stage {
     /// Serves the cluster on a socket until the process is told to end; the kubeconfig goes to standard output.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
-        println!("{}", served.kubeconfig);
+        crate::cli::output::write(&format!("{}\n", served.kubeconfig))?;
         eprintln!("The cluster stays up at {} until you press Ctrl-C.", served.url);
         self.while_it_stands(async move |_: &Self| {
             tokio::select! {
                 never = served.run => match never {},
-                () = crate::cli::serve::told_to_end() => Ok(()),
+                _ = crate::cli::serve::told_to_end() => Ok(()),
             }
         })
         .await
