@@ -4,7 +4,7 @@
 
 mod source;
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -123,5 +123,13 @@ impl Document {
 
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
+    }
+}
+
+/// Tells once of each kind that was passed over.
+pub fn tell_skipped<'a>(kinds: impl IntoIterator<Item = &'a str>, why: &str) {
+    let kinds: BTreeSet<_> = kinds.into_iter().collect();
+    for kind in kinds {
+        eprintln!("warning: kind {kind} {why}: skipped");
     }
 }

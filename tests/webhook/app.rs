@@ -12,7 +12,7 @@ use std::{
 
 use berth::{
     app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
-    cli::manifests::{self, ManifestsArgs},
+    cli::demo,
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::Sandbox,
@@ -25,8 +25,8 @@ use berth::{
 use http::StatusCode;
 use jiff::SignedDuration;
 use k8s_openapi::api::{
-    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-    core::v1::Secret,
+    admissionregistration::v1::MutatingWebhookConfiguration,
+    core::v1::{Namespace, Secret},
 };
 use kube::{
     Api, Client as Kube,
@@ -93,25 +93,12 @@ fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Optio
     }
 }
 
+/// An API server with the webhook configurations and the namespace of the installed program.
 async fn register(client: &Kube) {
-    for object in manifests::objects(&ManifestsArgs::default(), &manifests::Settings::default()).unwrap() {
-        let post = PostParams::default();
-        match object["kind"].as_str() {
-            Some("MutatingWebhookConfiguration") => {
-                let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            Some("ValidatingWebhookConfiguration") => {
-                let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            Some("Namespace") => {
-                let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            _ => {}
-        }
-    }
+    demo::register(client, SocketAddr::from(([127, 0, 0, 1], 443))).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = serde_json::json!({"metadata": {"name": "berth-system"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
 }
 
 /// The authority that an API server would trust now; `None` before the first publication.

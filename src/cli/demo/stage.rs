@@ -8,16 +8,18 @@ use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
     core::v1::Namespace,
 };
-use kube::{Api, Client, Resource, api::PostParams, runtime::wait::await_condition};
+use kube::{Api, Client, Resource, runtime::wait::await_condition};
 use owo_colors::Stream;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet};
 
-use super::DemoArgs;
+use super::{
+    DemoArgs,
+    register::{create, register},
+};
 use crate::{
     app::{App, CertificateSource, Options, Parts},
-    cli::manifests::{self, ManifestsArgs},
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::{
@@ -161,35 +163,6 @@ fn options(config: Config, client: Client) -> Options {
         client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
-}
-
-/// Applies the webhook configurations that `berth manifests` prints.
-async fn register(client: &Client, webhook: SocketAddr) -> anyhow::Result<()> {
-    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
-    for object in manifests::objects(&args, &manifests::Settings::default())? {
-        match object["kind"].as_str() {
-            Some("MutatingWebhookConfiguration") => {
-                create::<MutatingWebhookConfiguration>(client, object).await?;
-            }
-            Some("ValidatingWebhookConfiguration") => {
-                create::<ValidatingWebhookConfiguration>(client, object).await?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-async fn create<K>(client: &Client, object: serde_json::Value) -> anyhow::Result<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Serialize,
-{
-    let api: Api<K> = Api::all(client.clone());
-    Ok(api.create(&PostParams::default(), &serde_json::from_value(object)?).await?)
 }
 
 /// Waits until the configuration trusts Berth's authority.
