@@ -78,7 +78,7 @@ pub fn run() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            eprintln!("error: {}", one_line(&reasons(&error)));
             ExitCode::from(2)
         }
     }
@@ -132,11 +132,21 @@ fn tell(notices: &[Notice]) {
     }
 }
 
+/// An error and its causes, those left out that are said already.
+fn reasons(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => said.to_owned(),
+        said => format!("{said}: {cause}"),
+    })
+}
+
 /// Help and version as they are; a wrong call in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let printed = error.print();
-        return printed.map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+        let colours = std::io::stdout().is_terminal();
+        let text = if colours { error.render().ansi().to_string() } else { error.render().to_string() };
+        return output::write(&text).map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
     }
     let text = error.to_string();
     let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
@@ -157,6 +167,12 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn a_cause_that_is_said_already_is_not_said_again() {
+        let error = anyhow::anyhow!("refused").context("no way: refused").context("cannot reach it");
+        assert_eq!(reasons(&error), "cannot reach it: no way: refused");
+    }
 
     #[test]
     fn every_command_ends_its_help_with_an_example() {

@@ -42,6 +42,12 @@ pub enum DocumentError {
         /// Why.
         reason: std::io::Error,
     },
+    /// There is no object in any of the files.
+    #[error("{asked}: no Kubernetes object")]
+    Nothing {
+        /// The files and folders that were asked for.
+        asked: String,
+    },
     /// A folder without any file of a known extension.
     #[error("{folder}: no *.yaml, *.yml or *.json file in this folder")]
     EmptyFolder {

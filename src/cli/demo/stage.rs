@@ -53,10 +53,13 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Says a line of the story: on standard output, unless that is kept for the kubeconfig.
-    pub(super) fn say(&self, line: std::fmt::Arguments<'_>) {
+    pub(super) fn say(&self, line: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
         match self.told_on {
-            Stream::Stdout => println!("{line}"),
-            Stream::Stderr => eprintln!("{line}"),
+            Stream::Stdout => crate::cli::output::write(&format!("{line}\n")),
+            Stream::Stderr => {
+                eprintln!("{line}");
+                Ok(())
+            }
         }
     }
 
