@@ -134,11 +134,23 @@ fn tell(notices: &[Notice]) {
 
 /// An error and its causes, those left out that are said already.
 fn reasons(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+    error.chain().map(words).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,
         said if said.contains(&cause) => said.to_owned(),
         said => format!("{said}: {cause}"),
     })
+}
+
+/// What an error says; of an API server's no, its message alone.
+fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let kube = error.downcast_ref::<kube::Error>();
+    match kube.or_else(|| error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref)) {
+        Some(kube::Error::Api(status)) => status.message.clone(),
+        _ => match error.downcast_ref::<Box<kube::core::Status>>() {
+            Some(status) => status.message.clone(),
+            None => error.to_string(),
+        },
+    }
 }
 
 /// Help and version as they are; a wrong call in one line.
@@ -166,12 +178,19 @@ fn one_line(text: &str) -> String {
 mod tests {
     use clap::CommandFactory;
 
-    use super::*;
+    use super::{certs::CertsError, *};
 
     #[test]
     fn a_cause_that_is_said_already_is_not_said_again() {
         let error = anyhow::anyhow!("refused").context("no way: refused").context("cannot reach it");
         assert_eq!(reasons(&error), "cannot reach it: no way: refused");
+        let status = kube::core::Status {
+            message: "no such namespace".to_owned(),
+            code: 404,
+            ..kube::core::Status::default()
+        };
+        let error = CertsError::Cluster(Box::new(kube::Error::Api(Box::new(status))));
+        assert_eq!(reasons(&error.into()), "cannot reach the API server: no such namespace");
     }
 
     #[test]
