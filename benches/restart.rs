@@ -52,10 +52,6 @@ fn main() -> ExitCode {
 
 async fn measure(args: &Args) -> anyhow::Result<()> {
     let mut cluster = cluster::Full::start(args.nodes, args.pods).await?;
-    if std::env::var("HOLD").is_ok() {
-        println!("kubeconfig {}", cluster.plane.kubeconfig("admin").display());
-        tokio::time::sleep(std::time::Duration::from_secs(900)).await;
-    }
     restarts::measure(&mut cluster, args.times).await?;
     handover::measure(&mut cluster, args.times).await
 }

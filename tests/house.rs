@@ -318,6 +318,7 @@ fn metric_rows() -> Vec<String> {
     let broken: Node = serde_json::from_value(broken).expect("a node");
     binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
     binder.overcommitted("some-node", 1);
+    binder.unreadable_assignments("some-node", 1);
     let mut page = String::new();
     encode(&mut page, &registry).expect("a String takes any text");
     let said = |word: &str| -> BTreeMap<String, String> {

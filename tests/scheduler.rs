@@ -5,10 +5,14 @@
 
 #[path = "scheduler/handshake.rs"]
 mod handshake;
+#[path = "scheduler/held_up.rs"]
+mod held_up;
 #[path = "scheduler/holdings.rs"]
 mod holdings;
 #[path = "scheduler/machine.rs"]
 mod machine;
+#[path = "scheduler/modes.rs"]
+mod modes;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
 #[path = "scheduler/withdrawal.rs"]

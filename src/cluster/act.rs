@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use kube::{Api, Client};
+use kube::{Api, Client, api::ListParams};
 
 use super::{
     bind,
@@ -14,6 +14,7 @@ use super::{
     read::Reader,
     send::SendError,
     tell::{self, News},
+    watch::PODS,
     wire::Watched,
     withdraw,
 };
@@ -62,20 +63,20 @@ impl Hands {
     pub async fn act(self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::TakeLock { pod, node, resource_version, profile, since } => {
-                let outcome = self.take_lock(&pod, &node, &resource_version, profile, since).await;
+                let outcome = self.take_lock(&pod, &node, &resource_version, &profile, since).await;
                 self.metrics.lock(&outcome);
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profile } => {
-                let outcome = self.release_lock(&node, &resource_version, profile).await;
+                let outcome = self.release_lock(&node, &resource_version, &profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, profile, assignment } => {
-                let outcome = self.bind(&pod, &node, profile, &assignment).await;
+                let outcome = self.bind(&pod, &node, &profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::Withdraw { pod, node, profile } => {
-                let outcome = self.withdraw(&pod, &node, profile).await;
+                let outcome = self.withdraw(&pod, &node, &profile).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
@@ -103,6 +104,11 @@ impl Hands {
                 self.metrics.overcommitted(&node, cards.len());
                 None
             }
+            Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
+            Effect::ReportUnread { node, pods } => {
+                self.metrics.unreadable_assignments(&node, pods);
+                None
+            }
             Effect::ReportDrift { of, what } => {
                 tracing::error!(?of, what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();
@@ -117,7 +123,7 @@ impl Hands {
         pod: &PodKey,
         node: &str,
         resource_version: &str,
-        profile: ProfileName,
+        profile: &ProfileName,
         since: Timestamp,
     ) -> LockOutcome {
         let taken = async {
@@ -129,7 +135,12 @@ impl Hands {
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
     }
 
-    async fn release_lock(&self, node: &str, resource_version: &str, profile: ProfileName) -> ReleaseOutcome {
+    async fn release_lock(
+        &self,
+        node: &str,
+        resource_version: &str,
+        profile: &ProfileName,
+    ) -> ReleaseOutcome {
         let released = async {
             self.metrics.write(Written::unlock);
             lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
@@ -148,7 +159,7 @@ impl Hands {
         &self,
         pod: &PodKey,
         node: &str,
-        profile: ProfileName,
+        profile: &ProfileName,
         assignment: &Assignment,
     ) -> BindOutcome {
         let bound = async {
@@ -163,7 +174,7 @@ impl Hands {
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
     }
 
-    async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
+    async fn withdraw(&self, pod: &PodKey, node: &str, profile: &ProfileName) -> WithdrawOutcome {
         let annotations = self.dialect(profile).withdrawal();
         self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
@@ -239,7 +250,13 @@ impl Hands {
     async fn read_node(&self, node: NodeName) -> Event {
         let nodes: Api<Watched<Node>> = Api::all(self.client.clone());
         let found = insist(|| nodes.get_opt(&node)).await;
-        Event::NodeRead { found: found.map(|found| Box::new(self.reader.node(&found.object).0)), node }
+        let found = found.map(|found| Box::new(self.reader.node(&found.object).0));
+        // After the node, so that they are no older.
+        let on_it = ListParams::default().fields(&format!("{PODS},spec.nodeName={node}"));
+        let pods: Api<Watched<Pod>> = Api::all(self.client.clone());
+        let listed = insist(|| async { pods.list(&on_it).await.map(Some) }).await;
+        let pods = listed.iter().flat_map(|pods| &pods.items).map(|pod| self.info(&pod.object)).collect();
+        Event::NodeRead { node, found, pods }
     }
 
     async fn read_holder(&self, owner: LockOwner, since: Timestamp) -> Event {
@@ -253,11 +270,11 @@ impl Hands {
         self.reader.pod(pod).0
     }
 
-    fn dialect(&self, profile: ProfileName) -> &Arc<dyn Dialect> {
+    fn dialect(&self, profile: &ProfileName) -> &Arc<dyn Dialect> {
         self.reader.dialects().named(profile).expect("an effect names one of the dialects that were read")
     }
 
-    fn lock_spec(&self, profile: ProfileName) -> &LockSpec {
+    fn lock_spec(&self, profile: &ProfileName) -> &LockSpec {
         self.dialect(profile).lock().expect("a lock is only asked for where the dialect has one")
     }
 }

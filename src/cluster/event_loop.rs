@@ -81,19 +81,17 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
+    let Binder { client, reader, clock, metrics, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
-    let Beginning { events: mut watched, told } = beginning;
+    let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
-    let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
+    let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();
     let mut drain_until = None;
-    if !told.is_empty() {
-        work.go_on(told, clock, &metrics)?;
-    }
+    work.go_on(Vec::new(), clock, &metrics)?;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
@@ -239,7 +237,8 @@ impl Writes {
                 Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
-                | Effect::TellExcess { .. } => {}
+                | Effect::TellExcess { .. }
+                | Effect::TellUnread { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

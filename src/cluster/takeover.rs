@@ -7,9 +7,12 @@ use std::{collections::BTreeSet, fmt, pin::Pin, sync::Arc, time::Duration};
 use futures::{Stream, StreamExt, future::try_join};
 use kube::{Client, Resource, api::ListParams, core::Request};
 use serde::Deserialize;
-use tokio::time::{Instant, sleep_until};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
 
-use super::{clock::Clock, event_loop::Binder, watch, wire::Watched};
+use super::{event_loop::Binder, watch, wire::Watched};
 use crate::{
     object::{Node, Pod},
     scheduling::{Event, Scheduler},
@@ -41,7 +44,7 @@ pub struct Beginning {
     /// What is watched from now on.
     pub events: Events,
     /// What was seen before.
-    pub told: Vec<Event>,
+    pub scheduler: Scheduler,
 }
 
 impl Beginning {
@@ -50,7 +53,7 @@ impl Beginning {
     /// The lists are the newest there are (no `resourceVersion`, so never from a cache of the API server that lags behind), so that
     /// what the last holder of the lead bound is among them.
     pub fn afresh(binder: &Binder) -> Self {
-        Self { events: watches(binder), told: Vec::new() }
+        Self { events: watches(binder), scheduler: Scheduler::new(binder.settings.clone()) }
     }
 }
 
@@ -61,6 +64,8 @@ enum Behind {
     Unlisted,
     #[error("pods and nodes could not be listed by name: {0}")]
     List(#[from] kube::Error),
+    #[error("listing pods and nodes by name panicked")]
+    Panicked(#[from] JoinError),
     #[error("the list of pods and nodes by name took longer than {PATIENCE:?}")]
     Slow,
     #[error("{0} have changed and were not seen to within {LAG:?}")]
@@ -75,7 +80,7 @@ enum Behind {
 pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
     let began = Instant::now();
     let Some(watching) = watching else { return Beginning::afresh(binder) };
-    match watching.catch_up(&binder.client, binder.clock).await {
+    match watching.catch_up(binder).await {
         Ok(beginning) => {
             tracing::info!(took = ?began.elapsed(), "what was watched while another led is up to date");
             beginning
@@ -88,32 +93,42 @@ pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
 }
 
 impl Watching {
-    /// Watches on until every pod and every node that the API server has now was seen as it is now, or later.
-    async fn catch_up(mut self, client: &Client, clock: Clock) -> Result<Beginning, Behind> {
+    /// Watches on until every pod and every node that the API server has now was seen as it is now, or later. Meanwhile a scheduler that has
+    /// thought nothing yet is told what this one has seen.
+    async fn catch_up(mut self, binder: &Binder) -> Result<Beginning, Behind> {
         if !self.scheduler.is_synced() {
             return Err(Behind::Unlisted);
         }
+        // By itself, so that the answer is read while the scheduler is at work.
+        let mut listing = JoinSet::new();
+        listing.spawn(Versions::list(binder.client.clone()));
         let mut gone = BTreeSet::new();
-        let mut listed = Box::pin(Versions::list(client));
+        let mut begins = Scheduler::new(binder.settings.clone());
+        let take_in = |begins: &mut Scheduler, events: Vec<Event>| {
+            for event in events {
+                binder.metrics.registrations(&event);
+                begins.observe(event, binder.clock.now());
+            }
+        };
+        take_in(&mut begins, self.scheduler.recount());
         let mut unseen: Option<Versions> = None;
         let mut until = Instant::now() + PATIENCE;
         loop {
             if let Some(unseen) = &mut unseen {
-                unseen.strike(&self.scheduler, &gone);
+                unseen.strike(&begins, &gone);
                 if unseen.is_empty() {
-                    return Ok(Beginning { told: self.scheduler.recount(), events: self.events });
+                    return Ok(Beginning { events: self.events, scheduler: begins });
                 }
             }
             tokio::select! {
                 biased;
                 events = self.events.next() => {
-                    for event in events.ok_or(Behind::Ended)? {
-                        gone.extend(leaver(&event));
-                        self.scheduler.observe(event, clock.now());
-                    }
+                    let events = events.ok_or(Behind::Ended)?;
+                    gone.extend(events.iter().filter_map(leaver));
+                    take_in(&mut begins, events);
                 }
-                versions = &mut listed, if unseen.is_none() => {
-                    unseen = Some(versions?);
+                Some(versions) = listing.join_next() => {
+                    unseen = Some(versions??);
                     until = Instant::now() + LAG;
                 }
                 () = sleep_until(until) => return Err(unseen.map_or(Behind::Slow, Behind::Unseen)),
@@ -140,20 +155,20 @@ struct Versions {
 
 impl Versions {
     /// The newest there are: without a `resourceVersion` no list comes from a cache that lags behind.
-    async fn list(client: &Client) -> Result<Self, kube::Error> {
-        let pods = versions::<Watched<Pod>>(client, ListParams::default().fields(watch::PODS));
-        let nodes = versions::<Watched<Node>>(client, ListParams::default());
+    async fn list(client: Client) -> Result<Self, kube::Error> {
+        let pods = versions::<Watched<Pod>>(&client, ListParams::default().fields(watch::PODS));
+        let nodes = versions::<Watched<Node>>(&client, ListParams::default());
         let (pods, nodes) = try_join(pods, nodes).await?;
         Ok(Self { pods, nodes })
     }
 
     /// Strikes out what was seen.
     fn strike(&mut self, scheduler: &Scheduler, gone: &BTreeSet<Arc<str>>) {
-        self.pods.retain(|Version { uid, resource_version, .. }| {
-            !gone.contains(&**uid) && !scheduler.has_seen_pod(uid, resource_version)
+        self.pods.retain(|Version { uid, number, .. }| {
+            !gone.contains(&**uid) && !scheduler.has_seen_pod(uid, number)
         });
-        self.nodes.retain(|Version { name, resource_version, .. }| {
-            !gone.contains(&**name) && !scheduler.has_seen_node(name, resource_version)
+        self.nodes.retain(|Version { name, number, .. }| {
+            !gone.contains(&**name) && !scheduler.has_seen_node(name, number)
         });
     }
 
@@ -170,35 +185,21 @@ impl fmt::Display for Versions {
 
 /// One object by name and version; all else of its metadata is not kept.
 #[derive(Debug, Deserialize)]
-#[serde(from = "Listed")]
+struct Named {
+    metadata: Version,
+}
+
+#[derive(Debug, Deserialize)]
 struct Version {
     uid: String,
     name: String,
-    resource_version: String,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    uid: String,
-    name: String,
-    resource_version: String,
-}
-
-impl From<Listed> for Version {
-    fn from(Listed { metadata: Metadata { uid, name, resource_version } }: Listed) -> Self {
-        Self { uid, name, resource_version }
-    }
+    #[serde(rename = "resourceVersion")]
+    number: String,
 }
 
 #[derive(Deserialize)]
 struct List {
-    items: Vec<Version>,
+    items: Vec<Named>,
 }
 
 /// Names and versions of all objects of a kind: `PartialObjectMetadataList`, without specs and statuses.
@@ -208,5 +209,6 @@ async fn versions<K: Resource<DynamicType = ()>>(
 ) -> Result<Vec<Version>, kube::Error> {
     let request = Request::new(K::url_path(&(), None)).list_metadata(&parameters);
     let request = request.map_err(kube::Error::BuildRequest)?;
-    Ok(client.request::<List>(request).await?.items)
+    let List { items } = client.request(request).await?;
+    Ok(items.into_iter().map(|named| named.metadata).collect())
 }

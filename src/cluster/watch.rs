@@ -23,7 +23,7 @@ use crate::{
 
 /// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
 /// it carries may have to be withdrawn.
-pub const PODS: &str = "status.phase!=Succeeded";
+pub(super) const PODS: &str = "status.phase!=Succeeded";
 
 /// Objects in one page of a list. While the API server writes a page nothing else is done, so that few large ones come sooner; one of
 /// pods is some 25 MB.

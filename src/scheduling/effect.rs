@@ -57,7 +57,7 @@ pub enum Effect {
         /// Which pod.
         pod: PodKey,
     },
-    /// Read a node, to settle a doubt. Answered by `NodeRead`.
+    /// Read a node and then the pods on it, to settle a doubt. Answered by `NodeRead`.
     ReadNode {
         /// Which node.
         node: NodeName,
@@ -119,6 +119,20 @@ pub enum Effect {
         node: NodeName,
         /// Each of them, in words; none: all is well again.
         cards: Vec<String>,
+    },
+    /// Say that nobody can tell which cards a pod holds.
+    TellUnread {
+        /// Which pod.
+        pod: PodKey,
+        /// What can't be read, and what follows.
+        message: String,
+    },
+    /// Keep the account of the pods of which nobody can tell which cards they hold.
+    ReportUnread {
+        /// On which node.
+        node: NodeName,
+        /// How many; 0: all is well again.
+        pods: usize,
     },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{CardId, Inventory, Lock, ProfileName},
+    device::{Card, CardId, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -44,6 +44,15 @@ impl NodeLock {
             Lock::Free | Lock::Malformed { .. } => None,
         }
     }
+
+    /// Whether a holder that gives no sign may be taken over by now. A lock that is dated further ahead than its time says nothing: no
+    /// clock is so wrong.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        let latest = now.checked_add(self.expiry).ok();
+        let ahead =
+            matches!(self.state, Lock::Held { since, .. } if latest.is_some_and(|latest| since > latest));
+        ahead || self.expires().is_some_and(|at| at <= now)
+    }
 }
 
 /// A node.
@@ -75,18 +84,31 @@ pub struct NodeInfo {
 
 impl NodeInfo {
     /// What the plugin of this dialect offers.
-    pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.profile == profile)
+    pub fn offer(&self, profile: &ProfileName) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.profile == *profile)
+    }
+
+    /// Whether these cards of one plugin may be cards of another's: they are if they have a name in common or two names of one, and for
+    /// all that is known if the other doesn't say which are its own.
+    pub fn may_be_cards_of(&self, cards: &[Card], other: &ProfileName) -> bool {
+        let others = self.offer(other).and_then(|offer| offer.inventory.as_ref()).map(Inventory::cards);
+        let is_one = |one: &Card, other: &Card| {
+            let pair = |alias: &(CardId, CardId), a, b| (&alias.0, &alias.1) == (a, b);
+            let called = |alias| pair(alias, &one.id, &other.id) || pair(alias, &other.id, &one.id);
+            one.id == other.id || self.aliases.iter().any(called)
+        };
+        let Some(others) = others.filter(|others| !others.is_empty()) else { return true };
+        cards.iter().any(|card| others.iter().any(|other| is_one(card, other)))
     }
 
     /// The plugins that have given no sign for too long.
     pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
-        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| *profile).collect()
+        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| profile.clone()).collect()
     }
 
     /// The lock of this dialect; `None`: it needs none.
-    pub fn lock(&self, profile: ProfileName) -> Option<&NodeLock> {
-        self.locks.iter().find(|lock| lock.profile == profile)
+    pub fn lock(&self, profile: &ProfileName) -> Option<&NodeLock> {
+        self.locks.iter().find(|lock| lock.profile == *profile)
     }
 
     /// Whether the other differs in anything that decides what fits.

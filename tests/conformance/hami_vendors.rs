@@ -313,7 +313,7 @@ impl Family {
     /// Upstream's instrument writes the key that a test made of its word as an empty one.
     fn registered(&self, input: &Value) -> Vec<(String, u32, u64, u32, bool)> {
         let mut object = input.clone();
-        if let berth::dialect::vendor::row::Cards::Registered { key, .. } = self.row.cards
+        if let berth::dialect::vendor::row::Cards::Registered { key, .. } = &self.row.cards
             && let Some(annotations) = object["metadata"]["annotations"].as_object_mut()
             && let Some(value) = annotations.remove("")
         {
@@ -326,7 +326,7 @@ impl Family {
 
     /// What is written for this pod's devices, without what is written for every vendor.
     fn recorded(&self, devices: &Value) -> Map<String, Value> {
-        let Some(containers) = devices.get(self.row.word) else { return Map::new() };
+        let Some(containers) = devices.get(&self.row.word) else { return Map::new() };
         let now = Timestamp::from_second(1_795_236_948).unwrap();
         let record = self.vendor().record(&assignment(containers, 0), "node", now);
         let mut own = annotations(&record.annotations).as_object().unwrap().clone();
@@ -346,8 +346,8 @@ impl Family {
             let value = json!(value.as_str().unwrap().replace(",Ascend,", &format!(",{},", self.row.word)));
             match key.as_str() {
                 "" => {
-                    named.insert(self.row.keys.to_allocate.to_owned(), value.clone());
-                    named.insert(self.row.keys.allocated.to_owned(), value);
+                    named.insert(self.row.keys.to_allocate.clone(), value.clone());
+                    named.insert(self.row.keys.allocated.clone(), value);
                 }
                 ascend::TIME => drop(named.insert(key.clone(), json!("{now}"))),
                 _ => drop(named.insert(key.clone(), value)),
@@ -409,7 +409,7 @@ fn vendor(row: Row) -> Vendor {
 
 /// The cards as the plugin would have registered them, read back; those of a node that has no registration, as they are.
 fn inventory(vendor: &Vendor, devices: &[&Value], annotations: &Value) -> Inventory {
-    let berth::dialect::vendor::row::Cards::Registered { key, .. } = vendor.row().cards else {
+    let berth::dialect::vendor::row::Cards::Registered { key, .. } = &vendor.row().cards else {
         return Inventory::new(devices.iter().map(|device| card(device)).collect());
     };
     let entries: Vec<_> = devices.iter().map(|device| entry(device)).collect();
@@ -581,9 +581,9 @@ fn keys_configured(input: &Value) -> Vec<[String; 2]> {
     }}});
     let (config, _) = Config::parse(&settings.to_string(), "berth.yaml").unwrap();
     let dialects = config.dialects();
-    let chips = dialects.iter().filter(|dialect| dialect.name().0.starts_with("hami-ascend"));
+    let chips = dialects.iter().filter(|dialect| dialect.name().as_str().starts_with("hami-ascend"));
     chips
-        .map(|dialect| [dialect.hint_keys().use_id, dialect.hint_keys().no_use_id].map(str::to_owned))
+        .map(|dialect| [&dialect.hint_keys().use_id, &dialect.hint_keys().no_use_id].map(ToString::to_string))
         .collect()
 }
 

@@ -25,7 +25,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("AMD"),
-        word: "AMD",
+        word: "AMD".to_owned(),
         resources,
         memory: MemoryColumn { unit: 1, sizes: Sizes::Any },
         cores: CoreColumn {
@@ -37,12 +37,12 @@ pub fn row(resources: Resources) -> Row {
         containers: Containers::One,
         keys: Keys::of("amd"),
         hints: HintKeys {
-            use_model: Some("amd.com/use-gputype"),
-            no_use_model: Some("amd.com/nouse-gputype"),
-            use_id: "amd.com/use-gpu-uuid",
-            no_use_id: "amd.com/nouse-gpu-uuid",
+            use_model: Some("amd.com/use-gputype".into()),
+            no_use_model: Some("amd.com/nouse-gputype".into()),
+            use_id: "amd.com/use-gpu-uuid".into(),
+            no_use_id: "amd.com/nouse-gpu-uuid".into(),
         },
-        cards: Cards::Registered { key: "hami.io/node-amd-register", cores: None },
+        cards: Cards::Registered { key: "hami.io/node-amd-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

@@ -15,7 +15,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("Biren"),
-        word: "Biren",
+        word: "Biren".to_owned(),
         resources,
         memory: MemoryColumn { unit: 1, sizes: Sizes::Uncounted },
         cores: CoreColumn {
@@ -27,7 +27,10 @@ pub fn row(resources: Resources) -> Row {
         containers: Containers::Any,
         keys: Keys::of("Biren"),
         hints: ids_only("birentech.com/use-gpuuuid", "birentech.com/nouse-gpuuuid"),
-        cards: Cards::Registered { key: "hami.io/node-biren-register", cores: Some(Percent::WHOLE) },
+        cards: Cards::Registered {
+            key: "hami.io/node-biren-register".to_owned(),
+            cores: Some(Percent::WHOLE),
+        },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

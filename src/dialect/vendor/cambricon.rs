@@ -35,7 +35,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("MLU"),
-        word: "MLU",
+        word: "MLU".to_owned(),
         resources,
         memory: MemoryColumn { unit: 256, sizes: Sizes::Any },
         cores: CoreColumn {

@@ -21,19 +21,19 @@ use crate::{
 
 /// The assignment that a pod carries.
 pub(super) fn read(row: &Row, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-    let Some(text) = pod.metadata.annotation(row.keys.allocated) else {
+    let Some(text) = pod.metadata.annotation(&row.keys.allocated) else {
         return Ok(None);
     };
     let asks = request::asks(row, pod);
-    let mut carried = segments::carried((row.keys.allocated, text), pod, &asks, hami::node(pod))?;
+    let mut carried = segments::carried((&row.keys.allocated, text), pod, &asks, hami::node(pod))?;
     carried.assignment.marks = request::marks(row, pod);
     Ok(Some(carried))
 }
 
 /// The annotations and the label of an assignment.
 pub(super) fn write(row: &Row, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
-    let devices = hami::devices(assignment, row.word);
-    let own = [(row.keys.to_allocate, devices.clone()), (row.keys.allocated, devices)];
+    let devices = hami::devices(assignment, &row.word);
+    let own = [(row.keys.to_allocate.as_str(), devices.clone()), (row.keys.allocated.as_str(), devices)];
     hami::around(node, now, own.into_iter().chain(beside(row, assignment, now)))
 }
 
@@ -47,8 +47,8 @@ pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
     answer::by_phase(pod, names::BIND_PHASE)
 }
 
-fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static str, String)> {
-    match row.beside {
+fn beside<'a>(row: &'a Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'a str, String)> {
+    match &row.beside {
         Beside::Nothing => Vec::new(),
         Beside::Ascend { key } => {
             let shares: Vec<_> = assignment.shares().map(|share| described(row, assignment, share)).collect();

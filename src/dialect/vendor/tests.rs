@@ -55,10 +55,11 @@ fn share(vendor: &Vendor, annotations: &Value, limits: &Value) -> Result<ShareRe
 fn no_two_rows_share_a_name_a_resource_or_a_key() {
     let mut seen = BTreeSet::new();
     for row in rows() {
-        let keys = [row.keys.to_allocate, row.keys.allocated, row.hints.use_id, row.hints.no_use_id];
-        let names = [row.name.0, row.word].into_iter().chain(keys).chain(row.resources.all());
-        for name in names.map(str::to_owned) {
-            assert!(seen.insert(name.clone()), "{name} is there twice");
+        let Row { name, word, keys, hints, resources, .. } = &row;
+        let keys = [&keys.to_allocate, &keys.allocated, &*hints.use_id, &*hints.no_use_id];
+        let names = [name.as_str(), word].into_iter().chain(keys).chain(resources.all());
+        for name in names {
+            assert!(seen.insert(name.to_owned()), "{name} is there twice");
         }
     }
 }

@@ -47,6 +47,7 @@ impl Scheduler {
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_expiries(node, now);
         self.watch_cards(node);
+        self.watch_unread(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {
@@ -108,13 +109,13 @@ impl Scheduler {
                     // The lock of some plugins says no more than this: it is all that tells ours from another's.
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
-                    let (node, profile) = (node.clone(), ask.profile.name);
+                    let (node, profile) = (node.clone(), ask.profile.name.clone());
                     self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile, since });
                 }
             }
             return;
         }
-        self.unblock(node);
+        self.unblock(node, now);
     }
 
     /// Keeps in mind when a pod joined its line.
@@ -131,8 +132,13 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod in line once more, on the node as it now is; `None`: the node would no longer have it.
-    fn decide_again(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) -> Option<std::sync::Arc<Ask>> {
+    /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it.
+    pub(super) fn decide_again(
+        &mut self,
+        uid: &Uid,
+        node: &NodeName,
+        now: Timestamp,
+    ) -> Option<std::sync::Arc<Ask>> {
         let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
             return None;
         };
@@ -164,6 +170,7 @@ impl Scheduler {
             line.serving =
                 Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None, lock_since });
         }
+        self.lines.go_on(node);
     }
 
     /// Sends the Binding of the pod that is being served.
@@ -181,7 +188,7 @@ impl Scheduler {
         let Claim::Place(ask) = &entry.info.claim else {
             return;
         };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
+        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
         let assignment = self.snapshot.ledger().dated(assignment, node);
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }
