@@ -20,6 +20,7 @@ pub mod retry;
 pub mod send;
 pub mod sightings;
 pub mod standby;
+pub mod takeover;
 pub mod tell;
 pub mod watch;
 pub mod wire;

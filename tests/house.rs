@@ -8,8 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use berth::cluster::metrics::Readable;
+use berth::{config::Config, object::Node, scheduling::Event};
 use prometheus_client::{encoding::text::encode, registry::Registry};
+use serde_json::json;
 
 /// Lines that a file of `src` may have, its test modules not counted.
 const LONGEST_FILE: usize = 400;
@@ -313,7 +314,9 @@ fn metric_rows() -> Vec<String> {
     berth::webhook::Metrics::register(&mut registry);
     let binder = berth::cluster::Metrics::default();
     binder.register(&mut registry);
-    binder.node_registration("some-node", Readable::No);
+    let broken = json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[{"}}});
+    let broken: Node = serde_json::from_value(broken).expect("a node");
+    binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
     binder.overcommitted("some-node", 1);
     binder.unreadable_assignments("some-node", 1);
     let mut page = String::new();

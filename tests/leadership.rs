@@ -8,6 +8,8 @@
 mod contest;
 #[path = "leadership/link.rs"]
 mod link;
+#[path = "leadership/takeover.rs"]
+mod takeover;
 
 use std::{collections::BTreeSet, time::Duration};
 

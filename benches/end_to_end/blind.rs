@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use berth::{
-    cluster::{Clock, Metrics, Reader, bind, lock, tell, watch},
+    cluster::{Clock, Reader, bind, lock, tell, watch},
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
     scheduling::{
@@ -124,7 +124,7 @@ impl Blind {
     fn watched(&self) -> impl Stream<Item = Vec<Event>> + use<> {
         let Hands { client, reader } = &self.hands;
         let pods = watch::pods(client, reader.clone());
-        let nodes = watch::nodes(client, reader.clone(), Metrics::default());
+        let nodes = watch::nodes(client, reader.clone());
         stream::select(pods, nodes).ready_chunks(256)
     }
 

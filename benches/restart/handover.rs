@@ -12,7 +12,7 @@ use super::{
 use crate::{load, support::installed::Replica};
 
 /// Pods that are created around a change of the lead.
-const LOAD: usize = 400;
+const LOAD: usize = 1200;
 const ELECTED: [&str; 1] = ["--scheduler-only"];
 
 /// How the leader ends.

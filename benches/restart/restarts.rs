@@ -13,7 +13,7 @@ use crate::{load, support::installed::Replica};
 
 const ALONE: [&str; 2] = ["--scheduler-only", "--leader-elect=false"];
 /// What the program says when it has a certificate and when it has listed.
-const MARKS: [&str; 2] = ["listening", "pods and nodes are listed"];
+const MARKS: [&str; 2] = ["listening", "pods and nodes are known"];
 
 pub(crate) async fn measure(cluster: &mut Full, times: usize) -> anyhow::Result<()> {
     println!("\nrestart: kill -9 to the first Binding, ms (to `listening`, to listed, to bound)");

@@ -158,7 +158,8 @@ mod tests {
 
     impl Seen {
         fn new() -> Self {
-            let scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
+            let mut scheduler = Scheduler::standing_by(Config::default().scheduler_settings());
+            scheduler.observe(Event::Pods(Vec::new()), Timestamp::UNIX_EPOCH);
             Self { scheduler, known: Known::default() }
         }
 

@@ -1,6 +1,7 @@
 //! One term in the lead: the loop that owns the scheduler, watches and answers in, writes out.
 //!
-//! A term remembers nothing of one before: it begins with a fresh list. It must not decide who leads.
+//! A term remembers nothing of one before: it begins with what was watched up to now (`takeover`), or with a list. It must not decide
+//! who leads.
 
 use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use tokio::{
 
 use super::{
     act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
-    ledger, metrics::Metrics, read::Reader, watch,
+    ledger, metrics::Metrics, read::Reader, takeover::Beginning,
 };
 use crate::scheduling::{
     Effect, Event, LockOutcome, Scheduler,
@@ -72,25 +73,25 @@ pub struct Binder {
     pub handoff: Handoff,
 }
 
-/// Lists the cluster afresh and binds until `shutdown` or until the claim is over.
-///
-/// The lists are the newest there are (no `resourceVersion`, so never from a cache of the API server that lags behind), so that what
-/// the last holder of the lead bound is among them. After `shutdown` no pod is locked any more, but one whose lock was taken is bound.
+/// Binds until `shutdown` or until the claim is over. After `shutdown` no pod is locked any more, but one whose lock was taken is
+/// bound.
 pub async fn term(
     binder: Binder,
+    beginning: Beginning,
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
+    let Binder { client, reader, clock, metrics, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
-    let mut watched = pin!(watch::all(&client, &reader, &metrics).ready_chunks(256));
+    let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
-    let mut work = Work::new(Scheduler::new(settings), Writes::new(hands, writes_at_once));
-    let mut told = handoff.told();
+    let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
+    let mut teller = handoff.told();
     let mut drain_until = None;
+    work.go_on(Vec::new(), clock, &metrics)?;
     loop {
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
@@ -120,7 +121,7 @@ pub async fn term(
         };
         work.go_on(events, clock, &metrics)?;
         publisher.publish(&work.scheduler);
-        told.tell(&work.scheduler);
+        teller.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
@@ -150,6 +151,7 @@ impl Work {
     fn go_on(&mut self, events: Vec<Event>, clock: Clock, metrics: &Metrics) -> Result<(), ClusterError> {
         let was_synced = self.scheduler.is_synced();
         for event in events {
+            metrics.registrations(&event);
             self.scheduler.observe(event, clock.now());
         }
         for answer in self.writes.answered()? {
@@ -161,7 +163,7 @@ impl Work {
         metrics.standing(&self.scheduler.standing(clock.now()));
         if self.scheduler.is_synced() && !was_synced {
             let nodes = self.scheduler.snapshot().nodes().count();
-            tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are listed");
+            tracing::info!(nodes, took = ?self.began.elapsed(), "pods and nodes are known");
         }
         self.writes.start(effects);
         Ok(())

@@ -1,6 +1,6 @@
 //! Who may bind: the whole run of a binder, one term in the lead after another.
 //!
-//! It must not decide about pods: a term is one [`event_loop::term`], which starts from a fresh list and remembers nothing.
+//! It must not decide about pods: a term is one [`event_loop::term`], which remembers nothing of the one before.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::{
     fence::{Claim, Fence},
     metrics::Leads,
     standby::stand_by,
+    takeover::{self, Beginning},
 };
 
 /// How a binder knows that it is the only one.
@@ -35,7 +36,8 @@ pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(
     match binder.leadership.clone() {
         Leadership::Alone => {
             binder.metrics.leader(Leads::Yes);
-            Box::pin(event_loop::term(binder, Fence::Alone, shutdown)).await.map(drop)
+            let beginning = Beginning::afresh(&binder);
+            Box::pin(event_loop::term(binder, beginning, Fence::Alone, shutdown)).await.map(drop)
         }
         Leadership::Elected(settings) => elected(binder, settings, shutdown).await,
     }
@@ -81,11 +83,17 @@ async fn terms(
             tokio::time::sleep(pause).await;
             call(&mut claimed, shutdown.clone()).await
         };
-        let Some(Claim { term, .. }) = stand_by(&binder, called).await? else {
+        let (Some(Claim { term, .. }), watching) = stand_by(&binder, called).await? else {
             return Ok(Ended::Drained);
         };
         let fence = Fence::Claimed { claims: claimed.clone(), term };
-        let ended = Box::pin(event_loop::term(binder.clone(), fence, shutdown.clone())).await?;
+        let beginning = tokio::select! {
+            biased;
+            () = fence.lost() => Beginning::afresh(&binder),
+            () = shutdown.clone() => Beginning::afresh(&binder),
+            beginning = takeover::begin(&binder, watching) => beginning,
+        };
+        let ended = Box::pin(event_loop::term(binder.clone(), beginning, fence, shutdown.clone())).await?;
         if ended != Ended::Lost {
             return Ok(ended);
         }

@@ -13,16 +13,10 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{Attempt, BindOutcome, LockOutcome, Measure, Standing};
-
-/// Whether a node's registration can be read.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Readable {
-    /// It can.
-    Yes,
-    /// It can't: the node is out for GPU pods.
-    No,
-}
+use crate::scheduling::{
+    Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
+    node::{NodeInfo, NodeName},
+};
 
 /// Whether this process leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -338,12 +332,26 @@ impl Metrics {
         self.leader_transitions.inc();
     }
 
-    /// Whether a node's registration can be read; readable ones are not listed.
-    pub fn node_registration(&self, node: &str, readable: Readable) {
-        let labels = NodeLabels { node: node.to_owned() };
-        match readable {
-            Readable::Yes => drop(self.unreadable_registrations.remove(&labels)),
-            Readable::No => drop(self.unreadable_registrations.get_or_create(&labels).set(1)),
+    /// Lists the nodes of which a registration can't be read.
+    pub fn registrations(&self, event: &Event) {
+        let gauges = &self.unreadable_registrations;
+        let unreadable = |node: &NodeInfo| node.offers.iter().any(|offer| offer.inventory.is_none());
+        let labels = |name: &NodeName| NodeLabels { node: name.to_string() };
+        let take_in = |node: &NodeInfo| {
+            if unreadable(node) {
+                gauges.get_or_create(&labels(&node.name)).set(1);
+            } else {
+                gauges.remove(&labels(&node.name));
+            }
+        };
+        match event {
+            Event::Nodes(nodes) => {
+                gauges.clear();
+                nodes.iter().for_each(take_in);
+            }
+            Event::NodeSeen(node) => take_in(node),
+            Event::NodeGone(name) => drop(gauges.remove(&labels(name))),
+            _ => {}
         }
     }
 }

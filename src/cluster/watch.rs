@@ -12,13 +12,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 
 use super::{
-    metrics::Metrics,
     read::{Reader, Reading, quota_key},
     retry,
     wire::{Watched, Wire},
 };
 use crate::{
-    dialect::{Problem, Unreadable},
     object::{Node, Pod, ResourceQuota},
     scheduling::{Event, QuotaKey},
 };
@@ -27,14 +25,14 @@ use crate::{
 /// it carries may have to be withdrawn.
 pub(super) const PODS: &str = "status.phase!=Succeeded";
 
+/// Objects in one page of a list. While the API server writes a page nothing else is done, so that few large ones come sooner; one of
+/// pods is some 25 MB.
+const PAGE: u32 = 5000;
+
 /// Everything that the scheduler is to see, as events.
-pub fn all(
-    client: &Client,
-    reader: &Arc<Reader>,
-    metrics: &Metrics,
-) -> impl Stream<Item = Event> + Send + use<> {
+pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
-    let nodes = nodes(client, reader.clone(), metrics.clone());
+    let nodes = nodes(client, reader.clone());
     stream::select(stream::select(pods, nodes), quotas(client, reader.clone()))
 }
 
@@ -57,14 +55,12 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
 }
 
 /// Nodes, as events.
-pub fn nodes(
-    client: &Client,
-    reader: Arc<Reader>,
-    metrics: Metrics,
-) -> impl Stream<Item = Event> + Send + use<> {
+pub fn nodes(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let read = move |node: &Node| {
         let (info, troubles): Reading<_> = reader.node(node);
-        report(&node.metadata.name, &troubles, &metrics);
+        for trouble in troubles {
+            tracing::warn!(node = node.metadata.name, field = trouble.field, "{}", trouble.message);
+        }
         info
     };
     let listed = |nodes: Vec<_>| Event::Nodes(nodes);
@@ -88,17 +84,6 @@ pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event>
     watch(Api::all(client.clone()), config, read, Event::Quotas, Event::QuotaSeen, gone)
 }
 
-fn report(node: &str, troubles: &[Unreadable], metrics: &Metrics) {
-    for trouble in troubles {
-        tracing::warn!(node, field = trouble.field, "{}", trouble.message);
-    }
-    let unreadable = troubles.iter().any(|trouble| trouble.problem == Problem::Registration);
-    metrics.node_registration(
-        node,
-        if unreadable { super::metrics::Readable::No } else { super::metrics::Readable::Yes },
-    );
-}
-
 fn watch<T, I>(
     api: Api<Watched<T>>,
     config: watcher::Config,
@@ -112,7 +97,7 @@ where
     Watched<T>: kube::Resource<DynamicType = ()>,
     I: Send + 'static,
 {
-    let events = watcher(api, config).backoff(retry::pauses());
+    let events = watcher(api, config.page_size(PAGE)).backoff(retry::pauses());
     events
         .scan(Vec::new(), move |listing, event| {
             let event = match event {

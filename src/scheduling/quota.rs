@@ -86,6 +86,16 @@ impl Quotas {
         self.refold(&namespace, ledger);
     }
 
+    /// Every quota that bounds something, by namespace and name.
+    pub(super) fn infos(&self) -> impl Iterator<Item = QuotaInfo> {
+        self.bounds.iter().flat_map(|(namespace, quotas)| {
+            quotas.iter().map(|(name, bounds)| {
+                let key = QuotaKey { namespace: namespace.clone(), name: name.clone() };
+                QuotaInfo { key, bounds: bounds.clone() }
+            })
+        })
+    }
+
     /// Takes a quota out.
     pub(super) fn remove(&mut self, key: &QuotaKey) {
         let Some(quotas) = self.bounds.get_mut(&key.namespace) else { return };

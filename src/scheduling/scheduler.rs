@@ -15,6 +15,7 @@ mod quota;
 mod reads;
 mod serve;
 mod show;
+mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use agent::Silence;
 use lock::{Held, Releasing, Stranger};
 use quota::OverQuota;
 use reads::Reads;
+use sync::Synced;
 use tell::Telling;
 use withdraw::Remnant;
 
@@ -89,14 +91,6 @@ struct Entry {
     /// Why it waits.
     reason: Option<String>,
     telling: Telling,
-}
-
-/// What has been listed so far: nothing is decided before everything has.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Synced {
-    pods: bool,
-    nodes: bool,
-    quotas: bool,
 }
 
 /// What is still to be done.
@@ -189,6 +183,14 @@ impl Scheduler {
 
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
+        let Some(event) = self.synced.admit(event) else { return };
+        self.take_event(event, now);
+        for event in self.synced.take_early() {
+            self.take_event(event, now);
+        }
+    }
+
+    fn take_event(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Pods(pods) => self.resync_pods(pods, now),
             Event::PodSeen(pod) => self.see_pod(*pod, now),
@@ -245,7 +247,7 @@ impl Scheduler {
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub fn is_synced(&self) -> bool {
-        self.synced.pods && self.synced.nodes && self.synced.quotas
+        self.synced.is_complete()
     }
 
     /// The cluster as it stands.

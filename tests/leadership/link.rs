@@ -1,17 +1,20 @@
-//! The way from one binder to the API server: it can be cut, and it can be slow as a loaded server is.
+//! The way from one binder to the API server: it can be cut, be slow as a loaded server is, and its watches can fall silent.
 //!
 //! It must not change a request. What has arrived is carried out even when its sender has hung up meanwhile.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
 
 use axum::body::Body;
 use berth::sandbox::{ApiService, Sandbox};
-use futures::{FutureExt, future::BoxFuture};
-use http::{Method, Request, Response, StatusCode};
+use futures::{FutureExt, StreamExt, future::BoxFuture};
+use http::{Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use tokio::{
     sync::{oneshot, watch},
@@ -52,7 +55,17 @@ struct Shared {
     log: Log,
     /// How many lock writes have arrived.
     locks: watch::Sender<u32>,
+    watches: watch::Sender<Watches>,
+    /// How many lists of whole pods have arrived.
+    lists: AtomicU32,
     carrying: Mutex<JoinSet<()>>,
+}
+
+/// How many watches were opened, and how many of the first tell nothing for now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watches {
+    opened: u32,
+    silent: u32,
 }
 
 /// One binder's way to the API server; clones are the same way.
@@ -69,6 +82,9 @@ enum Kind {
     Lease,
     Binding,
     Lock,
+    Watch,
+    /// Whole pods.
+    List,
     Other,
 }
 
@@ -80,6 +96,8 @@ impl Link {
             condition: Mutex::new(condition),
             log,
             locks: watch::channel(0).0,
+            watches: watch::Sender::default(),
+            lists: AtomicU32::new(0),
             carrying: Mutex::new(JoinSet::new()),
         };
         Self { who, sandbox: sandbox.clone(), service: sandbox.service(), shared: Arc::new(shared) }
@@ -113,6 +131,41 @@ impl Link {
         *self.shared.locks.borrow()
     }
 
+    /// The watches that are open tell nothing any more; later ones do.
+    pub(crate) fn silence_watches(&self) {
+        self.shared.watches.send_modify(|watches| watches.silent = watches.opened);
+    }
+
+    /// Watches that were silenced tell what they have kept to themselves.
+    pub(crate) fn revive_watches(&self) {
+        self.shared.watches.send_modify(|watches| watches.silent = 0);
+    }
+
+    /// How many lists of whole pods have arrived.
+    pub(crate) fn lists(&self) -> u32 {
+        self.shared.lists.load(Ordering::Relaxed)
+    }
+
+    /// The answer to a watch, which can fall silent.
+    fn watched(&self, response: Response<Body>) -> Response<Body> {
+        let watches = self.shared.watches.subscribe();
+        let mut number = 0;
+        self.shared.watches.send_modify(|watches| {
+            watches.opened += 1;
+            number = watches.opened;
+        });
+        response.map(|body| {
+            let told = body.into_data_stream().then(move |part| {
+                let mut watches = watches.clone();
+                async move {
+                    watches.wait_for(|watches| number > watches.silent).await?;
+                    Ok::<_, BoxError>(part?)
+                }
+            });
+            Body::from_stream(told)
+        })
+    }
+
     async fn pass<B>(
         mut self,
         kind: Kind,
@@ -135,6 +188,7 @@ impl Link {
                 let carried = Carried { by: self.who, path, at, answer };
                 self.shared.log.lock().unwrap().push(carried);
             }
+            let response = if kind == Kind::Watch { self.watched(response) } else { response };
             // A sender who has hung up gets no answer.
             drop(answer.send(response));
         });
@@ -142,13 +196,21 @@ impl Link {
     }
 }
 
-fn kind(method: &Method, path: &str) -> Kind {
+fn kind<B>(request: &Request<B>) -> Kind {
+    let (method, path) = (request.method(), request.uri().path());
+    let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+    let accepted = request.headers().get(header::ACCEPT);
+    let by_name = || accepted.is_some_and(|kind| kind.as_bytes().ends_with(b"v=v1"));
     if path.contains("/leases") {
         Kind::Lease
     } else if path.ends_with("/binding") {
         Kind::Binding
     } else if *method == Method::PATCH && path.contains("/nodes/") {
         Kind::Lock
+    } else if watches {
+        Kind::Watch
+    } else if *method == Method::GET && path == "/api/v1/pods" && !by_name() {
+        Kind::List
     } else {
         Kind::Other
     }
@@ -170,9 +232,11 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let condition = *self.shared.condition.lock().unwrap();
-        let kind = kind(request.method(), request.uri().path());
-        if kind == Kind::Lock {
-            self.shared.locks.send_modify(|asked| *asked += 1);
+        let kind = kind(&request);
+        match kind {
+            Kind::Lock => self.shared.locks.send_modify(|asked| *asked += 1),
+            Kind::List => drop(self.shared.lists.fetch_add(1, Ordering::Relaxed)),
+            Kind::Lease | Kind::Binding | Kind::Watch | Kind::Other => {}
         }
         let is_cut = match condition.cut {
             Cut::Nothing => false,
@@ -185,7 +249,7 @@ where
         let takes = match kind {
             Kind::Binding => condition.bindings_take,
             Kind::Lock => condition.locks_take * self.locks(),
-            Kind::Lease | Kind::Other => Duration::ZERO,
+            Kind::Lease | Kind::Watch | Kind::List | Kind::Other => Duration::ZERO,
         };
         self.clone().pass(kind, takes, request).boxed()
     }

@@ -6,15 +6,37 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::scheduling::{
+    event::Event,
     measure::{Measure, Standing},
+    node::NodeInfo,
     outlook::Outlook,
-    pod::PodKey,
+    pod::{PodKey, is_older},
 };
 
 impl Scheduler {
     /// How the pods that were seen are named, in no order.
     pub fn keys(&self) -> impl Iterator<Item = &PodKey> {
         self.pods.values().map(|entry| &entry.info.key)
+    }
+
+    /// Whether this pod was seen at this version or a later one.
+    pub fn has_seen_pod(&self, uid: &str, version: &str) -> bool {
+        self.pods.get(uid).is_some_and(|entry| !is_older(&entry.info.resource_version, version))
+    }
+
+    /// Whether this node was seen at this version or a later one.
+    pub fn has_seen_node(&self, name: &str, version: &str) -> bool {
+        self.snapshot.node(name).is_some_and(|state| !is_older(&state.info.resource_version, version))
+    }
+
+    /// Everything that was seen, in the events that would let another see the same; pods in the order in which they were first seen.
+    pub fn recount(&self) -> Vec<Event> {
+        let nodes = self.snapshot.nodes().map(|state| NodeInfo::clone(&state.info)).collect();
+        let quotas = self.snapshot.quotas().infos().collect();
+        let mut entries: Vec<_> = self.pods.values().collect();
+        entries.sort_by_key(|entry| entry.seen);
+        let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
+        vec![Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)]
     }
 
     /// How things stand.

@@ -1,0 +1,92 @@
+//! With what the next leader begins: what it has watched, if that is as new as the cluster, or lists of its own.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    contest::{Contest, Contestant},
+    seconds,
+};
+
+/// `a` leads and `b` looks on; what `b` has seen then is an empty cluster of one node, where four pods have room.
+async fn followed() -> (Contest, Contestant, Contestant) {
+    let contest = Contest::of_nodes(1).await;
+    let a = contest.stand("a");
+    contest.led_by("a").await;
+    let b = contest.stand("b");
+    b.views.clone().wait_for(Option::is_some).await.unwrap();
+    (contest, a, b)
+}
+
+async fn fill(contest: &Contest) {
+    for index in 0..4 {
+        let name = format!("pod-{index}");
+        contest.create(&name).await;
+        contest.bound(&name).await;
+    }
+}
+
+async fn one_more_has_no_room(contest: &Contest, b: &Contestant) {
+    contest.create("one-more").await;
+    contest.led_by("b").await;
+    sleep(seconds(5)).await;
+    assert_eq!(b.metric("pending_pods{queue=\"unschedulable\"}"), 1);
+    assert_eq!(b.tried(contest).len(), 0);
+    contest.delete("pod-2").await;
+    contest.bound("one-more").await;
+    contest.agents_are_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_is_up_to_date_begins_with_what_it_knows() {
+    let (contest, mut a, b) = followed().await;
+    fill(&contest).await;
+    a.stop().await;
+    one_more_has_no_room(&contest, &b).await;
+    assert_eq!(b.link.lists(), 1, "the one with which it began to look on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_is_behind_catches_up_before_it_decides() {
+    let (contest, mut a, b) = followed().await;
+    b.link.silence_watches();
+    fill(&contest).await;
+    a.stop().await;
+    let stopped = Instant::now();
+    contest.create("one-more").await;
+    contest.led_by("b").await;
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(b.metric("synced"), 0, "it does not trust what it knows");
+    b.link.revive_watches();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!((b.metric("synced"), b.link.lists()), (1, 1), "{:?}", stopped.elapsed());
+    contest.delete("one-more").await;
+    one_more_has_no_room(&contest, &b).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_whose_watches_are_stuck_begins_with_lists() {
+    let (contest, mut a, b) = followed().await;
+    b.link.silence_watches();
+    fill(&contest).await;
+    a.stop().await;
+    one_more_has_no_room(&contest, &b).await;
+    assert_eq!(b.link.lists(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_while_a_follower_catches_up_is_not_waited_for() {
+    let (contest, mut a, b) = followed().await;
+    b.link.silence_watches();
+    fill(&contest).await;
+    a.stop().await;
+    contest.led_by("b").await;
+    sleep(Duration::from_millis(300)).await;
+    contest.delete("pod-0").await;
+    contest.create("one-more").await;
+    b.link.revive_watches();
+    contest.bound("one-more").await;
+    assert_eq!(b.link.lists(), 1);
+    contest.agents_are_content();
+}
