@@ -1,7 +1,6 @@
 //! The plugins of Hygon, AMD, Biren and Cambricon, where they differ from HAMi's own.
 
 use berth::sandbox::agent::{
-    Answer, Behaviour,
     audit::Violation,
     cambricon::Spelling,
     node::{Card, Node, Plugin},
@@ -31,12 +30,11 @@ async fn hygons_plugin_serves_the_first_that_says_allocating_dead_or_alive_and_f
     let Some(case) = Case::start(vec![node]).await else { return };
     let limits = json!({"hygon.com/dcunum": 1, "hygon.com/dcumem": 1000, "hygon.com/dcucores": 10});
     let spec = json!({"containers": [container("plain", &json!({})), container("main", &limits)]});
+    // Never bound, so that its kubelet has no part in it.
     case.create("dead", spec.clone()).await;
-    case.fleet.behave("n1", Behaviour { answer: Answer::Never, ..Behaviour::default() }).unwrap();
-    case.bind("dead", "n1", of_vendor("n1", "dcu", ";DCU-0,DCU,1000,10:;")).await;
-    let failed = Patch::Merge(json!({"status": {"phase": "Failed"}}));
+    let carried = of_vendor("n1", "dcu", ";DCU-0,DCU,1000,10:;");
+    let failed = Patch::Merge(json!({"metadata": {"annotations": carried}, "status": {"phase": "Failed"}}));
     case.pods().patch_status("dead", &PatchParams::default(), &failed).await.unwrap();
-    case.fleet.behave("n1", Behaviour::default()).unwrap();
     case.create("next", spec).await;
     case.lock_hami("n1", "next").await;
     case.bind("next", "n1", of_vendor("n1", "dcu", ";DCU-1,DCU,1000,10:;")).await;

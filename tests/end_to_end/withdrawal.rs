@@ -113,6 +113,7 @@ async fn failed(floor: Floor, plugin: &Plugin) {
     world.create(plugin.share("next")).await;
     world.fail("evicted", "Evicted").await;
     world.pod_when("evicted", |pod| plugin.is_withdrawn(pod)).await;
+    world.pod_when("next", |pod| node_of(pod) == "n-1").await;
     plugin.serves_the_next(&world).await;
 }
 
@@ -127,6 +128,7 @@ async fn left(floor: Floor, plugin: &Plugin) {
     world.start_berth();
     world.create(plugin.share("next")).await;
     world.pod_when("left", |pod| plugin.is_withdrawn(pod)).await;
+    world.pod_when("next", |pod| node_of(pod) == "n-1").await;
     plugin.serves_the_next(&world).await;
 }
 
