@@ -240,7 +240,7 @@ mod tests {
             "vGPU is the default only where no other mode is on"
         );
         assert!(notices.is_empty(), "{notices:?}");
-        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode()).collect();
+        let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().clone()).collect();
         let dcu = crate::dialect::SharingMode::Vendor(crate::dialect::vendor::row::name("DCU"));
         assert_eq!(modes, [crate::dialect::SharingMode::Hami, dcu, crate::dialect::SharingMode::GpuShare]);
     }
@@ -285,9 +285,13 @@ mod tests {
             (crate::device::CardPolicy::Spread, crate::device::NodePolicy::Spread)
         );
         assert_eq!((settings.exclusive_rules.len(), settings.lock.is_some()), (1, true));
-        let weightless = "dialects: {volcano: {arguments: {deviceshare.ScheduleWeight: 0}}}";
-        let (config, _) = Config::parse(weightless, "f").unwrap();
-        assert_eq!(config.dialects.volcano.settings().node_policy, crate::device::NodePolicy::Indifferent);
+        let weighing = |weight: u32| {
+            let text =
+                format!("dialects: {{volcano: {{arguments: {{deviceshare.ScheduleWeight: {weight}}}}}}}");
+            Config::parse(&text, "f").unwrap().0.dialects.volcano.settings()
+        };
+        assert_eq!(weighing(0).node_policy, crate::device::NodePolicy::Indifferent);
+        assert_eq!(weighing(1), weighing(1000), "there is no other score of cards to weigh it against");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How a pod asks for its share. A pod speaks one mode only.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum SharingMode {
     /// `nvidia.com/gpu*`: HAMi's device plugin.
     Hami,
@@ -52,21 +52,24 @@ impl fmt::Display for SharingMode {
             Self::Vgpu => "vgpu",
             Self::GpuShare => "gpushare",
             Self::GpuNumber => "gpunumber",
-            Self::Vendor(name) => name.0,
+            Self::Vendor(name) => name.as_str(),
         })
     }
 }
 
 /// An assignment that a pod carries, and the node that it was made for.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Carried {
     /// The shares.
     pub assignment: Assignment,
     /// The node that the annotations name; it holds also before the pod is bound.
     pub node: Option<String>,
-    /// What of it can't be read; cards that are named are held all the same.
+    /// What of it can't be read; cards that are named are held all the same, and one that isn't is a [`Problem::Card`].
     pub unread: Vec<Unreadable>,
 }
+
+/// What a pod asks, and in which dialect.
+pub type Asked<'a> = (&'a Arc<dyn Dialect>, PodRequest);
 
 /// What an upstream webhook sets in pods that ask for shares of its vendor.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -74,7 +77,7 @@ pub struct Additions<'a> {
     /// The runtime class of pods that name none.
     pub runtime_class: Option<&'a str>,
     /// The environment variable that holds a container's name, and the resource by which such a container asks.
-    pub name_variable: Option<(&'static str, &'a str)>,
+    pub name_variable: Option<(&'a str, &'a str)>,
 }
 
 /// What a Binding carries beside the node's name.
@@ -98,15 +101,15 @@ pub enum CardNaming {
 /// One protocol between a scheduler and a node's device plugin.
 pub trait Dialect: fmt::Debug + Send + Sync {
     /// Its name.
-    fn name(&self) -> ProfileName {
-        self.profile().name
+    fn name(&self) -> &ProfileName {
+        &self.profile().name
     }
 
     /// How its cards are shared.
     fn profile(&self) -> &Profile;
 
     /// The mode that it serves.
-    fn mode(&self) -> SharingMode;
+    fn mode(&self) -> &SharingMode;
 
     /// The extended resources that it reads; a node need not advertise each.
     fn resources(&self) -> Vec<&str>;
@@ -195,46 +198,76 @@ impl Dialects {
     }
 
     /// The dialect of that name.
-    pub fn named(&self, name: ProfileName) -> Option<&Arc<dyn Dialect>> {
+    pub fn named(&self, name: &ProfileName) -> Option<&Arc<dyn Dialect>> {
         self.iter().find(|dialect| dialect.name() == name)
     }
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here.
-    pub fn mode_of(&self, resource: &str) -> Option<SharingMode> {
+    pub fn mode_of(&self, resource: &str) -> Option<&SharingMode> {
         let enabled = self.readers.get(resource).map(|&at| self.spoken[at].mode());
         enabled.or_else(|| well_known_mode(resource))
     }
 
+    /// Whether the pod names a resource that speaks this mode.
+    pub fn are_asked(&self, pod: &Pod, mode: &SharingMode) -> bool {
+        extended_resources(pod).any(|name| self.mode_of(name) == Some(mode))
+    }
+
     /// The dialects of which the pod names a resource, in order.
     pub fn asked(&self, pod: &Pod) -> Vec<&Arc<dyn Dialect>> {
-        let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
-        let amounts =
-            containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
-        let names = amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'));
+        let names = extended_resources(pod);
         let mut places: Vec<_> = names.filter_map(|name| self.readers.get(name).copied()).collect();
         places.sort_unstable();
         places.dedup();
         places.into_iter().map(|at| &self.spoken[at]).collect()
     }
 
-    /// What the pod asks, and in which dialect. A pod that mixes them is read by the first; admission denies it.
-    pub fn request(&self, pod: &Pod) -> Result<Option<(ProfileName, PodRequest)>, Vec<Unreadable>> {
+    /// What the pod asks, and in which dialect. One that mixes modes is refused, also where admission has not seen it: it would need the
+    /// locks and the answers of several plugins at once.
+    pub fn request(&self, pod: &Pod) -> Result<Option<Asked<'_>>, Vec<Unreadable>> {
         for dialect in self.asked(pod) {
             if let Some(request) = dialect.request(pod)? {
-                return Ok(Some((dialect.name(), request)));
+                return match self.beside(pod, dialect.mode()) {
+                    Some(trouble) => Err(vec![trouble]),
+                    None => Ok(Some((dialect, request))),
+                };
             }
         }
         Ok(None)
     }
+
+    /// A resource of the pod that asks in another mode than this.
+    fn beside(&self, pod: &Pod, mode: &SharingMode) -> Option<Unreadable> {
+        let other = |name: &String| self.mode_of(name).filter(|other| *other != mode);
+        pod.containers().find_map(|(path, container)| {
+            let resources = &container.resources;
+            let sections = [("limits", &resources.limits), ("requests", &resources.requests)];
+            sections.into_iter().find_map(|(section, amounts)| {
+                let (name, other) =
+                    amounts.iter().flat_map(BTreeMap::keys).find_map(|name| Some((name, other(name)?)))?;
+                let field = format!("{path}.resources.{section}[{name}]");
+                let message = format!("asks in mode {other} beside mode {mode}; a pod may use one mode only");
+                Some(Unreadable::new(Problem::Unserved, field, message))
+            })
+        })
+    }
+}
+
+/// The names of a pod's resources that are not kubelet's own, each as often as it is there.
+fn extended_resources(pod: &Pod) -> impl Iterator<Item = &String> {
+    let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
+    let amounts =
+        containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
+    amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'))
 }
 
 /// The modes by upstream's default names.
-fn well_known_mode(resource: &str) -> Option<SharingMode> {
+fn well_known_mode(resource: &str) -> Option<&'static SharingMode> {
     match resource {
-        volcano::names::GPU_MEMORY => Some(SharingMode::GpuShare),
-        volcano::names::GPU_NUMBER => Some(SharingMode::GpuNumber),
-        _ if resource.starts_with(volcano::names::VGPU_PREFIX) => Some(SharingMode::Vgpu),
-        _ if hami::names::RESOURCES.contains(&resource) => Some(SharingMode::Hami),
+        volcano::names::GPU_MEMORY => Some(&SharingMode::GpuShare),
+        volcano::names::GPU_NUMBER => Some(&SharingMode::GpuNumber),
+        _ if resource.starts_with(volcano::names::VGPU_PREFIX) => Some(&SharingMode::Vgpu),
+        _ if hami::names::RESOURCES.contains(&resource) => Some(&SharingMode::Hami),
         _ => None,
     }
 }

@@ -8,8 +8,16 @@
 mod admission;
 #[path = "end_to_end/binding.rs"]
 mod binding;
+#[path = "end_to_end/cambricon.rs"]
+mod cambricon;
+#[path = "end_to_end/cards.rs"]
+mod cards;
+#[path = "end_to_end/handshakes.rs"]
+mod handshakes;
 #[path = "end_to_end/leftovers.rs"]
 mod leftovers;
+#[path = "end_to_end/machines.rs"]
+mod machines;
 #[path = "end_to_end/nodes.rs"]
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
@@ -51,6 +59,19 @@ on_both_floors! {
     binding::a_volcano_pod_goes_to_a_volcano_node,
     vendors::each_vendors_pods_go_to_its_nodes,
     vendors::a_share_is_cut_by_its_template,
+    cards::iluvatar_counts_in_blocks_and_computes_alone_on_several,
+    cards::amd_turns_percent_into_compute_units,
+    cards::amd_serves_one_container_a_pod,
+    cards::biren_gives_cards_whole,
+    cards::biren_leaves_a_failed_pods_lock,
+    cards::a_restarted_binder_goes_on_with_a_vendors_node,
+    cambricon::parts_and_whole_cards_are_cut_as_the_profile_says,
+    cambricon::what_the_plugin_is_not_asked_for_is_refused,
+    cambricon::a_foreign_lock_is_respected_until_it_is_freed,
+    cambricon::a_lock_that_serves_nobody_is_taken_over,
+    cambricon::a_restarted_binder_waits_for_the_lock_of_the_one_that_died,
+    cambricon::a_failed_allocation_costs_its_pod_only,
+    cambricon::a_decision_of_hamis_scheduler_holds_its_cards_and_is_taken_over,
     binding::pods_of_one_node_follow_each_other,
     binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
     binding::taints_cordons_and_affinity_are_honoured,
@@ -66,11 +87,15 @@ on_both_floors! {
     leftovers::a_decision_of_another_scheduler_holds_its_cards,
     leftovers::the_pods_of_a_scheduler_that_is_gone_are_taken_over,
     leftovers::more_than_a_card_has_is_told_and_nothing_more_is_given_of_it,
+    leftovers::a_card_that_nobody_can_tell_keeps_further_pods_from_its_node,
     numbers::blocks_of_memory_share_the_lowest_card_that_has_room,
     numbers::whole_cards_are_given_once,
     numbers::what_the_plugin_would_fail_is_refused,
     nodes::every_release_of_a_plugin_is_served,
     nodes::linked_cards_go_together,
+    handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
+    handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,
+    handshakes::a_question_and_a_leftover_stop_nothing,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,
     withdrawal::a_pod_deleted_before_its_allocation_is_withdrawn,

@@ -315,6 +315,7 @@ fn metric_rows() -> Vec<String> {
     binder.register(&mut registry);
     binder.node_registration("some-node", Readable::No);
     binder.overcommitted("some-node", 1);
+    binder.unreadable_assignments("some-node", 1);
     let mut page = String::new();
     encode(&mut page, &registry).expect("a String takes any text");
     let said = |word: &str| -> BTreeMap<String, String> {

@@ -9,6 +9,8 @@ mod handshake;
 mod holdings;
 #[path = "scheduler/machine.rs"]
 mod machine;
+#[path = "scheduler/modes.rs"]
+mod modes;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
 #[path = "scheduler/withdrawal.rs"]

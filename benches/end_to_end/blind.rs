@@ -168,7 +168,8 @@ impl Blind {
             self.seats.insert(name, seat);
             return;
         };
-        let locked = !matches!(info.lock(Hami::NAME), None | Some(Lock::Free));
+        let lock = info.lock(&Hami::NAME.into()).map(|lock| &lock.state);
+        let locked = !matches!(lock, None | Some(Lock::Free));
         seat.step = match std::mem::replace(&mut seat.step, Step::Free) {
             Step::Taking if locked => Step::Locked,
             Step::Locked if !locked => Step::Free,
@@ -212,7 +213,7 @@ impl Blind {
 impl Hands {
     /// The three writes.
     async fn send(self, node: Arc<NodeInfo>, given: usize, work: Work) -> anyhow::Result<Sent> {
-        let dialect = self.reader.dialects().named(Hami::NAME).context("no such dialect")?;
+        let dialect = self.reader.dialects().named(&Hami::NAME.into()).context("no such dialect")?;
         let spec = dialect.lock().context("this dialect has a lock")?;
         let version = &node.resource_version;
         let now = Clock::System.now();
@@ -243,7 +244,7 @@ impl Hands {
 
 /// What is asked for, of the node's cards in turn.
 fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assignment> {
-    let offer = node.offer(Hami::NAME).and_then(|offer| offer.inventory.as_ref());
+    let offer = node.offer(&Hami::NAME.into()).and_then(|offer| offer.inventory.as_ref());
     let cards = offer.context("the node has registered no cards")?.cards();
     let share = |container: &berth::device::ContainerRequest, card: &Card| {
         let share = container.share?;

@@ -38,7 +38,7 @@ fn fault(
 ) -> Option<(Rule, String)> {
     let mode = dialect.mode();
     let named = !request.selection.ids.one_of.is_empty();
-    let by_name = || inventory.nodes().filter_map(|node| node.offers.get(&mode)).collect();
+    let by_name = || inventory.nodes().filter_map(|node| node.offers.get(mode)).collect();
     // Nodes of one kind are alike, unless cards are chosen by name.
     let nodes: Vec<&Inventory> = if named { by_name() } else { inventory.shapes(mode).iter().collect() };
     if nodes.is_empty() {

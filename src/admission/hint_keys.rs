@@ -2,6 +2,8 @@
 //!
 //! A warning only: the key may be another program's.
 
+use std::sync::Arc;
+
 use super::{facts::Facts, findings::Findings, modes::Ways, rules};
 use crate::{
     dialect::{Dialect, hami, hints::ALSO_USE_MODEL, marks, unreadable::annotation_path, vendor, volcano},
@@ -49,30 +51,28 @@ const FAR: usize = 2;
 
 /// Judges the keys of a pod that asks for a share.
 pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
-    let hints = |dialect: &std::sync::Arc<dyn Dialect>| dialect.hint_keys().all();
     for key in metadata.annotations.iter().flat_map(|annotations| annotations.keys()) {
         let Some((domain, name)) = key.split_once('/') else { continue };
         if KNOWN.contains(&key.as_str()) || WRITTEN.contains(&key.as_str()) {
             continue;
         }
-        if facts.dialects.iter().flat_map(hints).any(|known| known == key) {
+        if facts.dialects.iter().flat_map(hints_of).any(|known| known == key) {
             continue;
         }
         let asked = facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
-        if let Some(meant) = meant(key, domain, name, asked.flat_map(hints)) {
+        if let Some(meant) = meant(key, domain, name, asked.flat_map(hints_of)) {
             let message = format!("nobody reads this key; `{meant}` is meant?");
             findings.warn(rules::HINT_KEY, annotation_path(key), message);
         }
     }
 }
 
+fn hints_of(dialect: &Arc<dyn Dialect>) -> impl Iterator<Item = &str> {
+    dialect.hint_keys().all()
+}
+
 /// The known key, or the hint of the dialects that the pod asks in, that this one was meant to be: of the same domain first.
-fn meant(
-    key: &str,
-    domain: &str,
-    name: &str,
-    hints: impl Iterator<Item = &'static str>,
-) -> Option<&'static str> {
+fn meant<'a>(key: &str, domain: &str, name: &str, hints: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let candidates = KNOWN.into_iter().chain(hints).filter_map(|known| {
         let (its_domain, its_name) = known.split_once('/')?;
         let same_name = plain(its_name).eq(plain(name));

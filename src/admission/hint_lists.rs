@@ -51,12 +51,12 @@ fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
 }
 
 fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
-    let (Some(use_model), Some(no_use_model)) = (keys.use_model, keys.no_use_model) else { return };
+    let (Some(use_model), Some(no_use_model)) = (&keys.use_model, &keys.no_use_model) else { return };
     let unwanted = elements(metadata.annotation(no_use_model));
     if unwanted.is_empty() {
         return;
     }
-    for key in [use_model, ALSO_USE_MODEL] {
+    for key in [use_model.as_ref(), ALSO_USE_MODEL] {
         let wanted = elements(metadata.annotation(key));
         // Types match by substring: one that contains an unwanted part is never of an admitted card.
         let ruled_out = |wanted: &&String| {
@@ -69,10 +69,10 @@ fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
 }
 
 fn ids(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
-    let wanted = elements(metadata.annotation(keys.use_id));
-    let unwanted = elements(metadata.annotation(keys.no_use_id));
+    let wanted = elements(metadata.annotation(&keys.use_id));
+    let unwanted = elements(metadata.annotation(&keys.no_use_id));
     let gone: Vec<_> = wanted.iter().filter(|id| unwanted.contains(id)).map(String::as_str).collect();
-    contradiction(findings, (keys.use_id, keys.no_use_id), &gone, wanted.len(), "card");
+    contradiction(findings, (&keys.use_id, &keys.no_use_id), &gone, wanted.len(), "card");
 }
 
 fn contradiction(
@@ -96,7 +96,7 @@ fn contradiction(
 }
 
 fn unknown(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
-    for key in [keys.use_id, keys.no_use_id] {
+    for key in [&keys.use_id, &keys.no_use_id] {
         for id in elements(metadata.annotation(key)).into_iter().filter(|id| !known.contains(id)) {
             let nearest =
                 nearest(&id, known).map_or_else(String::new, |near| format!("; the nearest is {near}"));

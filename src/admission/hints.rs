@@ -15,13 +15,13 @@ use crate::{
 
 /// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
 pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut Findings) {
-    for key in keys.no_use_model.into_iter().chain([keys.no_use_id]) {
+    for key in keys.no_use_model.iter().chain([&keys.no_use_id]) {
         unite(draft, namespace, key);
     }
-    if let Some(key) = keys.use_model {
+    if let Some(key) = &keys.use_model {
         both_types(draft, namespace, key);
     }
-    intersect(draft, namespace, keys.use_id, findings);
+    intersect(draft, namespace, &keys.use_id, findings);
 }
 
 fn unite(draft: &mut Draft, namespace: &Metadata, key: &str) {

@@ -71,8 +71,8 @@ impl InventorySummary {
         for offer in offers {
             for (mode, inventory) in &offer.offers {
                 summary.cards.extend(inventory.cards().iter().map(|card| card.id.as_str().to_owned()));
-                if seen.insert((*mode, shape(inventory))) {
-                    summary.shapes.entry(*mode).or_default().push(inventory.clone());
+                if seen.insert((mode.clone(), shape(inventory))) {
+                    summary.shapes.entry(mode.clone()).or_default().push(inventory.clone());
                 }
             }
             if let Some(hostname) = &offer.hostname {
@@ -95,8 +95,8 @@ impl InventorySummary {
     }
 
     /// One node's cards for each kind of node that serves this mode.
-    pub fn shapes(&self, mode: SharingMode) -> &[Inventory] {
-        self.shapes.get(&mode).map_or(&[], Vec::as_slice)
+    pub fn shapes(&self, mode: &SharingMode) -> &[Inventory] {
+        self.shapes.get(mode).map_or(&[], Vec::as_slice)
     }
 
     /// The uuids of all cards, in order.

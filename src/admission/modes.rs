@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A way to ask for a card.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Way {
     /// A mode of ours.
     Share(SharingMode),
@@ -62,9 +62,9 @@ impl Ways {
     }
 
     /// The modes of ours.
-    pub fn modes(&self) -> impl Iterator<Item = SharingMode> + '_ {
+    pub fn modes(&self) -> impl Iterator<Item = &SharingMode> {
         self.0.keys().filter_map(|way| match way {
-            Way::Share(mode) => Some(*mode),
+            Way::Share(mode) => Some(mode),
             Way::Koordinator | Way::OfHami | Way::Claim => None,
         })
     }
@@ -105,12 +105,12 @@ impl Ways {
             return;
         };
         let known: Vec<_> = names.iter().filter_map(|name| inventory.node(name)).collect();
-        let serves = |mode| known.iter().any(|node| node.offers.contains_key(&mode));
+        let serves = |mode: &SharingMode| known.iter().any(|node| node.offers.contains_key(mode));
         let others: Vec<_> = known.iter().filter(|node| !node.offers.is_empty()).collect();
         if known.len() < names.len() || others.is_empty() {
             return;
         }
-        for mode in self.modes().filter(|mode| !serves(*mode)) {
+        for mode in self.modes().filter(|mode| !serves(mode)) {
             let offers = others.iter().map(|node| {
                 let modes: Vec<_> = node.offers.keys().map(ToString::to_string).collect();
                 format!("{} offers {}", node.name, modes.join(", "))
@@ -153,6 +153,6 @@ fn way(resource: &str, facts: &Facts) -> Option<Way> {
     if resource.starts_with(koordinator::GPU_PREFIX) {
         return Some(Way::Koordinator);
     }
-    let share = facts.dialects.mode_of(resource).map(Way::Share);
+    let share = facts.dialects.mode_of(resource).cloned().map(Way::Share);
     share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami))
 }

@@ -72,7 +72,7 @@ impl NamespaceQuota {
     }
 
     /// Sets what its pods hold of the cards of one dialect.
-    pub fn hold(&mut self, profile: ProfileName, usage: CardUsage, dialects: &Dialects) {
+    pub fn hold(&mut self, profile: &ProfileName, usage: CardUsage, dialects: &Dialects) {
         for counted in dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted()) {
             let units = counted.dimension.of(usage).div_ceil(counted.unit.max(1).into());
             self.used.insert(counted.resource.to_owned(), units);

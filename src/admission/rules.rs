@@ -130,7 +130,9 @@ pub fn of_problem(problem: Problem) -> Rule {
         Problem::MemoryTwice => MEMORY_TWICE,
         Problem::Hint => HINT_VALUE,
         Problem::Unserved => UNSERVED,
-        Problem::Quantity | Problem::Registration | Problem::Assignment | Problem::Lock => QUANTITY,
+        Problem::Quantity | Problem::Registration | Problem::Assignment | Problem::Card | Problem::Lock => {
+            QUANTITY
+        }
     }
 }
 

@@ -88,7 +88,7 @@ impl Known {
 /// What admission knows of a node, from what scheduling does.
 fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
     let offers = info.offers.iter().filter_map(|offer| {
-        let mode = dialects.named(offer.profile)?.mode();
+        let mode = dialects.named(&offer.profile)?.mode().clone();
         Some((mode, offer.inventory.clone()?))
     });
     NodeOffer::new(&info.name, |key| info.labels.get(key).map(String::as_str), offers)

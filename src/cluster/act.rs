@@ -61,21 +61,21 @@ impl Hands {
     /// Carries out an effect.
     pub async fn act(self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::TakeLock { pod, node, resource_version, profile } => {
-                let outcome = self.take_lock(&pod, &node, &resource_version, profile).await;
+            Effect::TakeLock { pod, node, resource_version, profile, since } => {
+                let outcome = self.take_lock(&pod, &node, &resource_version, &profile, since).await;
                 self.metrics.lock(&outcome);
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profile } => {
-                let outcome = self.release_lock(&node, &resource_version, profile).await;
+                let outcome = self.release_lock(&node, &resource_version, &profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, profile, assignment } => {
-                let outcome = self.bind(&pod, &node, profile, &assignment).await;
+                let outcome = self.bind(&pod, &node, &profile, &assignment).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::Withdraw { pod, node, profile } => {
-                let outcome = self.withdraw(&pod, &node, profile).await;
+                let outcome = self.withdraw(&pod, &node, &profile).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
@@ -103,6 +103,11 @@ impl Hands {
                 self.metrics.overcommitted(&node, cards.len());
                 None
             }
+            Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
+            Effect::ReportUnread { node, pods } => {
+                self.metrics.unreadable_assignments(&node, pods);
+                None
+            }
             Effect::ReportDrift { of, what } => {
                 tracing::error!(?of, what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();
@@ -117,18 +122,24 @@ impl Hands {
         pod: &PodKey,
         node: &str,
         resource_version: &str,
-        profile: ProfileName,
+        profile: &ProfileName,
+        since: Timestamp,
     ) -> LockOutcome {
         let taken = async {
             self.metrics.write(Written::lock);
-            let (client, now) = (self.client.clone(), self.clock.now());
-            lock::take(client, self.lock_spec(profile), node, pod, resource_version, now).await
+            let client = self.client.clone();
+            lock::take(client, self.lock_spec(profile), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
         self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
     }
 
-    async fn release_lock(&self, node: &str, resource_version: &str, profile: ProfileName) -> ReleaseOutcome {
+    async fn release_lock(
+        &self,
+        node: &str,
+        resource_version: &str,
+        profile: &ProfileName,
+    ) -> ReleaseOutcome {
         let released = async {
             self.metrics.write(Written::unlock);
             lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
@@ -147,7 +158,7 @@ impl Hands {
         &self,
         pod: &PodKey,
         node: &str,
-        profile: ProfileName,
+        profile: &ProfileName,
         assignment: &Assignment,
     ) -> BindOutcome {
         let bound = async {
@@ -162,7 +173,7 @@ impl Hands {
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
     }
 
-    async fn withdraw(&self, pod: &PodKey, node: &str, profile: ProfileName) -> WithdrawOutcome {
+    async fn withdraw(&self, pod: &PodKey, node: &str, profile: &ProfileName) -> WithdrawOutcome {
         let annotations = self.dialect(profile).withdrawal();
         self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
@@ -252,11 +263,11 @@ impl Hands {
         self.reader.pod(pod).0
     }
 
-    fn dialect(&self, profile: ProfileName) -> &Arc<dyn Dialect> {
+    fn dialect(&self, profile: &ProfileName) -> &Arc<dyn Dialect> {
         self.reader.dialects().named(profile).expect("an effect names one of the dialects that were read")
     }
 
-    fn lock_spec(&self, profile: ProfileName) -> &LockSpec {
+    fn lock_spec(&self, profile: &ProfileName) -> &LockSpec {
         self.dialect(profile).lock().expect("a lock is only asked for where the dialect has one")
     }
 }

@@ -235,7 +235,8 @@ impl Writes {
                 Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
-                | Effect::TellExcess { .. } => {}
+                | Effect::TellExcess { .. }
+                | Effect::TellUnread { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

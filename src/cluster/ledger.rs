@@ -59,6 +59,9 @@ pub struct NodeRow {
     pub name: String,
     /// Its cards, by number.
     pub cards: Vec<CardRow>,
+    /// Pods on it of which nobody can tell which cards they hold, by name, with what can't be read.
+    #[serde(rename = "unreadablePods", skip_serializing_if = "BTreeMap::is_empty")]
+    pub unreadable_pods: BTreeMap<String, String>,
 }
 
 /// One card and what of it is in use.
@@ -167,8 +170,18 @@ pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, Str
     let node = |state: &Arc<NodeState>| NodeRow {
         name: state.info.name.to_string(),
         cards: cards(state, snapshot, dialects, names),
+        unreadable_pods: unreadable(&state.info.name, snapshot, names),
     };
     snapshot.nodes().map(node).collect()
+}
+
+fn unreadable(
+    node: &NodeName,
+    snapshot: &Snapshot,
+    names: &BTreeMap<Uid, String>,
+) -> BTreeMap<String, String> {
+    let charges = snapshot.ledger().on_node(node);
+    charges.filter_map(|(uid, charge)| Some((names.get(uid)?.clone(), charge.unread()?))).collect()
 }
 
 /// A node's cards: each uuid once, whichever plugins name it.
@@ -180,7 +193,7 @@ fn cards(
 ) -> Vec<CardRow> {
     let mut rows: Vec<CardRow> = Vec::new();
     for offer in &state.info.offers {
-        let dialect = dialects.named(offer.profile);
+        let dialect = dialects.named(&offer.profile);
         let dialect = dialect.expect("an offer is of one of the dialects");
         let (profile, naming) = (dialect.profile(), dialect.naming());
         let cards = offer.inventory.iter().flat_map(Inventory::cards);

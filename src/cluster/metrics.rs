@@ -125,6 +125,7 @@ pub struct Metrics {
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
+    unreadable_assignments: Family<NodeLabels, Gauge>,
     overcommitted_cards: Family<NodeLabels, Gauge>,
     synced: Gauge,
     drift: Counter,
@@ -149,6 +150,7 @@ impl Default for Metrics {
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
+            unreadable_assignments: Family::default(),
             overcommitted_cards: Family::default(),
             synced: Gauge::default(),
             drift: Counter::default(),
@@ -224,6 +226,8 @@ impl Metrics {
         scheduler.register("silent_agents", help, self.silent_agents.clone());
         let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
+        let help = "Pods of a node that hold cards which nobody can tell: it is out for further pods on these; nodes without any are not listed";
+        scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
         let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
         scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
@@ -304,16 +308,18 @@ impl Metrics {
     pub fn stands_by(&self) {
         self.standing(&Standing::default());
         self.unreadable_registrations.clear();
+        self.unreadable_assignments.clear();
         self.overcommitted_cards.clear();
     }
 
     /// Of so many cards of the node more is held than there is.
     pub fn overcommitted(&self, node: &str, cards: usize) {
-        let labels = NodeLabels { node: node.to_owned() };
-        match i64::try_from(cards).unwrap_or(i64::MAX) {
-            0 => drop(self.overcommitted_cards.remove(&labels)),
-            cards => drop(self.overcommitted_cards.get_or_create(&labels).set(cards)),
-        }
+        list(&self.overcommitted_cards, node, cards);
+    }
+
+    /// So many pods of the node hold cards that nobody can tell.
+    pub fn unreadable_assignments(&self, node: &str, pods: usize) {
+        list(&self.unreadable_assignments, node, pods);
     }
 
     /// What was remembered was not what it should have been.
@@ -339,6 +345,15 @@ impl Metrics {
             Readable::Yes => drop(self.unreadable_registrations.remove(&labels)),
             Readable::No => drop(self.unreadable_registrations.get_or_create(&labels).set(1)),
         }
+    }
+}
+
+/// Lists a node with so many of something; without any it is not listed.
+fn list(family: &Family<NodeLabels, Gauge>, node: &str, number: usize) {
+    let labels = NodeLabels { node: node.to_owned() };
+    match count(number) {
+        0 => drop(family.remove(&labels)),
+        number => drop(family.get_or_create(&labels).set(number)),
     }
 }
 

@@ -93,9 +93,10 @@ impl Reader {
         let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
         let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
         let offering =
-            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == dialect.name());
+            |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == *dialect.name());
         let expiries = self.dialects.iter().filter(offering);
-        let expiries = expiries.filter_map(|dialect| Some((dialect.name(), dialect.expiry(node)?))).collect();
+        let expiries =
+            expiries.filter_map(|dialect| Some((dialect.name().clone(), dialect.expiry(node)?))).collect();
         let locks = self.dialects.iter().filter_map(|dialect| {
             let spec = dialect.lock()?;
             let state = spec.read(node);
@@ -108,7 +109,7 @@ impl Reader {
                     troubles.push(trouble);
                 }
             }
-            Some(NodeLock { profile: dialect.name(), state })
+            Some(NodeLock { profile: dialect.name().clone(), state, expiry: spec.expiry })
         });
         let locks = locks.collect();
         let info = NodeInfo {
@@ -148,7 +149,7 @@ impl Reader {
             match units(hard) {
                 Ok(hard) => {
                     let Counted { dimension, unit, .. } = counted;
-                    bounds.push(Bound { profile, dimension, key: key.into(), hard, unit });
+                    bounds.push(Bound { profile: profile.clone(), dimension, key: key.into(), hard, unit });
                 }
                 Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
             }
@@ -157,7 +158,7 @@ impl Reader {
     }
 
     /// What a resource of this name counts, and in which dialect.
-    fn counted(&self, resource: &str) -> Option<(ProfileName, Counted<'_>)> {
+    fn counted(&self, resource: &str) -> Option<(&ProfileName, Counted<'_>)> {
         let mut all = self
             .dialects
             .iter()
@@ -173,15 +174,12 @@ impl Reader {
             return Claim::None;
         }
         match self.dialects.request(pod) {
-            Ok(Some((name, request))) => {
-                let dialect = self.dialects.named(name).expect("a request names one of these dialects");
-                Claim::Place(Arc::new(Ask {
-                    profile: *dialect.profile(),
-                    request,
-                    resources: resources.clone(),
-                    constraints: constraints(pod),
-                }))
-            }
+            Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
+                profile: dialect.profile().clone(),
+                request,
+                resources: resources.clone(),
+                constraints: constraints(pod),
+            })),
             Ok(None) => Claim::Unreadable(format!(
                 "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
                 self.scheduler_name
@@ -200,17 +198,21 @@ impl Reader {
         if bound.is_none() && ours {
             return None;
         }
-        let carried = self.carried(pod, troubles);
-        let (node, binding) = match (bound, &carried) {
-            (Some(node), _) => (node, Binding::Bound),
-            (None, Some((_, Carried { node: Some(node), .. }))) => (node.as_str(), Binding::Intended),
+        let mut carried = self.carried(pod, troubles);
+        let (node, binding) = match (bound, &mut carried) {
+            (Some(node), _) => (node.to_owned(), Binding::Bound),
+            (None, Some((_, Carried { node: Some(node), assignment, .. }))) => {
+                // Until it is bound its node has given it nothing.
+                assignment.unread.clear();
+                (std::mem::take(node), Binding::Intended)
+            }
             (None, _) => return None,
         };
         Some(Holding {
-            node: node.into(),
+            node: node.as_str().into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
-            profile: carried.as_ref().map(|(dialect, _)| dialect.name()),
+            profile: carried.as_ref().map(|(dialect, _)| dialect.name().clone()),
             answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
             takeable: self.takeable(pod),
             assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
@@ -220,27 +222,51 @@ impl Reader {
     /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
     fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
         let mut dialects = self.dialects.iter();
-        dialects.find(|dialect| dialect.remains(pod) == Remains::Takeable).map(|dialect| dialect.name())
+        dialects
+            .find(|dialect| dialect.remains(pod) == Remains::Takeable)
+            .map(|dialect| dialect.name().clone())
     }
 
     fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
         let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
         for dialect in self.dialects.iter() {
-            match (dialect.assignment(pod), &mut known) {
-                (Ok(Some(mut carried)), None) => {
-                    troubles.append(&mut carried.unread);
-                    known = Some((dialect, carried));
-                }
+            let Some(carried) = self.carried_in(dialect, pod, troubles) else { continue };
+            match &mut known {
+                None => known = Some((dialect, carried)),
                 // HAMi's scheduler gives a pod cards of several vendors.
-                (Ok(Some(mut more)), Some((_, carried))) => {
-                    troubles.append(&mut more.unread);
-                    carried.assignment = std::mem::take(&mut carried.assignment).beside(more.assignment);
+                Some((_, known)) => {
+                    known.assignment = std::mem::take(&mut known.assignment).beside(carried.assignment);
                 }
-                (Ok(None), _) => {}
-                (Err(trouble), _) => troubles.push(trouble),
             }
         }
         known
+    }
+
+    /// What the pod carries in one dialect. A pod that asks for none of its cards was given none, whatever it is annotated with: only
+    /// of one that does a card may be missing.
+    fn carried_in(
+        &self,
+        dialect: &Arc<dyn Dialect>,
+        pod: &Pod,
+        troubles: &mut Vec<Unreadable>,
+    ) -> Option<Carried> {
+        let (mut carried, unread) = match dialect.assignment(pod) {
+            Ok(carried) => {
+                let mut carried = carried?;
+                let unread = std::mem::take(&mut carried.unread);
+                (Some(carried), unread)
+            }
+            Err(trouble) => (None, vec![trouble]),
+        };
+        let missing = unread.iter().find(|trouble| trouble.problem == Problem::Card);
+        if let Some(trouble) = missing.filter(|_| self.dialects.are_asked(pod, dialect.mode())) {
+            let assignment = &mut carried.get_or_insert_default().assignment;
+            assignment.unread.insert(dialect.name().clone(), trouble.to_string());
+        }
+        // Dialects may have one annotation in common.
+        let new: Vec<_> = unread.into_iter().filter(|trouble| !troubles.contains(trouble)).collect();
+        troubles.extend(new);
+        carried
     }
 }
 

@@ -67,6 +67,11 @@ pub enum News<'a> {
         /// What is held, and what there is.
         message: &'a str,
     },
+    /// Nobody can tell which cards it holds.
+    Unread {
+        /// What can't be read, and what follows.
+        message: &'a str,
+    },
 }
 
 /// Writes an Event about a pod or a node. Written again with the same time it is the same Event.
@@ -179,6 +184,7 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
+        News::Unread { message } => ("Warning", "UnreadableAssignment", "Allocating", message.to_owned()),
     };
     Event {
         metadata: ObjectMeta {

@@ -107,7 +107,7 @@ impl Config {
 
     /// The modes that are served.
     fn modes(&self) -> BTreeSet<SharingMode> {
-        self.dialects().iter().map(|dialect| dialect.mode()).collect()
+        self.dialects().iter().map(|dialect| dialect.mode().clone()).collect()
     }
 
     /// What reads pods and nodes for the scheduler.

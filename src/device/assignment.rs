@@ -1,6 +1,6 @@
 //! What a pod was given: for each container, shares of cards.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -8,6 +8,7 @@ use super::{
     amount::{MiB, Percent},
     card::CardId,
     mark::Mark,
+    profile::ProfileName,
     slice::Slice,
 };
 
@@ -54,12 +55,15 @@ pub struct Assignment {
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
     /// bear.
     pub written: Option<Timestamp>,
+    /// By dialect, why nobody can tell some of the cards that it holds there: which they are can't be read.
+    pub unread: BTreeMap<ProfileName, String>,
 }
 
 impl Assignment {
     /// Whether both hold the same, whenever they were written.
     pub fn holds_as(&self, other: &Self) -> bool {
-        (&self.containers, &self.marks) == (&other.containers, &other.marks)
+        let Self { containers, marks, unread, written: _ } = other;
+        (&self.containers, &self.marks, &self.unread) == (containers, marks, unread)
     }
 
     /// What the pod holds beside this of other cards: container by container, all of it at once.
@@ -72,6 +76,7 @@ impl Assignment {
             }
         }
         self.marks.extend(other.marks);
+        self.unread.extend(other.unread);
         self
     }
 

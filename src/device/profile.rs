@@ -1,16 +1,31 @@
 //! How one family of cards is shared, as plain data for the one allocator.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use super::amount::Percent;
 
 /// The name of a profile and of the dialect that it belongs to, as logs, metrics and messages say it.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct ProfileName(pub &'static str);
+///
+/// Settings may bring such names; a clone is the same text.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct ProfileName(Arc<str>);
+
+impl ProfileName {
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for ProfileName {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
 
 impl fmt::Display for ProfileName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
+        formatter.write_str(&self.0)
     }
 }
 
@@ -65,7 +80,7 @@ impl CoreBudget {
 }
 
 /// How one family of cards is shared.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Profile {
     /// Its name.
     pub name: ProfileName,

@@ -11,6 +11,7 @@ use super::{
     assignment::{Assignment, ContainerShares, Role, Share},
     card::CardId,
     mark::Mark,
+    profile::ProfileName,
     slice::Slice,
 };
 
@@ -98,6 +99,7 @@ impl Users {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
     cards: BTreeMap<CardId, Users>,
+    unread: BTreeSet<ProfileName>,
 }
 
 impl Usage {
@@ -105,6 +107,7 @@ impl Usage {
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
         let mut usage = Self::default();
         for (assignment, init) in pods {
+            usage.unread.extend(assignment.unread.keys().cloned());
             for (id, card) in peaks(assignment, init) {
                 let users = usage.cards.entry(id.clone()).or_default();
                 users.amounts = users.amounts.and(card);
@@ -142,6 +145,11 @@ impl Usage {
         self.cards.get(id)
     }
 
+    /// The dialects of which some cards are in use that nobody can tell: any of theirs may be full.
+    pub fn unread(&self) -> &BTreeSet<ProfileName> {
+        &self.unread
+    }
+
     /// Every card in use, by uuid.
     pub fn cards(&self) -> impl Iterator<Item = (&CardId, CardUsage)> {
         self.cards.iter().map(|(id, usage)| (id, usage.amounts))
@@ -150,7 +158,7 @@ impl Usage {
 
 impl FromIterator<(CardId, Users)> for Usage {
     fn from_iter<I: IntoIterator<Item = (CardId, Users)>>(cards: I) -> Self {
-        Self { cards: cards.into_iter().collect() }
+        Self { cards: cards.into_iter().collect(), unread: BTreeSet::new() }
     }
 }
 

@@ -7,6 +7,8 @@ mod node;
 mod record;
 mod request;
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::{
@@ -15,7 +17,7 @@ use super::{
 use crate::{
     device::{
         Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
-        ProfileName, Tie,
+        Tie,
     },
     object::{Node, Pod},
 };
@@ -44,37 +46,40 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct GpuShare {
     settings: Settings,
+    profile: Profile,
 }
 
 impl GpuShare {
     /// The name of gpushare.
-    pub const MEMORY: ProfileName = ProfileName("volcano-gpushare");
+    pub const MEMORY: &str = "volcano-gpushare";
     /// The name of gpu-number.
-    pub const CARDS: ProfileName = ProfileName("volcano-gpunumber");
+    pub const CARDS: &str = "volcano-gpunumber";
 
-    const fn profile_of(name: ProfileName) -> Profile {
+    /// How the cards of a unit are shared.
+    pub fn profile_of(unit: Unit) -> Profile {
+        let name = match unit {
+            Unit::Memory => Self::MEMORY,
+            Unit::Cards => Self::CARDS,
+        };
         Profile {
-            name,
+            name: name.into(),
             blend: Blend::MemoryThenSlots,
             tie: Tie::Lowest,
             core_budget: CoreBudget::Fixed(Percent::WHOLE),
         }
     }
 
-    const MEMORY_PROFILE: Profile = Self::profile_of(Self::MEMORY);
-    const CARDS_PROFILE: Profile = Self::profile_of(Self::CARDS);
-
     /// Its cards are known by number alone, so that nothing can be chosen; the keys are those of virtual cards.
     const HINTS: HintKeys = HintKeys {
-        use_model: Some(names::USE_MODEL),
-        no_use_model: Some(names::NO_USE_MODEL),
-        use_id: names::USE_ID,
-        no_use_id: names::NO_USE_ID,
+        use_model: Some(Cow::Borrowed(names::USE_MODEL)),
+        no_use_model: Some(Cow::Borrowed(names::NO_USE_MODEL)),
+        use_id: Cow::Borrowed(names::USE_ID),
+        no_use_id: Cow::Borrowed(names::NO_USE_ID),
     };
 
     /// The dialect with these settings.
     pub fn new(settings: Settings) -> Self {
-        Self { settings }
+        Self { profile: Self::profile_of(settings.unit), settings }
     }
 
     fn resource(&self) -> &'static str {
@@ -87,16 +92,13 @@ impl GpuShare {
 
 impl Dialect for GpuShare {
     fn profile(&self) -> &Profile {
-        match self.settings.unit {
-            Unit::Memory => &Self::MEMORY_PROFILE,
-            Unit::Cards => &Self::CARDS_PROFILE,
-        }
+        &self.profile
     }
 
-    fn mode(&self) -> SharingMode {
+    fn mode(&self) -> &SharingMode {
         match self.settings.unit {
-            Unit::Memory => SharingMode::GpuShare,
-            Unit::Cards => SharingMode::GpuNumber,
+            Unit::Memory => &SharingMode::GpuShare,
+            Unit::Cards => &SharingMode::GpuNumber,
         }
     }
 

@@ -11,13 +11,15 @@ pub(super) mod record;
 pub(super) mod register;
 pub(super) mod request;
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer, segments};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
-        Percent, PodRequest, Profile, ProfileName, Tie,
+        Percent, PodRequest, Profile, Tie,
     },
     object::{Node, Pod},
 };
@@ -55,40 +57,43 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Hami {
     settings: Settings,
+    profile: Profile,
 }
 
 impl Hami {
     /// The name of this dialect.
-    pub const NAME: ProfileName = ProfileName("hami-nvidia");
-
-    /// How its cards are shared.
-    pub const PROFILE: Profile = Profile {
-        name: Self::NAME,
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-    };
+    pub const NAME: &str = "hami-nvidia";
 
     const HINTS: HintKeys = HintKeys {
-        use_model: Some(names::USE_MODEL),
-        no_use_model: Some(names::NO_USE_MODEL),
-        use_id: names::USE_ID,
-        no_use_id: names::NO_USE_ID,
+        use_model: Some(Cow::Borrowed(names::USE_MODEL)),
+        no_use_model: Some(Cow::Borrowed(names::NO_USE_MODEL)),
+        use_id: Cow::Borrowed(names::USE_ID),
+        no_use_id: Cow::Borrowed(names::NO_USE_ID),
     };
+
+    /// How its cards are shared.
+    pub fn profile() -> Profile {
+        Profile {
+            name: Self::NAME.into(),
+            blend: Blend::Even,
+            tie: Tie::Highest,
+            core_budget: CoreBudget::Registered,
+        }
+    }
 
     /// HAMi's dialect with these settings.
     pub fn new(settings: Settings) -> Self {
-        Self { settings }
+        Self { settings, profile: Self::profile() }
     }
 }
 
 impl Dialect for Hami {
     fn profile(&self) -> &Profile {
-        &Self::PROFILE
+        &self.profile
     }
 
-    fn mode(&self) -> SharingMode {
-        SharingMode::Hami
+    fn mode(&self) -> &SharingMode {
+        &SharingMode::Hami
     }
 
     fn resources(&self) -> Vec<&str> {

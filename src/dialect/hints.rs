@@ -1,5 +1,7 @@
 //! The annotations by which users choose cards.
 
+use std::borrow::Cow;
+
 use crate::{
     device::{IdFilter, ModelFilter},
     object::Metadata,
@@ -10,38 +12,39 @@ use crate::{
 pub const ALSO_USE_MODEL: &str = "berth.dev/use-gputype";
 
 /// A dialect's keys.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HintKeys {
     /// Wanted models, by substring; none where the plugin's cards are all of one model.
-    pub use_model: Option<&'static str>,
+    pub use_model: Option<Cow<'static, str>>,
     /// Unwanted models, by substring.
-    pub no_use_model: Option<&'static str>,
+    pub no_use_model: Option<Cow<'static, str>>,
     /// Wanted cards, by uuid.
-    pub use_id: &'static str,
+    pub use_id: Cow<'static, str>,
     /// Unwanted cards, by uuid.
-    pub no_use_id: &'static str,
+    pub no_use_id: Cow<'static, str>,
 }
 
 impl HintKeys {
     /// The models that the object's annotations want and don't want.
     pub fn models(&self, metadata: &Metadata) -> ModelFilter {
         let said = |key: &str| elements(metadata.annotation(key));
-        let wanted = self.use_model.into_iter().chain(self.use_model.map(|_| ALSO_USE_MODEL)).map(said);
+        let wanted = self.use_model.iter().flat_map(|key| [key, ALSO_USE_MODEL]).map(said);
         ModelFilter {
             any_of: wanted.filter(|list| !list.is_empty()).collect(),
-            none_of: self.no_use_model.map(said).unwrap_or_default(),
+            none_of: self.no_use_model.as_deref().map(said).unwrap_or_default(),
         }
     }
 
     /// Every key.
-    pub fn all(self) -> impl Iterator<Item = &'static str> {
-        self.use_model.into_iter().chain(self.no_use_model).chain([self.use_id, self.no_use_id])
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        let models = self.use_model.iter().chain(&self.no_use_model);
+        models.chain([&self.use_id, &self.no_use_id]).map(Cow::as_ref)
     }
 
     /// The cards that the object's annotations want and don't want.
     pub fn ids(&self, metadata: &Metadata) -> IdFilter {
-        let read = |key| elements(metadata.annotation(key));
-        IdFilter { one_of: read(self.use_id), none_of: read(self.no_use_id) }
+        let read = |key: &str| elements(metadata.annotation(key));
+        IdFilter { one_of: read(&self.use_id), none_of: read(&self.no_use_id) }
     }
 }
 

@@ -37,7 +37,7 @@ impl Registered {
     pub fn read(dialects: &Dialects, node: &Node) -> Self {
         let plugins = dialects.iter().filter_map(|dialect| {
             let inventory = dialect.inventory(node).transpose()?;
-            let (profile, mode, naming) = (dialect.name(), dialect.mode(), dialect.naming());
+            let (profile, mode, naming) = (dialect.name().clone(), dialect.mode().clone(), dialect.naming());
             Some(Registration { profile, mode, naming, inventory })
         });
         let mut registered = Self { plugins: plugins.collect(), aliases: Vec::new() };

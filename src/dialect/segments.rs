@@ -14,6 +14,9 @@ use crate::{
 /// The vendor word that stands for the type of every NVIDIA share.
 pub const NVIDIA: &str = "NVIDIA";
 
+/// So many characters of what can't be read are shown.
+const MOST_SHOWN: usize = 100;
+
 /// Whether a card of this id can be told in a segment: it is there, and none of it parts shares or slices.
 pub fn can_name(card: &str) -> bool {
     !card.is_empty() && !card.contains([',', ':', ';', '[', ']'])
@@ -38,12 +41,15 @@ pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
     init.chain(pod.spec.containers.iter().map(|_| Role::App))
 }
 
+/// What can't be read of an assignment: an amount, or which card it is of; and why.
+type Unread = (Problem, String);
+
 /// Reads the whole string of a pod, and says what of it can't be read; `asks` tells for each container in starting order whether it
 /// asks for a share. Where a card is named but not how much of it, all of it is held.
 ///
 /// Three generations are told apart by their number of segments: one for each container, one for each app container, one for
 /// each container that asks.
-pub fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<String>) {
+fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<Unread>) {
     let mut unread = Vec::new();
     let segments: Vec<Vec<Share>> = text.split(';').map(|segment| shares(segment, &mut unread)).collect();
     let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
@@ -70,7 +76,7 @@ pub fn carried(
     node: Option<String>,
 ) -> Result<Carried, Unreadable> {
     let (assignment, unread) = decode(text, pod, asks);
-    let refuse = |message| Unreadable::annotation(Problem::Assignment, key, message);
+    let refuse = |(problem, message)| Unreadable::annotation(problem, key, message);
     let mut unread: Vec<_> = unread.into_iter().map(refuse).collect();
     if assignment.shares().next().is_none() && !unread.is_empty() {
         return Err(unread.swap_remove(0));
@@ -93,8 +99,13 @@ fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[
     }
 }
 
-fn shares(segment: &str, unread: &mut Vec<String>) -> Vec<Share> {
-    let parts = segment.split(':').filter(|part| part.contains(','));
+/// As much of a text as a person wants to see of it; an annotation may have 256 KiB.
+pub fn shown(text: &str) -> &str {
+    text.char_indices().nth(MOST_SHOWN).map_or(text, |(end, _)| &text[..end])
+}
+
+fn shares(segment: &str, unread: &mut Vec<Unread>) -> Vec<Share> {
+    let parts = segment.split(':').filter(|part| !part.trim().is_empty());
     parts.filter_map(|part| share(part, unread)).collect()
 }
 
@@ -112,14 +123,15 @@ fn card_and_slice(id: &str) -> (&str, Result<Option<Slice>, &'static str>) {
 }
 
 /// One share; `None` where it names no card.
-fn share(text: &str, unread: &mut Vec<String>) -> Option<Share> {
-    let mut complain = |what: String| unread.push(format!("share `{text}` {what}"));
-    let mut fields = text.split(',');
-    let (card, slice) = card_and_slice(fields.next().unwrap_or_default());
-    if card.is_empty() {
-        complain("names no card".to_owned());
+fn share(text: &str, unread: &mut Vec<Unread>) -> Option<Share> {
+    if !text.contains(',') || text.starts_with([',', '[']) {
+        unread.push((Problem::Card, format!("share `{}` names no card", shown(text))));
         return None;
     }
+    let mut complain =
+        |what: String| unread.push((Problem::Assignment, format!("share `{}` {what}", shown(text))));
+    let mut fields = text.split(',');
+    let (card, slice) = card_and_slice(fields.next().unwrap_or_default());
     if fields.clone().count() < 3 {
         complain("has fewer than 4 fields".to_owned());
     }
@@ -128,7 +140,7 @@ fn share(text: &str, unread: &mut Vec<String>) -> Option<Share> {
         let number = field.parse::<u32>().map_err(|_| "is not a number");
         let number = number
             .and_then(|number| i32::try_from(number).map(i32::unsigned_abs).map_err(|_| "is out of range"));
-        number.map_err(|why| complain(format!("{what} `{field}` {why}"))).ok()
+        number.map_err(|why| complain(format!("{what} `{}` {why}", shown(field)))).ok()
     };
     let _word = fields.next();
     let (memory, cores) = (amount("memory", fields.next()), amount("cores", fields.next()));
@@ -158,6 +170,7 @@ mod tests {
             let held = |share: &Share| (share.card.to_string(), share.memory.get(), share.cores.get());
             (assignment.shares().map(held).collect::<Vec<_>>(), unread)
         };
+        let words = |unread: Vec<Unread>| unread.into_iter().map(|(_, words)| words).collect::<Vec<_>>();
         let all = MiB::UNREAD.get();
         let (held, unread) =
             read("GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,lots,30:GPU-c,NVIDIA,1:,NVIDIA,1,1:GPU-d[x,NVIDIA,5,5:");
@@ -170,6 +183,13 @@ mod tests {
             "share `,NVIDIA,1,1` names no card",
             "share `GPU-d[x,NVIDIA,5,5` names no slice `[<group>-<number>]`",
         ];
-        assert_eq!(unread, wanted);
+        assert_eq!(words(unread), wanted);
+        for text in ["gibberish", ",", ",NVIDIA,1,1:;", "[0-1],NVIDIA,1,1"] {
+            let (held, unread) = read(text);
+            assert!(held.is_empty() && matches!(unread[..], [(Problem::Card, _)]), "{text}: {unread:?}");
+        }
+        assert_eq!(read(" ; :;"), (vec![], vec![]));
+        let (_, unread) = read(&"ü".repeat(100_000));
+        assert_eq!(unread[0].1, format!("share `{}` names no card", "ü".repeat(MOST_SHOWN)));
     }
 }

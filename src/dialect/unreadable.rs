@@ -19,6 +19,8 @@ pub enum Problem {
     Registration,
     /// A pod's assignment.
     Assignment,
+    /// A card of a pod's assignment: nobody can tell which one it is.
+    Card,
     /// A node's lock.
     Lock,
 }
@@ -62,6 +64,7 @@ impl fmt::Display for Problem {
             Self::Unserved => "unserved",
             Self::Registration => "registration",
             Self::Assignment => "assignment",
+            Self::Card => "card",
             Self::Lock => "lock",
         })
     }

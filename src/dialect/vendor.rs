@@ -10,7 +10,6 @@ pub mod cambricon;
 mod cards;
 pub mod hygon;
 pub mod iluvatar;
-mod interned;
 mod record;
 mod request;
 pub mod row;
@@ -28,7 +27,6 @@ use crate::{
     },
     object::{Node, Pod},
 };
-pub use interned::interned;
 pub use row::Row;
 
 /// Resources of vendors that choose cards in a way of their own, as far as nobody but HAMi's scheduler can place them: a plugin that
@@ -63,18 +61,23 @@ pub struct Vendor {
     row: Row,
     settings: Settings,
     profile: Profile,
+    mode: SharingMode,
     lock: LockSpec,
 }
 
 impl Vendor {
     /// The family of this row.
     pub fn new(row: Row, settings: Settings) -> Self {
-        let profile =
-            Profile { name: row.name, blend: Blend::Even, tie: Tie::Highest, core_budget: row.cores.budget };
+        let profile = Profile {
+            name: row.name.clone(),
+            blend: Blend::Even,
+            tie: Tie::Highest,
+            core_budget: row.cores.budget,
+        };
         let expiry =
             if row.lock.form == LockForm::Bare { row::BARE_LOCK_EXPIRY } else { settings.lock_expiry };
         let lock = LockSpec { key: row.lock.key.to_owned(), form: row.lock.form, expiry };
-        Self { row, settings, profile, lock }
+        Self { mode: SharingMode::Vendor(row.name.clone()), row, settings, profile, lock }
     }
 
     /// What the family is.
@@ -88,8 +91,8 @@ impl Dialect for Vendor {
         &self.profile
     }
 
-    fn mode(&self) -> SharingMode {
-        SharingMode::Vendor(self.row.name)
+    fn mode(&self) -> &SharingMode {
+        &self.mode
     }
 
     fn resources(&self) -> Vec<&str> {

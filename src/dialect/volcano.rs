@@ -10,7 +10,7 @@ mod register;
 mod request;
 mod withdrawal;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::Timestamp;
 
@@ -21,7 +21,7 @@ use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadabl
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
-        Percent, PodRequest, Profile, ProfileName, Remains, Tie,
+        Percent, PodRequest, Profile, Remains, Tie,
     },
     object::{Node, Pod},
 };
@@ -47,40 +47,43 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Volcano {
     settings: Settings,
+    profile: Profile,
 }
 
 impl Volcano {
     /// The name of this dialect.
-    pub const NAME: ProfileName = ProfileName("volcano-vgpu");
-
-    /// How its cards are shared.
-    pub const PROFILE: Profile = Profile {
-        name: Self::NAME,
-        blend: Blend::MemoryThenSlots,
-        tie: Tie::Lowest,
-        core_budget: CoreBudget::Fixed(Percent::WHOLE),
-    };
+    pub const NAME: &str = "volcano-vgpu";
 
     const HINTS: HintKeys = HintKeys {
-        use_model: Some(names::USE_MODEL),
-        no_use_model: Some(names::NO_USE_MODEL),
-        use_id: names::USE_ID,
-        no_use_id: names::NO_USE_ID,
+        use_model: Some(Cow::Borrowed(names::USE_MODEL)),
+        no_use_model: Some(Cow::Borrowed(names::NO_USE_MODEL)),
+        use_id: Cow::Borrowed(names::USE_ID),
+        no_use_id: Cow::Borrowed(names::NO_USE_ID),
     };
+
+    /// How its cards are shared.
+    pub fn profile() -> Profile {
+        Profile {
+            name: Self::NAME.into(),
+            blend: Blend::MemoryThenSlots,
+            tie: Tie::Lowest,
+            core_budget: CoreBudget::Fixed(Percent::WHOLE),
+        }
+    }
 
     /// Volcano's dialect with these settings.
     pub fn new(settings: Settings) -> Self {
-        Self { settings }
+        Self { settings, profile: Self::profile() }
     }
 }
 
 impl Dialect for Volcano {
     fn profile(&self) -> &Profile {
-        &Self::PROFILE
+        &self.profile
     }
 
-    fn mode(&self) -> SharingMode {
-        SharingMode::Vgpu
+    fn mode(&self) -> &SharingMode {
+        &SharingMode::Vgpu
     }
 
     fn resources(&self) -> Vec<&str> {

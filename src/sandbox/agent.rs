@@ -3,16 +3,21 @@
 //! They must not know Berth: they read what is on pods and nodes and answer as the real programs do.
 
 mod allocate;
+mod amd;
 mod api;
 mod ascend;
 pub mod audit;
+pub mod cambricon;
 mod fit;
 pub mod gpushare;
 pub mod hami;
+pub mod handshake;
 mod kubelet;
 pub mod mig;
 pub mod node;
+mod plugin;
 mod record;
+mod register;
 mod share;
 mod view;
 mod volcano;
@@ -25,12 +30,13 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Client;
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
 use allocate::Fault;
 use api::{Calls, code};
 use audit::Violation;
+use handshake::Reports;
 use node::{Health, Node};
 use record::{Record, held};
 
@@ -101,6 +107,8 @@ struct Seat {
     node: Mutex<Node>,
     behaviour: Mutex<Behaviour>,
     allocates: AtomicU32,
+    reports: watch::Sender<Reports>,
+    cut: Mutex<Option<cambricon::Cut>>,
 }
 
 impl Fleet {
@@ -114,6 +122,11 @@ impl Fleet {
         let shared = Arc::new(Shared { calls, record: Record::default(), seats, behaviour_changed });
         let mut tasks = JoinSet::new();
         tasks.spawn(kubelet::run(Arc::clone(&shared)));
+        for (name, seat) in &shared.seats {
+            if handshake::is_written_by(&held(&seat.node)) {
+                tasks.spawn(handshake::run(Arc::clone(&shared), name.clone()));
+            }
+        }
         Ok(Self { shared, tasks })
     }
 
@@ -168,6 +181,12 @@ impl Fleet {
         Ok(())
     }
 
+    /// Lets a node's plugin report its life from now on, or no longer; only HAMi's up to v2.7 do.
+    pub fn report(&self, node: &str, reports: Reports) -> Result<(), AgentError> {
+        self.seat(node)?.reports.send_replace(reports);
+        Ok(())
+    }
+
     /// Makes a card unhealthy or healthy, and lets plugin and kubelet publish it.
     pub async fn set_health(&self, node: &str, card: &str, health: Health) -> Result<(), AgentError> {
         let changed = {
@@ -194,7 +213,14 @@ impl Fleet {
 impl Seat {
     fn new(node: Node) -> Self {
         let behaviour = Mutex::new(Behaviour::default());
-        Self { node: Mutex::new(node), behaviour, allocates: AtomicU32::new(0) }
+        let reports = watch::Sender::new(Reports::default());
+        Self {
+            node: Mutex::new(node),
+            behaviour,
+            allocates: AtomicU32::new(0),
+            reports,
+            cut: Mutex::default(),
+        }
     }
 
     /// Counts one Allocate.

@@ -41,7 +41,7 @@ pub fn allocate(
         scene.held.take(container.role, &shares);
         containers.push(ContainerShares { role: container.role, shares });
     }
-    Ok(Assignment { containers, marks: request.marks.clone(), written: None })
+    Ok(Assignment { containers, marks: request.marks.clone(), ..Assignment::default() })
 }
 
 /// How much compute the card has to give.

@@ -32,7 +32,7 @@ pub fn judge(
     quota: Quota,
 ) -> Result<(Assignment, f64), NodeReasons> {
     let assignment = filter(ask, node, device_resources, quota)?;
-    let offer = node.info.offer(ask.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let offer = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
     let inventory = offer.expect("a node without an inventory does not pass the filter");
     let score = score::node(ask, &node.info, inventory, &node.usage, &assignment);
     Ok((assignment, score))
@@ -141,7 +141,7 @@ impl Classes {
         device_resources: &BTreeSet<String>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<(NodeName, Assignment), FitError> {
-        let (quotas, profile) = (snapshot.quotas(), ask.profile.name);
+        let (quotas, profile) = (snapshot.quotas(), &ask.profile.name);
         if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
             return Err(FitError::of_quota(exceeded));
         }

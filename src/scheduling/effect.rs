@@ -20,6 +20,8 @@ pub enum Effect {
         resource_version: String,
         /// Whose lock.
         profile: ProfileName,
+        /// Since when it is to say that it is held.
+        since: Timestamp,
     },
     /// Give the node's lock back, if the node still has this version. Answered by `LockReleased`.
     ReleaseLock {
@@ -117,6 +119,20 @@ pub enum Effect {
         node: NodeName,
         /// Each of them, in words; none: all is well again.
         cards: Vec<String>,
+    },
+    /// Say that nobody can tell which cards a pod holds.
+    TellUnread {
+        /// Which pod.
+        pod: PodKey,
+        /// What can't be read, and what follows.
+        message: String,
+    },
+    /// Keep the account of the pods of which nobody can tell which cards they hold.
+    ReportUnread {
+        /// On which node.
+        node: NodeName,
+        /// How many; 0: all is well again.
+        pods: usize,
     },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {

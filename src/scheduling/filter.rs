@@ -44,13 +44,16 @@ pub fn filter(
 }
 
 fn cards(ask: &Ask, info: &NodeInfo, node: &NodeState, quota: Quota) -> Result<Assignment, NodeReasons> {
-    let offer = info.offer(ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
+    let offer = info.offer(&ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
     if node.expired.contains(&ask.profile.name) {
         return Err(vec![Reason::ExpiredRegistration]);
     }
     let inventory = offer.inventory.as_ref().ok_or_else(|| vec![Reason::UnreadableDevices])?;
     if inventory.cards().is_empty() {
         return Err(vec![Reason::NoDevices]);
+    }
+    if node.usage.unread().iter().any(|other| info.may_be_cards_of(inventory.cards(), other)) {
+        return Err(vec![Reason::UnreadableAssignment]);
     }
     allocate(&ask.request, inventory, &node.usage, &ask.profile, quota)
 }

@@ -63,9 +63,15 @@ impl Charge {
             && self.stage == Stage::Pending
     }
 
+    /// Why nobody can tell some of the cards that it holds, in words; `None`: all are known.
+    pub fn unread(&self) -> Option<String> {
+        let assignment = self.assignment.as_ref().filter(|assignment| !assignment.unread.is_empty())?;
+        Some(assignment.unread.values().map(String::as_str).collect::<Vec<_>>().join("; "))
+    }
+
     /// What it holds at its peak over all its cards, and in which dialect.
     fn peak(&self) -> Peak {
-        Some((self.profile?, usage::total(self.assignment.as_ref()?, self.init)))
+        Some((self.profile.clone()?, usage::total(self.assignment.as_ref()?, self.init)))
     }
 
     /// Whether both hold the same.
@@ -74,8 +80,8 @@ impl Charge {
             (Some(own), Some(other)) => own.holds_as(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        let what = |charge: &Self| (charge.node.clone(), charge.profile, charge.init);
-        same && what(self) == what(other) && self.resources == other.resources
+        let Self { node, profile, init, resources, .. } = other;
+        same && (&self.node, &self.profile, &self.init, &self.resources) == (node, profile, init, resources)
     }
 }
 
@@ -152,9 +158,9 @@ impl Ledger {
     pub fn held_in(&self, namespace: &str) -> quota::Held {
         let mut held = quota::Held::default();
         let peaks = self.by_namespace.get(namespace).into_iter().flatten();
-        for (profile, peak) in peaks.filter_map(|(_, peak)| *peak) {
-            let total = held.entry(profile).or_default();
-            *total = total.and(peak);
+        for (profile, peak) in peaks.filter_map(|(_, peak)| peak.as_ref()) {
+            let total = held.entry(profile.clone()).or_default();
+            *total = total.and(*peak);
         }
         held
     }

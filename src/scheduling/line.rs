@@ -47,6 +47,8 @@ pub struct Serving {
     pub doubted: Option<Timestamp>,
     /// Until then the API server asks to be left alone with it.
     pub not_before: Option<Timestamp>,
+    /// Since when its lock says that it is held, in whole seconds, as locks are written; `None`: it takes none.
+    pub lock_since: Option<Timestamp>,
 }
 
 /// Why the pod at the head of a line is not served.

@@ -5,11 +5,11 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{CardId, Inventory, Lock, ProfileName},
+    device::{Card, CardId, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -32,6 +32,18 @@ pub struct NodeLock {
     pub profile: ProfileName,
     /// Who holds it.
     pub state: Lock,
+    /// After this time a holder that gives no sign may be taken over.
+    pub expiry: SignedDuration,
+}
+
+impl NodeLock {
+    /// When a holder that gives no sign may be taken over; `None`: there is no holder.
+    pub fn expires(&self) -> Option<Timestamp> {
+        match self.state {
+            Lock::Held { since, .. } => since.checked_add(self.expiry).ok(),
+            Lock::Free | Lock::Malformed { .. } => None,
+        }
+    }
 }
 
 /// A node.
@@ -63,18 +75,31 @@ pub struct NodeInfo {
 
 impl NodeInfo {
     /// What the plugin of this dialect offers.
-    pub fn offer(&self, profile: ProfileName) -> Option<&Offer> {
-        self.offers.iter().find(|offer| offer.profile == profile)
+    pub fn offer(&self, profile: &ProfileName) -> Option<&Offer> {
+        self.offers.iter().find(|offer| offer.profile == *profile)
+    }
+
+    /// Whether these cards of one plugin may be cards of another's: they are if they have a name in common or two names of one, and for
+    /// all that is known if the other doesn't say which are its own.
+    pub fn may_be_cards_of(&self, cards: &[Card], other: &ProfileName) -> bool {
+        let others = self.offer(other).and_then(|offer| offer.inventory.as_ref()).map(Inventory::cards);
+        let is_one = |one: &Card, other: &Card| {
+            let pair = |alias: &(CardId, CardId), a, b| (&alias.0, &alias.1) == (a, b);
+            let called = |alias| pair(alias, &one.id, &other.id) || pair(alias, &other.id, &one.id);
+            one.id == other.id || self.aliases.iter().any(called)
+        };
+        let Some(others) = others.filter(|others| !others.is_empty()) else { return true };
+        cards.iter().any(|card| others.iter().any(|other| is_one(card, other)))
     }
 
     /// The plugins that have given no sign for too long.
     pub fn expired(&self, now: Timestamp) -> BTreeSet<ProfileName> {
-        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| *profile).collect()
+        self.expiries.iter().filter(|(_, at)| *at <= now).map(|(profile, _)| profile.clone()).collect()
     }
 
     /// The lock of this dialect; `None`: it needs none.
-    pub fn lock(&self, profile: ProfileName) -> Option<&Lock> {
-        self.locks.iter().find(|lock| lock.profile == profile).map(|lock| &lock.state)
+    pub fn lock(&self, profile: &ProfileName) -> Option<&NodeLock> {
+        self.locks.iter().find(|lock| lock.profile == *profile)
     }
 
     /// Whether the other differs in anything that decides what fits.

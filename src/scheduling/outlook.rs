@@ -82,7 +82,7 @@ impl Outlook {
         if let Some(unserved) = ask.unserved(nodes.len()) {
             return Some(Err(unserved));
         }
-        let profile = ask.profile.name;
+        let profile = &ask.profile.name;
         if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
             return Some(Err(FitError::of_quota(exceeded)));
         }

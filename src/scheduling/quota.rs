@@ -131,14 +131,14 @@ impl Quotas {
     }
 
     /// What a pod of this namespace may still take of this dialect's cards.
-    pub fn left(&self, namespace: &str, profile: ProfileName) -> Quota {
+    pub fn left(&self, namespace: &str, profile: &ProfileName) -> Quota {
         let used = self.used_of(namespace, profile);
         self.bounds_of(namespace, profile)
             .fold(Quota::default(), |quota, (_, bound)| quota.bounded(bound.dimension, bound.left(used)))
     }
 
     /// The first quota that so much more would exceed, by name.
-    pub fn exceeded(&self, namespace: &str, profile: ProfileName, more: CardUsage) -> Option<Exceeded> {
+    pub fn exceeded(&self, namespace: &str, profile: &ProfileName, more: CardUsage) -> Option<Exceeded> {
         let used = self.used_of(namespace, profile);
         let is_over = |bound: &Bound| {
             let more = bound.dimension.of(more);
@@ -157,7 +157,7 @@ impl Quotas {
     }
 
     /// Every quota of the namespace as it stands, for a pod whose need depends on the cards that it would get.
-    pub fn standing(&self, namespace: &str, profile: ProfileName) -> String {
+    pub fn standing(&self, namespace: &str, profile: &ProfileName) -> String {
         let used = self.used_of(namespace, profile);
         let words = |(name, bound): (&Arc<str>, &Bound)| {
             format!("{name}: {}={} of {} used", bound.key, bound.units(used), bound.hard)
@@ -165,15 +165,19 @@ impl Quotas {
         self.bounds_of(namespace, profile).map(words).collect::<Vec<_>>().join(", ")
     }
 
-    fn used_of(&self, namespace: &str, profile: ProfileName) -> CardUsage {
-        self.used.get(namespace).and_then(|held| held.get(&profile)).copied().unwrap_or_default()
+    fn used_of(&self, namespace: &str, profile: &ProfileName) -> CardUsage {
+        self.used.get(namespace).and_then(|held| held.get(profile)).copied().unwrap_or_default()
     }
 
-    fn bounds_of(&self, namespace: &str, profile: ProfileName) -> impl Iterator<Item = (&Arc<str>, &Bound)> {
+    fn bounds_of<'a>(
+        &'a self,
+        namespace: &str,
+        profile: &'a ProfileName,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Bound)> {
         let quotas = self.bounds.get(namespace).into_iter().flatten();
         quotas
             .flat_map(|(name, bounds)| bounds.iter().map(move |bound| (name, bound)))
-            .filter(move |(_, bound)| bound.profile == profile)
+            .filter(move |(_, bound)| bound.profile == *profile)
     }
 }
 

@@ -99,6 +99,8 @@ pub enum Reason {
     ExpiredRegistration,
     /// Its device plugin owes an answer for too long.
     SilentAgent,
+    /// A pod on it holds cards that nobody can tell: any of them may be full.
+    UnreadableAssignment,
     /// It has fewer cards than one container asks for.
     NodeInsufficientDevice,
     /// So many of its cards fail this test.
@@ -140,6 +142,7 @@ impl Reason {
             Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
             Self::ExpiredRegistration => "NodeRegistrationExpired".to_owned(),
             Self::SilentAgent => "NodeAgentSilent".to_owned(),
+            Self::UnreadableAssignment => "NodeAssignmentUnreadable".to_owned(),
             Self::NodeInsufficientDevice => "NodeInsufficientDevice".to_owned(),
             Self::Card { reason, .. } => reason.name().to_owned(),
             Self::AllocatedCardsInsufficientRequest { .. } => "AllocatedCardsInsufficientRequest".to_owned(),
@@ -157,6 +160,7 @@ impl Reason {
             Self::UnreadableDevices => "node(s) had an unreadable GPU registration".to_owned(),
             Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting".to_owned(),
             Self::SilentAgent => "node(s) had a device plugin that does not answer".to_owned(),
+            Self::UnreadableAssignment => "node(s) had a Pod with an unreadable GPU assignment".to_owned(),
             Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for".to_owned(),
             Self::Card { reason, .. } => reason.words().to_owned(),
             Self::AllocatedCardsInsufficientRequest { .. } => {

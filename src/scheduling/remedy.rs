@@ -103,7 +103,7 @@ fn wanted(request: &PodRequest) -> u32 {
 /// What is free of each card, and each of it in as many parts as containers may want one.
 fn free<'a>(ask: &'a Ask, node: &'a NodeState) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
     let containers = u32::try_from(shares(&ask.request).count()).unwrap_or(u32::MAX).min(8);
-    let inventory = node.info.offer(ask.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let inventory = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
     let cards = inventory.into_iter().flat_map(Inventory::cards);
     cards.flat_map(move |card| {
         let used = node.usage.card(&card.id);

@@ -16,6 +16,7 @@ mod show;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod withdraw;
 
 use std::{
@@ -140,6 +141,8 @@ pub struct Scheduler {
     remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
     /// Cards of which more is held than there is, in words.
     excess: BTreeMap<NodeName, BTreeMap<CardId, String>>,
+    /// Pods of which nobody can tell which cards they hold, and why, as it was said.
+    unread: BTreeMap<NodeName, BTreeMap<Uid, String>>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -170,6 +173,7 @@ impl Scheduler {
             measures: Vec::new(),
             remnants: BTreeMap::new(),
             excess: BTreeMap::new(),
+            unread: BTreeMap::new(),
             retells: BTreeSet::new(),
             next_audit: None,
         }
@@ -308,7 +312,7 @@ impl Scheduler {
     fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
         let Some(entry) = self.pods.get(uid) else { return };
         let profile = match &entry.info.claim {
-            Claim::Place(ask) => Some(ask.profile.name),
+            Claim::Place(ask) => Some(ask.profile.name.clone()),
             Claim::None | Claim::Unreadable(_) => None,
         };
         let charge = Charge {
@@ -354,9 +358,7 @@ impl Scheduler {
 
     /// A node has more to give: pods that wait for that are decided again.
     fn wake(&mut self, node: &NodeName) {
-        let Some(state) = self.snapshot.node(node) else {
-            return;
-        };
+        let Some(state) = self.snapshot.node(node) else { return };
         for uid in self.classes.wake(state, &self.settings.device_resources) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);

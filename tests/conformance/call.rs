@@ -42,13 +42,13 @@ impl Call<'_> {
     /// Berth's answer.
     pub(crate) fn outcome(self) -> Outcome {
         let inventory = self.inventory().with_links(self.links.clone());
-        self.outcome_on(&hami(), names::COUNT, &inventory)
+        self.outcome_on(&hami(), &json!({names::COUNT: "1"}), &inventory)
     }
 
-    /// The answer of a dialect whose resource of that name counts cards, on these cards.
-    pub(crate) fn outcome_on(self, dialect: &dyn Dialect, count: &str, inventory: &Inventory) -> Outcome {
+    /// The answer of a dialect in which these limits ask for one card, on these cards.
+    pub(crate) fn outcome_on(self, dialect: &dyn Dialect, limits: &Value, inventory: &Inventory) -> Outcome {
         let ask = request(self.request).expect("a fit asks for at least one card");
-        let pod = pod_of(self.annotations, &json!({count: "1"}));
+        let pod = pod_of(self.annotations, limits);
         let asked = dialect.request(&pod).unwrap().unwrap();
         let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
         let usage = usage(&given);

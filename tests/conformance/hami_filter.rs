@@ -59,10 +59,10 @@ fn filter(case: &Case) -> Verdict {
     for (name, devices) in cluster() {
         let inventory = Inventory::new(devices.iter().map(card).collect());
         let usage = usage(&devices);
-        let Ok(given) = allocate(&asked, &inventory, &usage, &Hami::PROFILE, Quota::default()) else {
+        let Ok(given) = allocate(&asked, &inventory, &usage, &Hami::profile(), Quota::default()) else {
             continue;
         };
-        let score = score::cards(&Hami::PROFILE, asked.node_policy, &inventory, &usage, &given);
+        let score = score::cards(&Hami::profile(), asked.node_policy, &inventory, &usage, &given);
         if best.as_ref().is_none_or(|best| score > best.0) {
             best = Some((score, name, given));
         }
@@ -88,7 +88,7 @@ fn resource_quota(case: &Case) -> Verdict {
         .collect();
     let asked = dialect().request(&pod(&case.input["args"]["Pod"])).unwrap().unwrap();
     let inventory = Inventory::new(devices.iter().map(card).collect());
-    let outcome = allocate(&asked, &inventory, &usage(&devices), &Hami::PROFILE, quota(&cache, "default"));
+    let outcome = allocate(&asked, &inventory, &usage(&devices), &Hami::profile(), quota(&cache, "default"));
     let failed = case.expect["want"]["FailedNodes"]["node1"].as_str().map(str::to_owned);
     Verdict::of(&outcome.err().map(|reasons| words(&reasons)), &failed)
 }

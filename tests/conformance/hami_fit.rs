@@ -120,7 +120,7 @@ fn allocated(input: &Value) -> Result<(), String> {
     let asked = input["requests"].as_object().into_iter().flatten();
     let containers = asked.map(|(_, ask)| container(Role::App, request(ask))).collect();
     let asked = PodRequest { containers, ..plain(CardPolicy::Spread) };
-    let outcome = allocate(&asked, &inventory, &usage(&given), &Hami::PROFILE, Quota::default());
+    let outcome = allocate(&asked, &inventory, &usage(&given), &Hami::profile(), Quota::default());
     outcome.map(|_| ()).map_err(|reasons| words(&reasons))
 }
 

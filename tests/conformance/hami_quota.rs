@@ -45,7 +45,7 @@ fn hami_quota() {
 }
 
 fn profile() -> ProfileName {
-    hami().name()
+    hami().name().clone()
 }
 
 /// What the binder reads of a ResourceQuota with these keys.
@@ -118,7 +118,7 @@ fn made_and_gone() -> Value {
     let mut snapshot =
         cluster(&json!({"limits.nvidia.com/gpumem": "100", "limits.nvidia.com/gpucores": "10"}));
     snapshot.remove_quota(&QuotaKey { namespace: "default".into(), name: "q".into() });
-    assert_eq!(snapshot.quotas().left("default", profile()), Quota::default());
+    assert_eq!(snapshot.quotas().left("default", &profile()), Quota::default());
     json!([both(&made), both(&[])])
 }
 
@@ -142,7 +142,7 @@ fn updated() -> (Value, u64) {
     let mut limits = Vec::new();
     for hard in &steps {
         set(&mut snapshot, hard);
-        let left = snapshot.quotas().left("default", profile());
+        let left = snapshot.quotas().left("default", &profile());
         limits.push(left.memory.unwrap().get() + usage(&snapshot).memory.get());
     }
     (limits.into(), usage(&snapshot).memory.get())

@@ -92,7 +92,7 @@ fn first_card(input: &Value) -> String {
         request: &asked,
         inventory: &inventory,
         usage: &usage(&devices),
-        profile: &Hami::PROFILE,
+        profile: &Hami::profile(),
         quota: Quota::default(),
         held: Held::default(),
     };
@@ -123,7 +123,7 @@ fn node_score(input: &Value) -> f64 {
         list(&input["devices"]["DeviceLists"]).iter().map(|entry| entry["Device"].clone()).collect();
     let inventory = Inventory::new(devices.iter().map(card).collect());
     let pod = Assignment::default();
-    0.3 * score::cards(&Hami::PROFILE, NodePolicy::Binpack, &inventory, &usage(&devices), &pod)
+    0.3 * score::cards(&Hami::profile(), NodePolicy::Binpack, &inventory, &usage(&devices), &pod)
 }
 
 type Outcome = Result<Vec<Vec<(String, u64, u32)>>, String>;
@@ -139,7 +139,7 @@ fn given(input: &Value, node: &Value) -> Outcome {
     let containers = list(&input["nums"]).iter().enumerate().map(|(at, one)| container(role(at), ask(one)));
     let asked = PodRequest { containers: containers.collect(), ..plain(policy) };
     let inventory = Inventory::new(devices.iter().map(card).collect());
-    let assignment = allocate(&asked, &inventory, &usage(&devices), &Hami::PROFILE, Quota::default());
+    let assignment = allocate(&asked, &inventory, &usage(&devices), &Hami::profile(), Quota::default());
     assignment.map(|assignment| flat(&assignment)).map_err(|reasons| words(&reasons))
 }
 

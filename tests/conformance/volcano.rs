@@ -74,7 +74,7 @@ pub(crate) fn given(
     held: &[Assignment],
 ) -> Result<Assignment, NodeReasons> {
     let usage = Usage::of(held.iter().map(|assignment| (assignment, InitPhase::Done)));
-    allocate(asked, inventory, &usage, &Volcano::PROFILE, Quota::default())
+    allocate(asked, inventory, &usage, &Volcano::profile(), Quota::default())
 }
 
 /// One pod after the other, each beside those before it: the card of each, or nothing where it does not fit.

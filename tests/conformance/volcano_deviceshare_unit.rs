@@ -120,7 +120,7 @@ fn given(
     usage: &Usage,
 ) -> Option<berth::device::Assignment> {
     let inventory = Inventory::new(devices.iter().map(card).collect());
-    allocate(asked, &inventory, usage, &Volcano::PROFILE, Quota::default()).ok()
+    allocate(asked, &inventory, usage, &Volcano::profile(), Quota::default()).ok()
 }
 
 fn vgpu_score(input: &Value) -> f64 {
@@ -135,7 +135,7 @@ fn vgpu_score(input: &Value) -> f64 {
     let policy = text(input, "policy");
     let given =
         given(&asked_for(&input["pod_limits"], policy), std::slice::from_ref(device), &usage).unwrap();
-    score::cards(&Volcano::PROFILE, policies(policy).1, &inventory, &usage, &given)
+    score::cards(&Volcano::profile(), policies(policy).1, &inventory, &usage, &given)
 }
 
 fn ruled(rules: &[Rule], labels: &Value) -> berth::device::PodRequest {

@@ -182,7 +182,7 @@ fn has_group(input: &Value) -> bool {
     let mut asked = wishes(&Value::Null);
     asked.shuns = [format!("group {}", text(input, "currentKey")).into()].into();
     let inventory = cards(&json!({"memory": 16384}), 1);
-    allocate(&asked, &inventory, &usage, &Volcano::PROFILE, Quota::default()).is_err()
+    allocate(&asked, &inventory, &usage, &Volcano::profile(), Quota::default()).is_err()
 }
 
 fn picked(case: &Case) -> String {
@@ -197,7 +197,7 @@ fn picked(case: &Case) -> String {
     });
     let usage: Usage = seed.collect();
     let asked = asked(&dialect(text(&case.input, "policy")), &pod(&case.context["pod"]));
-    let assignment = allocate(&asked, &inventory, &usage, &Volcano::PROFILE, Quota::default()).unwrap();
+    let assignment = allocate(&asked, &inventory, &usage, &Volcano::profile(), Quota::default()).unwrap();
     assignment.shares().next().unwrap().card.to_string()
 }
 
@@ -212,7 +212,7 @@ fn score_of(input: &Value) -> f64 {
     };
     let usage: Usage = [("GPU-0".into(), Users { amounts, ..Users::default() })].into_iter().collect();
     let own = assignment_of(&["GPU-0"], 0);
-    score::cards(&Volcano::PROFILE, policies(text(input, "policy")).1, &inventory, &usage, &own)
+    score::cards(&Volcano::profile(), policies(text(input, "policy")).1, &inventory, &usage, &own)
 }
 
 fn assignment_of(cards: &[&str], memory: u64) -> Assignment {
@@ -283,7 +283,8 @@ fn cut(uuid: &str, slicing: Slicing, users: Users, memory: u32) -> Option<(Strin
     let ask = request(&json!({"Nums": 1, "Memreq": memory}));
     let asked = PodRequest { containers: vec![container(Role::App, ask)], ..wishes(&Value::Null) };
     let given =
-        allocate(&asked, &Inventory::new(vec![sliced]), &usage, &Volcano::PROFILE, Quota::default()).ok()?;
+        allocate(&asked, &Inventory::new(vec![sliced]), &usage, &Volcano::profile(), Quota::default())
+            .ok()?;
     let share = given.shares().next()?;
     Some((format!("{uuid}[{}]", share.slice.as_ref()?), share.memory.get()))
 }

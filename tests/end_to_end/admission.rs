@@ -10,8 +10,9 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
+    machines::{hami_node, volcano_node},
     support::floor::Floor,
-    world::{World, annotation, hami_node, node_of, pod, volcano_node},
+    world::{World, annotation, node_of, pod},
 };
 
 /// A pod that leaves the scheduler to Berth.

@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 
 use crate::{
+    machines::{hami_node, volcano_node},
     support::floor::Floor,
-    world::{World, annotation, hami_node, node_of, phase, pod, volcano_node},
+    world::{World, annotation, node_of, phase, pod},
 };
 
 pub(crate) async fn a_share_is_bound_with_its_assignment_in_one_write(floor: Floor) {

@@ -4,11 +4,13 @@ use berth::{
     config::Config,
     sandbox::agent::{Answer, Behaviour},
 };
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::{
+    machines::hami_node,
     support::floor::Floor,
-    world::{World, annotation, hami_node, node_of, pod},
+    world::{World, annotation, node_of, pod},
 };
 
 /// A pod that HAMi's scheduler has decided and not bound: its filter writes to the pod before anything else.
@@ -80,4 +82,35 @@ pub(crate) async fn more_than_a_card_has_is_told_and_nothing_more_is_given_of_it
     let words = "more is held of card GPU-gpu-1-0 of node gpu-1 than there is: 20000 MiB of 16384 MiB";
     assert_eq!(event.message.as_deref(), Some(words));
     world.event_when("broken", "CardOvercommitted").await;
+}
+
+pub(crate) async fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node(floor: Floor) {
+    let nodes = vec![hami_node("gpu-1", 2), hami_node("gpu-2", 1)];
+    let Some(mut world) = World::without_berth(floor, nodes).await else { return };
+    let silent = Behaviour { answer: Answer::Never, ..Behaviour::default() };
+    world.fleet.behave("gpu-1", silent).unwrap();
+    let key = "hami.io/vgpu-devices-allocated";
+    let mut left = pod("broken", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+    left["spec"]["schedulerName"] = json!("hami-scheduler");
+    left["spec"]["nodeName"] = json!("gpu-1");
+    left["metadata"]["annotations"] =
+        json!({"hami.io/vgpu-node": "gpu-1", "hami.io/bind-phase": "success", key: ",NVIDIA,1000,0:;"});
+    world.create(left).await;
+    world.start_berth();
+    // The other node goes on.
+    world.create(pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"}))).await;
+    assert_eq!(node_of(&world.running("small").await), "gpu-2");
+    world.create(pod("next", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"}))).await;
+    assert_eq!(
+        world.unschedulable("next").await,
+        "0/2 nodes are available: 1 Insufficient GPU memory, 1 node(s) had a Pod with an unreadable GPU assignment."
+    );
+    let note = world.event_when("broken", "UnreadableAssignment").await.message.unwrap();
+    let words = "metadata.annotations[hami.io/vgpu-devices-allocated]: share `,NVIDIA,1000,0` names no card";
+    assert!(note.starts_with(words), "{note}");
+    world.fleet.behave("gpu-1", Behaviour::default()).unwrap();
+    let mended = json!({"metadata": {"annotations": {key: "GPU-gpu-1-0,NVIDIA,9000,0:;"}}});
+    world.pods().patch("broken", &PatchParams::default(), &Patch::Merge(&mended)).await.unwrap();
+    let next = world.running("next").await;
+    assert_eq!((node_of(&next), annotation(&next, key)), ("gpu-1", "GPU-gpu-1-1,NVIDIA,9000,0:;"));
 }

@@ -7,8 +7,9 @@ use berth::sandbox::agent::{
 use serde_json::{Value, json};
 
 use crate::{
+    machines::volcano_node,
     support::floor::Floor,
-    world::{World, annotation, node_of, pod, volcano_node},
+    world::{World, annotation, node_of, pod},
 };
 
 const RELEASES: [(&str, Release); 5] = [

@@ -4,8 +4,9 @@ use berth::{config::Config, sandbox::agent::gpushare::Strategy};
 use serde_json::json;
 
 use crate::{
+    machines::{gpushare_node, hami_node},
     support::floor::Floor,
-    world::{World, annotation, gpushare_node, hami_node, node_of, pod},
+    world::{World, annotation, node_of, pod},
 };
 
 fn config(mode: &str) -> Config {

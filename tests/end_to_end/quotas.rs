@@ -13,8 +13,9 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
+    machines::hami_node,
     support::floor::Floor,
-    world::{World, hami_node, phase, pod},
+    world::{World, phase, pod},
 };
 
 /// After this time what should have become known has not.

@@ -7,8 +7,9 @@ use berth::sandbox::agent::{Answer, Behaviour};
 use serde_json::{Value, json};
 
 use crate::{
+    machines::volcano_node,
     support::floor::Floor,
-    world::{World, annotation, node_of, phase, pod, volcano_node},
+    world::{World, annotation, node_of, phase, pod},
 };
 
 const NEVER: &str = "18446744073709551615";

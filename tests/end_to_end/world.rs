@@ -7,12 +7,7 @@ use berth::{
     cli::manifests::{self, ManifestsArgs},
     cluster::{self, Clock, Handoff, Leadership, Metrics, candidate::Settings, event_loop::Binder},
     config::Config,
-    sandbox::agent::{
-        Fleet,
-        gpushare::Strategy,
-        hami::Release,
-        node::{Card, Node},
-    },
+    sandbox::agent::{Fleet, node::Node},
     webhook::{mint::ServingNames, registration::Registration},
 };
 use futures::StreamExt as _;
@@ -49,46 +44,6 @@ enum Asked {
     No,
 }
 
-/// A node with HAMi's plugin and cards of 16 GiB.
-pub(crate) fn hami_node(name: &str, cards: u32) -> Node {
-    let node = sized(Node::new(name), name, cards);
-    node.hami(Release::V2_10)
-}
-
-/// A node with Volcano's vGPU plugin and cards of 16 GiB.
-pub(crate) fn volcano_node(name: &str, cards: u32) -> Node {
-    sized(Node::new(name), name, cards).volcano()
-}
-
-/// A node with Volcano's older plugin and cards of 16 GiB.
-pub(crate) fn gpushare_node(name: &str, cards: u32, strategy: Strategy) -> Node {
-    sized(Node::new(name), name, cards).gpushare(strategy)
-}
-
-fn sized(node: Node, name: &str, cards: u32) -> Node {
-    let node = node.allocatable("cpu", "32").allocatable("memory", "128Gi").allocatable("pods", "110");
-    (0..cards).fold(node, |node, index| {
-        node.card(
-            Card::new(&format!("GPU-{name}-{index}"), index, 16_384).slots(10).product("NVIDIA A100-SXM4"),
-        )
-    })
-}
-
-/// A node with Hygon's plugin and cards of 32 GiB.
-pub(crate) fn hygon_node(name: &str, cards: u32) -> Node {
-    let card = |index| Card::new(&format!("DCU-{name}-{index}"), index, 32_768).slots(4).product("DCU-Z100");
-    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).hygon()
-}
-
-/// A node with Ascend's plugin and cards 910B3 of 64 GiB.
-pub(crate) fn ascend_node(name: &str, cards: u32) -> Node {
-    let card = |index| {
-        let card = Card::new(&format!("NPU-{name}-{index}"), index, 65_536).slots(4).product("Ascend910B3");
-        Card { cores: 20, mode: String::new(), ..card }
-    };
-    (0..cards).fold(Node::new(name), |node, index| node.card(card(index))).ascend()
-}
-
 /// A pod of one container with these limits, for Berth to place.
 pub(crate) fn pod(name: &str, limits: &Value) -> Value {
     json!({
@@ -98,6 +53,14 @@ pub(crate) fn pod(name: &str, limits: &Value) -> Value {
             "containers": [{"name": "main", "image": "train", "resources": {"limits": limits}}],
         },
     })
+}
+
+/// With one more container, which has these limits.
+pub(crate) fn and_container(mut pod: Value, limits: &Value) -> Value {
+    let containers = pod["spec"]["containers"].as_array_mut().expect("a pod has containers");
+    let name = format!("more-{}", containers.len());
+    containers.push(json!({"name": name, "image": "train", "resources": {"limits": limits}}));
+    pod
 }
 
 impl World {
@@ -286,6 +249,20 @@ impl World {
     /// The pod, once it runs.
     pub(crate) async fn running(&self, name: &str) -> core::Pod {
         self.pod_when(name, |pod| phase(pod) == "Running").await
+    }
+
+    /// The node, once it is as wanted.
+    pub(crate) async fn node_when(&self, name: &str, wanted: impl Fn(&core::Node) -> bool) -> core::Node {
+        let condition = |node: Option<&core::Node>| node.is_some_and(&wanted);
+        match tokio::time::timeout(LIMIT, await_condition(self.nodes(), name, condition)).await {
+            Ok(found) => found.unwrap().expect("the condition asks for a node"),
+            Err(elapsed) => panic!("{elapsed}: {:#?}", self.nodes().get_opt(name).await),
+        }
+    }
+
+    /// Writes an annotation of a node; null takes it away.
+    pub(crate) async fn annotate_node(&self, name: &str, key: &str, value: Value) {
+        self.patch_node(name, json!({"metadata": {"annotations": {key: value}}})).await;
     }
 
     /// The message of the pod's condition, once it says why the pod waits.

@@ -59,7 +59,7 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
-        offers: vec![Offer { profile: profile.name, inventory: Some(inventory) }],
+        offers: vec![Offer { profile: profile.name.clone(), inventory: Some(inventory) }],
         locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
@@ -144,7 +144,7 @@ impl Trio {
                 self.hinted.observe(answer, Timestamp::UNIX_EPOCH);
                 let holding = Holding {
                     node,
-                    profile: Some(profile.name),
+                    profile: Some(profile.name.clone()),
                     assignment: Some(assignment),
                     init: InitPhase::Ahead,
                     answer: Answer::Succeeded,
@@ -181,10 +181,10 @@ proptest! {
             let version = trio.version();
             match step {
                 Step::Hint(request) => {
-                    trio.hinted.observe(Event::Hinted(ask(*request, profile)), Timestamp::UNIX_EPOCH);
+                    trio.hinted.observe(Event::Hinted(ask(*request, profile.clone())), Timestamp::UNIX_EPOCH);
                 }
                 Step::Come(request) => {
-                    let ask = ask(*request, profile);
+                    let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
                     let told = trio.onlooker.outlook().place(&ask, "default", || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
@@ -200,7 +200,7 @@ proptest! {
                 }
                 Step::Quota(memory) => {
                     let bound = Bound {
-                        profile: profile.name,
+                        profile: profile.name.clone(),
                         dimension: Dimension::Memory,
                         key: "memory".into(),
                         hard: memory,

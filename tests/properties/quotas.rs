@@ -69,7 +69,8 @@ impl World {
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
         let mut world = Self { scheduler, profile, now, pods, quotas, refuse, bindings: 0, drift, told };
         let (front, back) = cards.split_at(cards.len() / 2);
-        let nodes = [("a", front), ("b", back)].map(|(name, cards)| node(name, profile.name, cards));
+        let nodes =
+            [("a", front), ("b", back)].map(|(name, cards)| node(name, world.profile.name.clone(), cards));
         for event in [Event::Nodes(nodes.into()), Event::Pods(vec![]), Event::Quotas(vec![])] {
             world.scheduler.observe(event, now);
         }
@@ -101,7 +102,7 @@ impl World {
                     let outcome = BindOutcome::Refused("no".to_owned());
                     return self.observe(Event::BindAnswered { pod, node, outcome });
                 }
-                let profile = Some(self.profile.name);
+                let profile = Some(self.profile.name.clone());
                 let uid = pod.uid.clone();
                 self.observe(Event::BindAnswered { pod, node: node.clone(), outcome: BindOutcome::Bound });
                 if let Some((info, _)) = self.pods.iter_mut().find(|(info, _)| info.key.uid == uid) {
@@ -131,7 +132,7 @@ impl World {
     fn step(&mut self, at: usize, step: Step) {
         match step {
             Step::Come(namespace, request) => {
-                let info = arriving(at, NAMESPACES[namespace], self.profile, &request, self.now);
+                let info = arriving(at, NAMESPACES[namespace], self.profile.clone(), &request, self.now);
                 self.pods.push((info.clone(), *request));
                 self.observe(Event::PodSeen(Box::new(info)));
             }
@@ -151,7 +152,7 @@ impl World {
             Step::EndInit(_) | Step::Go(_) => {}
             Step::Quota(namespace, number, bounds) => {
                 self.quotas.insert((namespace, number), bounds);
-                let seen = Event::QuotaSeen(quota(namespace, number, bounds, self.profile.name));
+                let seen = Event::QuotaSeen(quota(namespace, number, bounds, &self.profile.name));
                 self.observe(seen);
             }
             Step::NoQuota(namespace, number) => {
@@ -215,10 +216,16 @@ fn key(namespace: usize, number: u8) -> QuotaKey {
     QuotaKey { namespace: NAMESPACES[namespace].into(), name: format!("quota-{number}").into() }
 }
 
-fn quota(namespace: usize, number: u8, bounds: [Option<u64>; 3], profile: ProfileName) -> QuotaInfo {
+fn quota(namespace: usize, number: u8, bounds: [Option<u64>; 3], profile: &ProfileName) -> QuotaInfo {
     let kinds = [(Dimension::Cards, 1), (Dimension::Memory, 1024), (Dimension::Cores, 10)];
     let bound = |(hard, (dimension, unit)): (Option<u64>, (Dimension, u32))| {
-        Some(Bound { profile, dimension, key: format!("{dimension:?}").into(), hard: hard?, unit })
+        Some(Bound {
+            profile: profile.clone(),
+            dimension,
+            key: format!("{dimension:?}").into(),
+            hard: hard?,
+            unit,
+        })
     };
     QuotaInfo {
         key: key(namespace, number),
@@ -293,12 +300,12 @@ proptest! {
 
 #[test]
 fn a_quota_in_units_is_left_in_mebibytes() {
-    let profile = ProfileName("even");
+    let profile: ProfileName = "even".into();
     let mut snapshot = berth::scheduling::Snapshot::default();
-    snapshot.set_quota(quota(0, 0, [None, Some(4), None], profile));
-    let left = snapshot.quotas().left("one", profile);
+    snapshot.set_quota(quota(0, 0, [None, Some(4), None], &profile));
+    let left = snapshot.quotas().left("one", &profile);
     assert_eq!((left.memory, left.cards, left.cores), (Some(MiB::new(4096)), None, None));
-    assert_eq!(snapshot.quotas().left("two", profile).memory, None);
+    assert_eq!(snapshot.quotas().left("two", &profile).memory, None);
 }
 
 /// A node of two large cards, and nobody whose Binding is refused.
@@ -316,7 +323,7 @@ fn roomy() -> World {
         health: Health::Healthy,
     };
     let profile = Profile {
-        name: ProfileName("even"),
+        name: "even".into(),
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,

@@ -4,21 +4,21 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use berth::device::{
     Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, Instances,
-    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, ProfileName,
-    Role, Selection, ShareRequest, SliceProfile, Slicing, Tie, Weights,
+    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, Role,
+    Selection, ShareRequest, SliceProfile, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
 /// Either family's way of sharing.
 pub(crate) fn profile() -> impl Strategy<Value = Profile> {
     let hami = Profile {
-        name: ProfileName("even"),
+        name: "even".into(),
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
     };
     let volcano = Profile {
-        name: ProfileName("memory"),
+        name: "memory".into(),
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,
         core_budget: CoreBudget::Fixed(Percent::WHOLE),

@@ -100,6 +100,143 @@ fn a_share_of_which_only_the_card_can_be_read_holds_all_of_it() {
     }
 }
 
+/// Which pods are told that nobody can tell their cards, and for how many a node is listed.
+fn unread(effects: &[Effect]) -> (Vec<&str>, Vec<usize>) {
+    let told = effects.iter().filter_map(|effect| match effect {
+        Effect::TellUnread { pod, .. } => Some(&*pod.name),
+        _ => None,
+    });
+    let listed = effects.iter().filter_map(|effect| match effect {
+        Effect::ReportUnread { pods, .. } => Some(*pods),
+        _ => None,
+    });
+    (told.collect(), listed.collect())
+}
+
+const CLOSED: &str = "0/1 nodes are available: 1 node(s) had a Pod with an unreadable GPU assignment.";
+
+fn refusals(effects: &[Effect]) -> Vec<&str> {
+    let refused = effects.iter().filter_map(|effect| match effect {
+        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    refused.collect()
+}
+
+#[test]
+fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node_until_it_can() {
+    let words = "metadata.annotations[hami.io/vgpu-devices-allocated]: share `,NVIDIA,1,0` names no card: which GPUs of node n1 it \
+                 holds can't be told, so that the node takes no further Pods on them until this is mended or the Pod has ended";
+    for devices in [",NVIDIA,1,0:;", "GPU-a,NVIDIA,1,0:,NVIDIA,1,0:;"] {
+        let broken = holding("broken", devices);
+        let nodes = [hami_node(&[card("GPU-a", 0), card("GPU-b", 1)])];
+        let mut machine = Machine::new(&Config::default(), &nodes, std::slice::from_ref(&broken));
+        let effects = machine.run().0;
+        let said: Vec<_> = effects
+            .iter()
+            .filter(|effect| matches!(effect, Effect::TellUnread { message, .. } if message == words))
+            .collect();
+        assert_eq!((unread(&effects), said.len()), ((vec!["broken"], vec![1]), 1), "{devices}");
+        machine.show_pod(&broken);
+        machine.show_pod(&share("next", 1000));
+        let (effects, placed) = machine.run();
+        assert_eq!(
+            (unread(&effects), placed, refusals(&effects)),
+            ((vec![], vec![]), vec![], vec![CLOSED]),
+            "said once"
+        );
+        machine.show_pod(&holding("broken", "GPU-b,NVIDIA,16000,0:;"));
+        let (effects, placed) = machine.run();
+        assert_eq!((unread(&effects), placed.len()), ((vec![], vec![0]), 1), "mended: {devices}");
+        machine.show_pod(&holding("broken", devices));
+        machine.show_pod(&share("last", 1000));
+        assert_eq!((unread(&machine.run().0), machine.run().1), ((vec!["broken"], vec![1]), vec![]));
+        machine.tell(berth::scheduling::Event::PodEnded("broken".into()));
+        // The plugin is still at work for the pod that went first.
+        machine.tell(berth::scheduling::Event::PodEnded("next".into()));
+        assert_eq!(machine.run().1.len(), 1, "ended: {devices}");
+    }
+}
+
+#[test]
+fn cards_that_nobody_can_tell_are_of_every_plugin_that_names_them_and_of_no_other() {
+    let mut both = hami_node(&[card("GPU-a", 0)]);
+    let dcu =
+        json!([{"id": "DCU-a", "count": 4, "devmem": 16000, "devcore": 100, "type": "DCU", "health": true}]);
+    both["metadata"]["annotations"]["hami.io/node-dcu-register"] = json!(dcu.to_string());
+    both["metadata"]["annotations"]["volcano.sh/node-vgpu-register"] =
+        json!("GPU-a,10,16000,NVIDIA-NVIDIA A100,true,hami-core:");
+    let of_hygon = pod("of-hygon", &json!({"hygon.com/dcunum": "1", "hygon.com/dcumem": "1000"}));
+    for broken in [holding("broken", "gibberish"), volcano_holding("broken", ",NVIDIA,1,0:")] {
+        let mut machine =
+            Machine::new(&Config::default(), std::slice::from_ref(&both), std::slice::from_ref(&broken));
+        machine.run();
+        for same in [share("of-hami", 1), pod("of-volcano", &json!({"volcano.sh/vgpu-number": "1"}))] {
+            machine.show_pod(&same);
+            let (effects, placed) = machine.run();
+            assert_eq!((placed, refusals(&effects)), (vec![], vec![CLOSED]), "{same} beside {broken}");
+        }
+        machine.show_pod(&of_hygon);
+        assert_eq!(machine.run().1.len(), 1, "{broken}");
+        // What its plugin names no longer may be any card.
+        let mut silent = both.clone();
+        silent["metadata"]["annotations"]
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| key.ends_with("dcu-register"));
+        let mut machine = Machine::new(&Config::default(), &[silent], &[broken]);
+        machine.show_pod(&of_hygon);
+        assert_eq!(machine.run().1, []);
+    }
+}
+
+#[test]
+fn numbers_and_uuids_of_the_same_cards_are_closed_together() {
+    let text = "dialects: {volcano: {arguments: {deviceshare.GPUSharingEnable: true}}}";
+    let config = Config::parse(text, "berth.yaml").unwrap().0;
+    let mut node = hami_node(&[card("GPU-a", 0), card("GPU-b", 1)]);
+    node["status"]["capacity"] = json!({"volcano.sh/gpu-memory": "32000", "volcano.sh/gpu-number": "2"});
+    let by_number = pod("by-number", &json!({"volcano.sh/gpu-memory": "1000"}));
+    let numbered = bound(by_number.clone(), "n1", json!({"volcano.sh/gpu-index": "first"}));
+    for (broken, next) in [(numbered, share("next", 1)), (holding("broken", ",NVIDIA,1,0:;"), by_number)] {
+        let mut machine = Machine::new(&config, std::slice::from_ref(&node), std::slice::from_ref(&broken));
+        machine.run();
+        machine.show_pod(&next);
+        let (effects, placed) = machine.run();
+        assert_eq!((placed, refusals(&effects)), (vec![], vec![CLOSED]), "{next} beside {broken}");
+    }
+}
+
+#[test]
+fn what_holds_no_card_keeps_nobody_from_a_node() {
+    let native = bound(share("native", 1000), "n1", json!({}));
+    let empty = holding("empty", ";");
+    let asks_for_none = {
+        let annotations = json!({"hami.io/vgpu-devices-allocated": "gibberish"});
+        bound(pod("asks-for-none", &json!({"cpu": "1"})), "n1", annotations)
+    };
+    let unbound = {
+        let mut unbound = share("unbound", 1000);
+        unbound["spec"]["schedulerName"] = json!("hami-scheduler");
+        unbound["metadata"]["annotations"] = json!({
+            "hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,1,0:gibberish;",
+        });
+        unbound
+    };
+    let ended = {
+        let mut ended = holding("ended", "gibberish");
+        ended["status"]["phase"] = json!("Failed");
+        ended
+    };
+    for held in [native, empty, asks_for_none, unbound, ended] {
+        let nodes = [hami_node(&[card("GPU-a", 0)])];
+        let mut machine = Machine::new(&Config::default(), &nodes, std::slice::from_ref(&held));
+        assert_eq!(unread(&machine.run().0), (vec![], vec![]), "{held}");
+        machine.show_pod(&share("next", 1000));
+        assert_eq!(machine.run().1.len(), 1, "{held}");
+    }
+}
+
 #[test]
 fn cards_that_a_node_no_longer_names_stay_charged_until_it_names_them_again() {
     let pods = [holding("old", "GPU-a,NVIDIA,12000,0:;")];

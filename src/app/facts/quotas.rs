@@ -63,7 +63,7 @@ fn quotas(limits: &[ResourceQuota], used: &Used, facts: &Facts) -> BTreeMap<Stri
     quotas.retain(|_, quota| !quota.limits.is_empty());
     for (namespace, quota) in &mut quotas {
         for (profile, usage) in used.get(namespace.as_str()).into_iter().flatten() {
-            quota.hold(*profile, *usage, &facts.dialects);
+            quota.hold(profile, *usage, &facts.dialects);
         }
     }
     quotas

@@ -120,13 +120,13 @@ impl Settings {
     /// What the vendors add that are not served by default: their resources beside Hygon's count, their hints beside Hygon's.
     fn vendors(&self) -> [(String, String); 2] {
         let by_default = |dialects: Dialects| -> BTreeSet<ProfileName> {
-            dialects.iter().map(|dialect| dialect.name()).collect()
+            dialects.iter().map(|dialect| dialect.name().clone()).collect()
         };
         let known = by_default(Config::default().dialects());
         let dialects = self.config.dialects();
         let more = || {
             let vendors = dialects.iter().filter(|dialect| matches!(dialect.mode(), SharingMode::Vendor(_)));
-            vendors.filter(|dialect| !known.contains(&dialect.name()))
+            vendors.filter(|dialect| !known.contains(dialect.name()))
         };
         let hygon = self.config.dialects.hami.vendors.hygon.resource_count_name.as_str();
         let resources = std::iter::once(hygon).chain(more().flat_map(|dialect| dialect.resources()));

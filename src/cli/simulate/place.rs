@@ -182,7 +182,7 @@ impl Run<'_> {
             Ok(decided) => decided,
             Err(error) => return row.unschedulable(error.to_string()),
         };
-        let dialect = self.dialect(ask.profile.name).clone();
+        let dialect = self.dialect(&ask.profile.name).clone();
         let record = dialect.record(&assignment, &node, self.now);
         let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
         let lock = dialect.lock().map(|lock| (lock.key.clone(), lock.value(&owner, self.now)));
@@ -190,14 +190,14 @@ impl Run<'_> {
         row.bound(&node, &assignment, record, lock)
     }
 
-    fn dialect(&self, name: ProfileName) -> &Arc<dyn Dialect> {
+    fn dialect(&self, name: &ProfileName) -> &Arc<dyn Dialect> {
         self.reader.dialects().named(name).expect("an ask is of one of the dialects")
     }
 
     /// What each node, by name, makes of the ask.
     fn verdicts(&self, ask: &Ask, namespace: &str) -> Vec<NodeVerdict> {
-        let quota = self.snapshot.quotas().left(namespace, ask.profile.name);
-        let dialect = self.dialect(ask.profile.name);
+        let quota = self.snapshot.quotas().left(namespace, &ask.profile.name);
+        let dialect = self.dialect(&ask.profile.name);
         let unserved = ask.constraints.unserved.first();
         let verdict = |state: &Arc<NodeState>| {
             let name = &state.info.name;
@@ -223,7 +223,7 @@ impl Run<'_> {
 
     /// With each card's failure and what would help.
     fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
-        let offer = state.info.offer(ask.profile.name);
+        let offer = state.info.offer(&ask.profile.name);
         let inventory = offer.and_then(|offer| offer.inventory.as_ref());
         let failures = inventory
             .map(|inventory| explain::failures(&ask.request, inventory, &state.usage, &ask.profile, quota));
@@ -238,7 +238,7 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
     Some(Charge {
         node: holding.node.clone(),
         namespace: info.key.namespace.clone(),
-        profile: holding.profile,
+        profile: holding.profile.clone(),
         assignment: holding.assignment.clone(),
         init: holding.init,
         resources: info.resources.clone(),
@@ -255,7 +255,7 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
 /// What a pod holds that has just been placed: its agent has allocated at once.
 fn placed(info: &PodInfo, node: NodeName, assignment: Assignment, now: Timestamp) -> Charge {
     let profile = match &info.claim {
-        Claim::Place(ask) => Some(ask.profile.name),
+        Claim::Place(ask) => Some(ask.profile.name.clone()),
         Claim::None | Claim::Unreadable(_) => None,
     };
     Charge {

@@ -19,7 +19,7 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
     let Some(text) = pod.metadata.annotation(names::GPU_INDEX).filter(|text| !text.is_empty()) else {
         return Ok(None);
     };
-    let refuse = |message| Unreadable::annotation(Problem::Assignment, names::GPU_INDEX, message);
+    let refuse = |message| Unreadable::annotation(Problem::Card, names::GPU_INDEX, message);
     let (indices, unread): (Vec<_>, Vec<_>) = text.split(',').map(index).partition(Result::is_ok);
     let indices: Vec<u32> = indices.into_iter().flatten().collect();
     let mut unread: Vec<_> = unread.into_iter().filter_map(Result::err).map(refuse).collect();
@@ -44,7 +44,7 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
 }
 
 fn index(text: &str) -> Result<u32, String> {
-    text.trim().parse().map_err(|_| format!("`{text}` is not the number of a card"))
+    text.trim().parse().map_err(|_| format!("`{}` is not the number of a card", segments::shown(text)))
 }
 
 fn shares(indices: &[u32], memory: MiB, cores: Percent) -> Vec<Share> {

@@ -51,10 +51,10 @@ pub(super) fn write(assignment: &Assignment, node: &str, now: Timestamp, word: &
 }
 
 /// What is written for every vendor, and the annotations of one.
-pub(in crate::dialect) fn around(
+pub(in crate::dialect) fn around<'a>(
     node: &str,
     now: Timestamp,
-    own: impl IntoIterator<Item = (&'static str, String)>,
+    own: impl IntoIterator<Item = (&'a str, String)>,
 ) -> Record {
     let seconds = now.as_second().to_string();
     let annotations = [

@@ -1,9 +1,11 @@
 //! AMD's cards. Source: HAMi v2.10 `pkg/device/amd/device.go`.
 //!
-//! HAMi writes the product name where other vendors' shares have their word; its decoder takes any, and ours is the word.
+//! HAMi writes the product name where other vendors' shares have their word; its decoder takes any, and ours is the word. The plugin takes
+//! a pod for served after one Allocate (Project-HAMi/amd-device-plugin `internal/pkg/utils/utils.go` `PodAllocationTrySuccess`).
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -23,7 +25,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("AMD"),
-        word: "AMD",
+        word: "AMD".to_owned(),
         resources,
         memory: MemoryColumn { unit: 1, sizes: Sizes::Any },
         cores: CoreColumn {
@@ -32,14 +34,15 @@ pub fn row(resources: Resources) -> Row {
             several: Several::Alike,
             budget: CoreBudget::Parts,
         },
+        containers: Containers::One,
         keys: Keys::of("amd"),
         hints: HintKeys {
-            use_model: Some("amd.com/use-gputype"),
-            no_use_model: Some("amd.com/nouse-gputype"),
-            use_id: "amd.com/use-gpu-uuid",
-            no_use_id: "amd.com/nouse-gpu-uuid",
+            use_model: Some("amd.com/use-gputype".into()),
+            no_use_model: Some("amd.com/nouse-gputype".into()),
+            use_id: "amd.com/use-gpu-uuid".into(),
+            no_use_id: "amd.com/nouse-gpu-uuid".into(),
         },
-        cards: Cards::Registered { key: "hami.io/node-amd-register", cores: None },
+        cards: Cards::Registered { key: "hami.io/node-amd-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

@@ -4,13 +4,10 @@
 //! 910C, whose chips are given in pairs, chooses in its own way and is not here.
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, Template,
-    Templates, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    Template, Templates, ids_only, name,
 };
-use crate::{
-    device::{CoreBudget, MiB, Percent},
-    dialect::vendor::interned,
-};
+use crate::device::{CoreBudget, MiB, Percent};
 
 /// The word of the chip that is given in pairs.
 pub const IN_PAIRS: &str = "Ascend910C";
@@ -67,7 +64,7 @@ pub fn resources(word: &str) -> Resources {
 pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) -> Row {
     Row {
         name: name(word),
-        word: interned(word),
+        word: word.to_owned(),
         resources,
         memory: MemoryColumn { unit: factor, sizes: Sizes::Templates(templates) },
         cores: CoreColumn {
@@ -76,11 +73,12 @@ pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) 
             several: Several::WholeOnly,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of(word),
-        hints: ids_only(&format!("hami.io/use-{word}-uuid"), &format!("hami.io/no-use-{word}-uuid")),
-        cards: Cards::Registered { key: interned(&format!("hami.io/node-register-{word}")), cores: None },
+        hints: ids_only(format!("hami.io/use-{word}-uuid"), format!("hami.io/no-use-{word}-uuid")),
+        cards: Cards::Registered { key: format!("hami.io/node-register-{word}"), cores: None },
         lock: HAMI_LOCK,
-        beside: Beside::Ascend { key: interned(&format!("huawei.com/{word}")) },
+        beside: Beside::Ascend { key: format!("huawei.com/{word}") },
         runtime_class: None,
         name_variable: None,
     }

@@ -1,7 +1,8 @@
 //! Biren's cards, given whole or as the instances that their plugin registers. Source: HAMi v2.10 `pkg/device/biren/device.go`.
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    ids_only, name,
 };
 use crate::device::{CoreBudget, Percent};
 
@@ -14,7 +15,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("Biren"),
-        word: "Biren",
+        word: "Biren".to_owned(),
         resources,
         memory: MemoryColumn { unit: 1, sizes: Sizes::Uncounted },
         cores: CoreColumn {
@@ -23,9 +24,13 @@ pub fn row(resources: Resources) -> Row {
             several: Several::Alike,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of("Biren"),
         hints: ids_only("birentech.com/use-gpuuuid", "birentech.com/nouse-gpuuuid"),
-        cards: Cards::Registered { key: "hami.io/node-biren-register", cores: Some(Percent::WHOLE) },
+        cards: Cards::Registered {
+            key: "hami.io/node-biren-register".to_owned(),
+            cores: Some(Percent::WHOLE),
+        },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

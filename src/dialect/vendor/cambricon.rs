@@ -1,18 +1,22 @@
 //! Cambricon's MLU, shared by its own plugin in the mode `dynamic-smlu`. Source: HAMi v2.10 `pkg/device/cambricon/device.go`;
-//! Cambricon/cambricon-k8s-device-plugin `device-plugin/pkg/mlu/const.go`.
+//! Cambricon/cambricon-k8s-device-plugin `device-plugin/pkg/mlu/const.go`, `server.go`, `podutils.go`.
+//!
+//! Kubelet asks the plugin for compute and for memory, each by itself; at the second call the pod is served. A pod that asks for one of
+//! them alone would never be, and of an init container, or a second container, the plugin knows nothing.
 
 use super::row::{
-    Beside, Cards, CoreColumn, Keys, Lock, MemoryColumn, Resources, Row, Several, Sizes, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, Keys, Lock, MemoryColumn, Resources, Row, Several, Sizes,
+    ids_only, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
     dialect::LockForm,
 };
 
-/// On a pod: `false` until the plugin has served it; as HAMi v2.10 spells it.
+/// On a pod: `false` until the plugin has served it; as the plugin and HAMi v2.10 spell it.
 pub const ASSIGNED: &str = "CAMBRICON_DSMLU_ASSIGNED";
-/// The same as the plugin spells it, which reads and writes no other.
-pub const ASSIGNED_AS_THE_PLUGIN_SPELLS_IT: &str = "CAMBRICON_DSMLU_ASSIGHED";
+/// The same as earlier releases of both spell it; each release of the plugin reads and writes one of the two.
+pub const ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT: &str = "CAMBRICON_DSMLU_ASSIGHED";
 /// On a pod: `<card's number>_<percent>_<units of memory>`, of one share.
 pub const PROFILE: &str = "CAMBRICON_DSMLU_PROFILE";
 /// On a node: the lock, a bare time; the plugin takes it away.
@@ -31,15 +35,16 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources) -> Row {
     Row {
         name: name("MLU"),
-        word: "MLU",
+        word: "MLU".to_owned(),
         resources,
         memory: MemoryColumn { unit: 256, sizes: Sizes::Any },
         cores: CoreColumn {
             default: Percent::WHOLE,
             least: Percent::NONE,
-            several: Several::Unserved,
+            several: Several::Alike,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::OneStatingBoth,
         keys: Keys::of("cambricon-mlu"),
         hints: ids_only("cambricon.com/use-gpuuuid", "cambricon.com/nouse-gpuuuid"),
         cards: Cards::Capacity { cores_of_a_card: 100, infix: "-cambricon-mlu-" },

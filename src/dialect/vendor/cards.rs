@@ -1,7 +1,5 @@
 //! A node's cards of one family: registered by its plugin, or reckoned from what the node has.
 
-use std::sync::Arc;
-
 use super::{
     ascend,
     row::{Cards, Row, Sizes, Splitting},
@@ -17,13 +15,13 @@ const MOST_CARDS: i128 = 1024;
 
 /// The cards; `None`: the family's plugin does not run there.
 pub(super) fn read(row: &Row, node: &Node) -> Result<Option<Inventory>, Unreadable> {
-    match row.cards {
+    match &row.cards {
         Cards::Registered { key, cores } => {
             let Some(inventory) = register::read(node, key)? else { return Ok(None) };
             let split = split(row, node);
-            Ok(Some(inventory.map(|card| as_split(card, cores, split))))
+            Ok(Some(inventory.map(|card| as_split(card, *cores, split))))
         }
-        Cards::Capacity { cores_of_a_card, infix } => reckoned(row, node, cores_of_a_card, infix),
+        Cards::Capacity { cores_of_a_card, infix } => reckoned(row, node, *cores_of_a_card, infix),
     }
 }
 
@@ -86,7 +84,7 @@ fn reckoned(
         slots: 100,
         memory: MiB::new(u64::try_from(memory).unwrap_or(u64::MAX)),
         cores: Percent::new(cores_of_a_card),
-        model: Arc::from(row.word),
+        model: row.word.as_str().into(),
         numa: 0,
         mode: Mode::Soft,
         slicing: Slicing::Unknown,

@@ -1,7 +1,8 @@
 //! Hygon's DCU. Source: HAMi v2.10 `pkg/device/hygon/device.go`.
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -21,7 +22,7 @@ pub fn resources() -> Resources {
 pub fn row(resources: Resources, factor: u32) -> Row {
     Row {
         name: name("DCU"),
-        word: "DCU",
+        word: "DCU".to_owned(),
         resources,
         memory: MemoryColumn { unit: factor, sizes: Sizes::Any },
         cores: CoreColumn {
@@ -30,14 +31,15 @@ pub fn row(resources: Resources, factor: u32) -> Row {
             several: Several::Alike,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of("dcu"),
         hints: HintKeys {
-            use_model: Some("hygon.com/use-dcutype"),
-            no_use_model: Some("hygon.com/nouse-dcutype"),
-            use_id: "hygon.com/use-gpuuuid",
-            no_use_id: "hygon.com/nouse-gpuuuid",
+            use_model: Some("hygon.com/use-dcutype".into()),
+            no_use_model: Some("hygon.com/nouse-dcutype".into()),
+            use_id: "hygon.com/use-gpuuuid".into(),
+            no_use_id: "hygon.com/nouse-gpuuuid".into(),
         },
-        cards: Cards::Registered { key: "hami.io/node-dcu-register", cores: None },
+        cards: Cards::Registered { key: "hami.io/node-dcu-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

@@ -1,12 +1,10 @@
 //! Iluvatar's cards, a family a chip. Source: HAMi v2.10 `pkg/device/iluvatar/device.go`, `charts/hami` (`iluvatars:`).
 
 use super::row::{
-    Beside, Cards, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
+    ids_only, name,
 };
-use crate::{
-    device::{CoreBudget, Percent},
-    dialect::vendor::interned,
-};
+use crate::device::{CoreBudget, Percent};
 
 /// The words of the chips that HAMi's chart lists.
 pub const WORDS: [&str; 4] = ["MR-V100", "MR-V50", "BI-V150", "BI-V100"];
@@ -27,7 +25,7 @@ pub fn resources(word: &str) -> Resources {
 pub fn row(word: &str, resources: Resources) -> Row {
     Row {
         name: name(word),
-        word: interned(word),
+        word: word.to_owned(),
         resources,
         memory: MemoryColumn { unit: 256, sizes: Sizes::Any },
         cores: CoreColumn {
@@ -36,9 +34,10 @@ pub fn row(word: &str, resources: Resources) -> Row {
             several: Several::AllCores,
             budget: CoreBudget::Registered,
         },
+        containers: Containers::Any,
         keys: Keys::of(word),
-        hints: ids_only(&format!("hami.io/use-{word}-uuid"), &format!("hami.io/no-use-{word}-uuid")),
-        cards: Cards::Registered { key: interned(&format!("hami.io/node-{word}-register")), cores: None },
+        hints: ids_only(format!("hami.io/use-{word}-uuid"), format!("hami.io/no-use-{word}-uuid")),
+        cards: Cards::Registered { key: format!("hami.io/node-{word}-register"), cores: None },
         lock: HAMI_LOCK,
         beside: Beside::Nothing,
         runtime_class: None,

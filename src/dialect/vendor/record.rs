@@ -21,34 +21,34 @@ use crate::{
 
 /// The assignment that a pod carries.
 pub(super) fn read(row: &Row, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-    let Some(text) = pod.metadata.annotation(row.keys.allocated) else {
+    let Some(text) = pod.metadata.annotation(&row.keys.allocated) else {
         return Ok(None);
     };
     let asks = request::asks(row, pod);
-    let mut carried = segments::carried((row.keys.allocated, text), pod, &asks, hami::node(pod))?;
+    let mut carried = segments::carried((&row.keys.allocated, text), pod, &asks, hami::node(pod))?;
     carried.assignment.marks = request::marks(row, pod);
     Ok(Some(carried))
 }
 
 /// The annotations and the label of an assignment.
 pub(super) fn write(row: &Row, assignment: &Assignment, node: &str, now: Timestamp) -> Record {
-    let devices = hami::devices(assignment, row.word);
-    let own = [(row.keys.to_allocate, devices.clone()), (row.keys.allocated, devices)];
+    let devices = hami::devices(assignment, &row.word);
+    let own = [(row.keys.to_allocate.as_str(), devices.clone()), (row.keys.allocated.as_str(), devices)];
     hami::around(node, now, own.into_iter().chain(beside(row, assignment, now)))
 }
 
 /// What the plugin has made of the pod.
 pub(super) fn answer(row: &Row, pod: &Pod) -> Answer {
     if row.beside == Beside::Cambricon {
-        let keys = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT];
+        let keys = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
         let served = keys.into_iter().any(|key| pod.metadata.annotation(key) == Some("true"));
         return if served { Answer::Succeeded } else { Answer::Awaited };
     }
     answer::by_phase(pod, names::BIND_PHASE)
 }
 
-fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static str, String)> {
-    match row.beside {
+fn beside<'a>(row: &'a Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'a str, String)> {
+    match &row.beside {
         Beside::Nothing => Vec::new(),
         Beside::Ascend { key } => {
             let shares: Vec<_> = assignment.shares().map(|share| described(row, assignment, share)).collect();
@@ -57,7 +57,7 @@ fn beside(row: &Row, assignment: &Assignment, now: Timestamp) -> Vec<(&'static s
         }
         Beside::Cambricon => {
             let profile = assignment.shares().next().map(|share| (cambricon::PROFILE, profile(row, share)));
-            let awaited = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT];
+            let awaited = [cambricon::ASSIGNED, cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT];
             awaited.into_iter().map(|key| (key, "false".to_owned())).chain(profile).collect()
         }
     }

@@ -7,11 +7,11 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
     Settings, ascend,
-    row::{CoreColumn, Row, Several, Sizes, Templates},
+    row::{Containers, CoreColumn, Row, Several, Sizes, Templates},
 };
 use crate::{
     device::{
-        ContainerRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Selection,
+        ContainerRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection,
         ShareRequest,
     },
     dialect::{
@@ -36,8 +36,10 @@ pub(super) fn read(row: &Row, settings: &Settings, pod: &Pod) -> Result<Option<P
     if troubles.is_empty() && containers.iter().all(|container| container.share.is_none()) {
         return Ok(None);
     }
-    troubles.extend(one_share_only(row, pod));
-    troubles.extend(one_size_only(row, pod, &containers));
+    if troubles.is_empty() {
+        troubles.extend(unserved(row, pod, &containers));
+        troubles.extend(one_size_only(row, pod, &containers));
+    }
     let choice = choice::read(&settings.card_policies, pod).map_err(|trouble| troubles.push(trouble));
     let (Ok(mut choice), true) = (choice, troubles.is_empty()) else { return Err(troubles) };
     if matches!(row.memory.sizes, Sizes::Templates(_)) {
@@ -202,22 +204,38 @@ fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Optio
     Some(Unreadable::new(Problem::Unserved, format!("{path}.resources"), message))
 }
 
-/// A second share of a pod whose plugin is told of one.
-fn one_share_only(row: &Row, pod: &Pod) -> Option<Unreadable> {
-    if row.cores.several != Several::Unserved {
+/// What the vendor's plugin would not serve of a pod, although each of its containers can be read.
+fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
+    let count = &row.resources.count;
+    let shares = pod.containers().zip(containers);
+    let mut asking = shares.filter_map(|((path, own), asked)| Some((path, own, asked.role, asked.share?)));
+    let refuse = |(path, own): (&str, &Container), message: String| {
+        Some(Unreadable::new(Problem::Unserved, Reader::new(own, path).field(count), message))
+    };
+    let (path, own, role, share) = asking.next().filter(|_| row.containers != Containers::Any)?;
+    if let Some((path, own, ..)) = asking.next() {
+        return refuse(
+            (&path, own),
+            "the node's plugin serves one container a pod; ask in one alone".to_owned(),
+        );
+    }
+    if row.containers == Containers::One {
         return None;
     }
-    let count = &row.resources.count;
-    let asking =
-        pod.containers().filter(|(_, container)| container.resources.limit_or_request(count).is_some());
-    let mut cards = 0;
-    for (path, container) in asking {
-        let read = Reader::new(container, &path);
-        cards += read.number(count, "cards", 1).ok().flatten().unwrap_or(0);
-        if cards > 1 {
-            let message = "the node's plugin is told of one share a pod; ask for one card in one container";
-            return Some(Unreadable::new(Problem::Unserved, read.field(count), message));
-        }
+    if share.cards.get() > 1 {
+        let message = "the node's plugin is told of one share a pod; ask for one card";
+        return refuse((&path, own), message.to_owned());
     }
-    None
+    if role != Role::App {
+        return refuse(
+            (&path, own),
+            "the node's plugin serves no init container; ask in a container".to_owned(),
+        );
+    }
+    let read = Reader::new(own, &path);
+    let missing =
+        row.resources.shares().find(|name| !matches!(read.number(name, "units", 1), Ok(Some(1..))))?;
+    let message =
+        format!("the node's plugin is asked for compute and for memory, each by itself; add `{missing}`");
+    refuse((&path, own), message)
 }

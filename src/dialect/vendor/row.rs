@@ -2,9 +2,10 @@
 //!
 //! No reading, no writing: each column is used by one of the neighbouring files.
 
+use std::borrow::Cow;
+
 use jiff::SignedDuration;
 
-use super::interned;
 use crate::{
     device::{CoreBudget, MiB, Percent, ProfileName},
     dialect::{HintKeys, LockForm, hami},
@@ -23,13 +24,15 @@ pub struct Row {
     /// Its name in messages and metrics.
     pub name: ProfileName,
     /// Its word: the type of every share that is written.
-    pub word: &'static str,
+    pub word: String,
     /// What pods ask by.
     pub resources: Resources,
     /// How memory is asked for.
     pub memory: MemoryColumn,
     /// How compute is asked for.
     pub cores: CoreColumn,
+    /// Which containers of a pod its plugin serves.
+    pub containers: Containers,
     /// Where the assignment is written.
     pub keys: Keys,
     /// By which annotations users choose cards.
@@ -147,6 +150,17 @@ pub struct CoreColumn {
     pub budget: CoreBudget,
 }
 
+/// Which containers of a pod a plugin serves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Containers {
+    /// Each.
+    Any,
+    /// One: it takes the pod for served after that.
+    One,
+    /// One with one card, which is no init container and states compute and memory: the plugin is asked once for each.
+    OneStatingBoth,
+}
+
 /// What a container gets that asks for several cards.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Several {
@@ -156,36 +170,34 @@ pub enum Several {
     AllCores,
     /// Whole cards: it may not ask for less of their memory.
     WholeOnly,
-    /// Nothing: the plugin is told of one share a pod.
-    Unserved,
 }
 
 /// Where the assignment is written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Keys {
     /// What the plugin consumes.
-    pub to_allocate: &'static str,
+    pub to_allocate: String,
     /// What stays.
-    pub allocated: &'static str,
+    pub allocated: String,
 }
 
 impl Keys {
     /// Most families' keys, made of a word.
     pub fn of(word: &str) -> Self {
         Self {
-            to_allocate: interned(&format!("hami.io/{word}-devices-to-allocate")),
-            allocated: interned(&format!("hami.io/{word}-devices-allocated")),
+            to_allocate: format!("hami.io/{word}-devices-to-allocate"),
+            allocated: format!("hami.io/{word}-devices-allocated"),
         }
     }
 }
 
 /// Where a node's cards stand.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Cards {
     /// In an annotation, as HAMi's plugins register them.
     Registered {
         /// The annotation.
-        key: &'static str,
+        key: String,
         /// The compute of a card whose plugin does not tell it.
         cores: Option<Percent>,
     },
@@ -208,14 +220,14 @@ pub struct Lock {
 }
 
 /// What is written beside the assignment.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Beside {
     /// Nothing.
     Nothing,
     /// Ascend's list of shares with their templates, under this key.
     Ascend {
         /// The annotation.
-        key: &'static str,
+        key: String,
     },
     /// Cambricon's profile of the one share.
     Cambricon,
@@ -223,10 +235,10 @@ pub enum Beside {
 
 /// The name of the family of this word.
 pub fn name(word: &str) -> ProfileName {
-    ProfileName(interned(&format!("hami-{}", word.to_ascii_lowercase())))
+    format!("hami-{}", word.to_ascii_lowercase()).as_str().into()
 }
 
 /// The keys of a family whose cards are all of one model.
-pub fn ids_only(use_id: &str, no_use_id: &str) -> HintKeys {
-    HintKeys { use_model: None, no_use_model: None, use_id: interned(use_id), no_use_id: interned(no_use_id) }
+pub fn ids_only(use_id: impl Into<Cow<'static, str>>, no_use_id: impl Into<Cow<'static, str>>) -> HintKeys {
+    HintKeys { use_model: None, no_use_model: None, use_id: use_id.into(), no_use_id: no_use_id.into() }
 }

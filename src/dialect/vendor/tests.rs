@@ -55,10 +55,11 @@ fn share(vendor: &Vendor, annotations: &Value, limits: &Value) -> Result<ShareRe
 fn no_two_rows_share_a_name_a_resource_or_a_key() {
     let mut seen = BTreeSet::new();
     for row in rows() {
-        let keys = [row.keys.to_allocate, row.keys.allocated, row.hints.use_id, row.hints.no_use_id];
-        let names = [row.name.0, row.word].into_iter().chain(keys).chain(row.resources.all());
-        for name in names.map(str::to_owned) {
-            assert!(seen.insert(name.clone()), "{name} is there twice");
+        let Row { name, word, keys, hints, resources, .. } = &row;
+        let keys = [&keys.to_allocate, &keys.allocated, &*hints.use_id, &*hints.no_use_id];
+        let names = [name.as_str(), word].into_iter().chain(keys).chain(resources.all());
+        for name in names {
+            assert!(seen.insert(name.to_owned()), "{name} is there twice");
         }
     }
 }
@@ -90,7 +91,6 @@ fn what_is_not_said_is_the_vendors_default() {
     for (row, memory, cores) in [
         (hygon::row(hygon::resources(), 1), whole, 100),
         (amd::row(amd::resources()), whole, 100),
-        (cambricon::row(cambricon::resources()), whole, 100),
         (biren::row(biren::resources()), MemoryRequest::Exact(MiB::new(0)), 0),
         (iluvatar::row("BI-V100", iluvatar::resources("BI-V100")), whole, 0),
     ] {
@@ -161,9 +161,41 @@ fn cambricons_cards_are_reckoned_from_what_the_node_has() {
 }
 
 #[test]
+fn what_a_plugin_would_not_serve_is_refused() {
+    let (amd, mlu) = (vendor(amd::row(amd::resources())), vendor(cambricon::row(cambricon::resources())));
+    let asks = |vendor: &Vendor, spec: Value| {
+        let asked = vendor.request(&serde_json::from_value(json!({"spec": spec})).unwrap());
+        asked.map(drop).map_err(|troubles| troubles[0].to_string())
+    };
+    let container = |limits: &Value| json!({"name": "main", "resources": {"limits": limits}});
+    let card = container(&json!({"amd.com/gpu": "2"}));
+    assert_eq!(asks(&amd, json!({"containers": [{"name": "log"}, card]})), Ok(()));
+    assert_eq!(asks(&amd, json!({"initContainers": [card], "containers": [{"name": "main"}]})), Ok(()));
+    let told = asks(&amd, json!({"initContainers": [card], "containers": [card]})).unwrap_err();
+    assert!(told.starts_with("spec.containers[0].resources.limits[amd.com/gpu]: "), "{told}");
+    let part = |count: &str, cores: &str, memory: &str| {
+        container(&json!({
+            "cambricon.com/vmlu": count, "cambricon.com/mlu.smlu.vcore": cores, "cambricon.com/mlu.smlu.vmemory": memory,
+        }))
+    };
+    let good = part("1", "10", "4");
+    assert_eq!(asks(&mlu, json!({"containers": [{"name": "log"}, good]})), Ok(()));
+    for (containers, reason) in [
+        (json!({"containers": [good, good]}), "one container"),
+        (json!({"initContainers": [good]}), "init container"),
+        (json!({"containers": [part("2", "10", "4")]}), "one card"),
+        (json!({"containers": [part("1", "10", "0")]}), "add `cambricon.com/mlu.smlu.vmemory`"),
+        (json!({"containers": [part("1", "0", "4")]}), "add `cambricon.com/mlu.smlu.vcore`"),
+    ] {
+        let told = asks(&mlu, containers).unwrap_err();
+        assert!(told.contains(reason), "{told}");
+    }
+}
+
+#[test]
 fn cambricons_plugin_answers_in_its_own_words() {
     let mlu = vendor(cambricon::row(cambricon::resources()));
     let answer = |annotations: &Value| mlu.answer(&pod(annotations, &json!({})));
     assert_eq!(answer(&json!({"hami.io/bind-phase": "allocating"})), Answer::Awaited);
-    assert_eq!(answer(&json!({cambricon::ASSIGNED_AS_THE_PLUGIN_SPELLS_IT: "true"})), Answer::Succeeded);
+    assert_eq!(answer(&json!({cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT: "true"})), Answer::Succeeded);
 }

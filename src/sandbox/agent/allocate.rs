@@ -2,8 +2,11 @@
 //!
 //! It must not answer: the plugins do.
 
+use std::sync::Mutex;
+
 use super::api::Calls;
 use super::audit::Violation;
+use super::cambricon::Cut;
 use super::node::Node;
 use super::record::Record;
 use super::view::{Container, Pod};
@@ -21,6 +24,8 @@ pub(super) struct Ask<'a> {
     pub(super) wanted: usize,
     /// Whether the test told this Allocate to fail.
     pub(super) fault: Option<Fault>,
+    /// What Cambricon's plugin keeps in mind from call to call.
+    pub(super) cut: &'a Mutex<Option<Cut>>,
 }
 
 /// A failure that a test ordered.
@@ -42,6 +47,12 @@ pub(super) enum Refusal {
     Count { wanted: usize, found: usize },
     #[error("MIG slice: {0}")]
     Slice(String),
+    #[error("compute units: {0}")]
+    Units(String),
+    #[error("the node lock `{0}` is not the pod's")]
+    Unlocked(String),
+    #[error("{0} pods or several containers of one await their devices")]
+    Several(usize),
     #[error("ordered to fail")]
     Told,
     #[error("api server: {0}")]

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::ascend;
 use super::mig::Cut;
-use super::node::{Card, Health, Node, Plugin};
+use super::node::{Card, Health, Node};
+use super::plugin::Plugin;
 use super::share::{Share, decode};
 use super::view::{Container, Pod};
 
@@ -24,6 +24,8 @@ pub enum Violation {
     WrongAmount { pod: String, container: String, card: String, what: Dimension, asked: u64, given: i32 },
     #[error("pod {pod}: card {card} is described as `{described}`, which is not its share")]
     WrongTemplate { pod: String, card: String, described: String },
+    #[error("node {node}: {pod} is served under the lock `{lock}`, which no scheduler can read")]
+    Unlocked { node: String, pod: String, lock: String },
     #[error("pod {pod}: container {container} gets card {card} twice")]
     SameCardTwice { pod: String, container: String, card: String },
     #[error("pod {pod}: what is left to allocate differs from the record in segment {segment}")]
@@ -166,17 +168,13 @@ fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<
     while segments.last().is_some_and(Vec::is_empty) {
         segments.pop();
     }
-    let containers: Vec<&Container> = match plugin {
-        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.in_kubelet_order().collect(),
-        Plugin::Volcano | Plugin::GpuShare(_) => volcano_order(pod, segments.len()),
-    };
+    let keeps_all = plugin.keeps_every_segment();
+    let containers: Vec<&Container> =
+        if keeps_all { pod.in_kubelet_order().collect() } else { volcano_order(pod, segments.len()) };
     if segments.len() > containers.len() {
         return Err(format!("{} segments for {} containers", segments.len(), containers.len()));
     }
-    let inits = match plugin {
-        Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend => pod.spec.init_containers.len(),
-        Plugin::Volcano | Plugin::GpuShare(_) => 0,
-    };
+    let inits = if keeps_all { pod.spec.init_containers.len() } else { 0 };
     let mut all: Shares<'a> = containers.into_iter().zip(segments).collect();
     let apps = all.split_off(inits.min(all.len()));
     Ok((all, apps))
@@ -248,8 +246,8 @@ impl Grant<'_> {
                 violations.extend(self.memory(plugin, card, share));
             }
             // A slice brings the cores of its profile.
-            if !sliced {
-                violations.extend(self.cores(plugin, share));
+            if let Some(card) = card.filter(|_| !sliced) {
+                violations.extend(self.cores(plugin, card, share));
             }
         }
         violations
@@ -268,18 +266,8 @@ impl Grant<'_> {
         vec![Violation::Unrecorded { pod: self.pod.key(), segment: self.segment }]
     }
 
-    /// Memory that nobody asked for is the whole card; the two projects differ in which of two requests wins.
     fn memory(&self, plugin: Plugin, card: &Card, share: &Share) -> Option<Violation> {
-        let names = plugin.names();
-        let exact = self.container.amount(names.memory);
-        let percent = names.percentage.and_then(|name| self.container.amount(name));
-        let percent = percent.map(|percent| card.memory * percent.min(100) / 100);
-        let asked = match plugin {
-            Plugin::Hami(_) | Plugin::Hygon => exact.or(percent),
-            Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
-            Plugin::Volcano | Plugin::GpuShare(_) => percent.or(exact),
-        };
-        let asked = asked.unwrap_or(card.memory);
+        let asked = plugin.memory_asked(self.container, card);
         let larger = u64::try_from(share.memory).is_ok_and(|given| given > asked);
         if card.cut != Cut::Whole && larger {
             return None;
@@ -287,8 +275,8 @@ impl Grant<'_> {
         self.amount(share, Dimension::Memory, asked, share.memory)
     }
 
-    fn cores(&self, plugin: Plugin, share: &Share) -> Option<Violation> {
-        let asked = self.container.amount(plugin.names().cores)?;
+    fn cores(&self, plugin: Plugin, card: &Card, share: &Share) -> Option<Violation> {
+        let asked = plugin.cores_asked(self.container, card)?;
         self.amount(share, Dimension::Cores, asked, share.cores)
     }
 

@@ -1,7 +1,9 @@
 //! Allocate as HAMi's device plugins answer it: NVIDIA's, and those of other vendors that are built on the same code.
 //!
 //! It must not know what Berth would do: it stands for other projects' programs (`pkg/device-plugin`, v2.10;
-//! Project-HAMi/ascend-device-plugin, Project-HAMi/dcu-vgpu-device-plugin).
+//! Project-HAMi/ascend-device-plugin, dcu-vgpu-device-plugin, amd-device-plugin and biren-device-plugin).
+
+pub(super) mod wire;
 
 use std::time::Duration;
 
@@ -10,61 +12,12 @@ use serde_json::json;
 
 use super::allocate::{Ask, Refusal};
 use super::api::code;
-use super::ascend;
 use super::audit::{Grant, Violation};
-use super::mig;
-use super::node::Plugin;
-use super::share::{Names, Share, decode, encode_segment};
+use super::plugin::Plugin;
+use super::share::{Share, decode, encode_segment};
 use super::view::Pod;
-
-/// What one vendor's plugin reads and writes.
-#[derive(Debug)]
-pub(super) struct Wire {
-    pub(super) names: Names,
-    pub(super) register: &'static str,
-    pub(super) allocated: &'static str,
-    to_allocate: &'static str,
-    word: &'static str,
-}
-
-pub(super) const NVIDIA: Wire = Wire {
-    names: Names {
-        count: "nvidia.com/gpu",
-        memory: "nvidia.com/gpumem",
-        percentage: Some("nvidia.com/gpumem-percentage"),
-        cores: "nvidia.com/gpucores",
-    },
-    register: "hami.io/node-nvidia-register",
-    allocated: "hami.io/vgpu-devices-allocated",
-    to_allocate: "hami.io/vgpu-devices-to-allocate",
-    word: "NVIDIA",
-};
-
-pub(super) const HYGON: Wire = Wire {
-    names: Names {
-        count: "hygon.com/dcunum",
-        memory: "hygon.com/dcumem",
-        percentage: None,
-        cores: "hygon.com/dcucores",
-    },
-    register: "hami.io/node-dcu-register",
-    allocated: "hami.io/dcu-devices-allocated",
-    to_allocate: "hami.io/dcu-devices-to-allocate",
-    word: "DCU",
-};
-
-pub(super) const ASCEND: Wire = Wire {
-    names: Names {
-        count: "huawei.com/Ascend910B3",
-        memory: "huawei.com/Ascend910B3-memory",
-        percentage: None,
-        cores: "huawei.com/Ascend910B3-core",
-    },
-    register: "hami.io/node-register-Ascend910B3",
-    allocated: "hami.io/Ascend910B3-devices-allocated",
-    to_allocate: "hami.io/Ascend910B3-devices-to-allocate",
-    word: "Ascend910B3",
-};
+use super::{amd, ascend, mig};
+use wire::{Manner, Wire};
 
 pub(super) const LINKS: &str = "hami.io/node-nvidia-score";
 const ASSIGNED_NODE: &str = "hami.io/vgpu-node";
@@ -91,17 +44,29 @@ pub enum Release {
 
 /// One container's Allocate: everything that goes wrong once the pod is known fails the pod and frees the node.
 pub(super) async fn allocate(ask: &Ask<'_>, release: Release, wire: &Wire) -> Result<(), Refusal> {
+    let release = wire.manner.release(release);
     let pod = pending_pod(ask, release).await?;
     if pod.uid() != ask.pod.uid() {
         let (node, admitting, found) = (ask.node.name.clone(), ask.pod.key(), pod.key());
         ask.note(Violation::WrongPod { node, admitting, found });
     }
     let outcome = serve(ask, release, wire, &pod).await;
-    if outcome.is_err() {
-        ask.settle(ask.calls.annotate_pod(&pod, json!({BIND_PHASE: "failed"})).await.map(drop));
-        free_node(ask, &pod).await;
+    if let Err(refusal) = &outcome {
+        give_up(ask, wire, &pod, refusal).await;
     }
     outcome
+}
+
+/// What the plugin leaves behind where it could not serve the pod.
+async fn give_up(ask: &Ask<'_>, wire: &Wire, pod: &Pod, refusal: &Refusal) {
+    let biren = wire.manner == Manner::Biren;
+    if biren && !matches!(refusal, Refusal::Count { .. } | Refusal::NothingLeft) {
+        return;
+    }
+    ask.settle(ask.calls.annotate_pod(pod, json!({BIND_PHASE: "failed"})).await.map(drop));
+    if !biren || matches!(refusal, Refusal::NothingLeft) {
+        free_node(ask, pod).await;
+    }
 }
 
 /// The lock names the pod; without a lock that names one, the first that looks bound and not yet allocated.
@@ -151,6 +116,9 @@ async fn serve(ask: &Ask<'_>, release: Release, wire: &Wire, pod: &Pod) -> Resul
     }
     let left: String = segments.iter().map(|segment| encode_segment(segment) + ";").collect();
     ask.calls.annotate_pod(pod, json!({wire.to_allocate: left})).await?;
+    if wire.manner == Manner::Amd {
+        amd::mask(ask, pod, &shares, LOCK).await?;
+    }
     finish(ask, wire, pod).await
 }
 
@@ -190,13 +158,21 @@ fn judge(ask: &Ask<'_>, pod: &Pod, segment: usize, shares: &[Share]) {
     }
 }
 
-/// The pod is done when no vendor's word is left in what it still has to allocate.
+/// Whether the pod is done is told by what it still has to allocate.
 async fn finish(ask: &Ask<'_>, wire: &Wire, pod: &Pod) -> Result<(), Refusal> {
     let now = ask.calls.pod(pod.namespace(), pod.name()).await?;
-    if now.annotation(wire.to_allocate).unwrap_or_default().contains(wire.word) {
+    let left = now.annotation(wire.to_allocate).unwrap_or_default();
+    let goes_on = match wire.manner {
+        Manner::Word(word) => left.contains(word),
+        Manner::Amd => left.contains(pod.annotation(wire.allocated).unwrap_or_default()),
+        Manner::Biren => left.contains(','),
+    };
+    if goes_on {
         return Ok(());
     }
-    ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success"})).await?;
+    if wire.manner != Manner::Biren {
+        ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success"})).await?;
+    }
     free_node(ask, pod).await;
     Ok(())
 }

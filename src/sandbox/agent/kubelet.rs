@@ -18,10 +18,10 @@ use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::audit::Ledger;
 use super::fit::{Lack, Used};
-use super::node::Plugin;
+use super::plugin::Plugin;
 use super::record::held;
 use super::view::Pod;
-use super::{Answer, Shared, gpushare, hami, hami::Release, volcano};
+use super::{Answer, Shared, cambricon, gpushare, hami, hami::Release, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ enum Done {
     Finalised {
         node: String,
     },
-    /// A pod's life time is over, beside the node's jobs.
-    Lived,
+    /// Something that is no job of the node's, such as the end of a pod's life time.
+    Beside,
 }
 
 impl Kubelets {
@@ -118,7 +118,10 @@ impl Kubelets {
     fn see(&mut self, event: Event<Pod>) {
         match event {
             Event::Apply(pod) => self.apply(pod),
-            Event::Delete(pod) => self.forget(pod.uid()),
+            Event::Delete(pod) => {
+                self.forget(pod.uid());
+                self.mourn(pod);
+            }
             Event::Init => self.listed.clear(),
             Event::InitApply(pod) => self.listed.push(pod),
             Event::InitDone => self.resync(),
@@ -181,9 +184,23 @@ impl Kubelets {
         }
     }
 
+    /// What a plugin does that sees that a pod of its node is gone.
+    fn mourn(&mut self, pod: Pod) {
+        let node = pod.spec.node_name.clone().unwrap_or_default();
+        let plugin = self.shared.seats.get(&node).and_then(|seat| held(&seat.node).plugin);
+        let Some(Plugin::Cambricon(spelling)) = plugin else { return };
+        let shared = Arc::clone(&self.shared);
+        self.work.spawn(async move {
+            if let Err(error) = cambricon::mourn(&shared.calls, &node, &pod, spelling).await {
+                shared.record.trouble(format!("node {node}, pod {}: {error}", pod.key()));
+            }
+            Done::Beside
+        });
+    }
+
     fn finish(&mut self, done: Done) {
         let (node, rejected) = match done {
-            Done::Lived => return,
+            Done::Beside => return,
             Done::Finalised { node } => (node, None),
             Done::Rejected { node, pod } => (node, Some(pod)),
             Done::Admitted { node, pod } => {
@@ -242,6 +259,16 @@ impl Kubelets {
     }
 }
 
+/// Every Allocate of a pod: the container's place, and how many devices of one resource.
+fn asks(plugin: Plugin, pod: &Pod) -> Vec<(usize, u64)> {
+    let mut asks = Vec::new();
+    for (place, container) in pod.in_kubelet_order().enumerate() {
+        let amounts = plugin.served().iter().filter_map(|resource| container.amount(resource));
+        asks.extend(amounts.map(|amount| (place, amount)));
+    }
+    asks
+}
+
 impl Shared {
     async fn admit(&self, node: String, pod: Arc<Pod>, fits: Result<(), Lack>) -> Done {
         let outcome = match fits {
@@ -272,24 +299,21 @@ impl Shared {
         let seat = &self.seats[node];
         let node = held(&seat.node).clone();
         let Some(plugin) = node.plugin else { return Ok(()) };
-        for (place, container) in pod.in_kubelet_order().enumerate() {
-            let Some(wanted) = container.amount(plugin.names().count) else {
-                continue;
-            };
+        for (place, wanted) in asks(plugin, pod) {
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let answer = held(&seat.behaviour).answer.clone();
             if let Answer::After(delay) = answer {
                 tokio::time::sleep(delay).await;
             }
             let fault = seat.next_fault();
-            let ask =
-                Ask { calls: &self.calls, record: &self.record, node: &node, pod, place, wanted, fault };
-            match plugin {
-                Plugin::Hami(release) => hami::allocate(&ask, release, &hami::NVIDIA).await?,
-                Plugin::Hygon => hami::allocate(&ask, Release::V2_10, &hami::HYGON).await?,
-                Plugin::Ascend => hami::allocate(&ask, Release::V2_10, &hami::ASCEND).await?,
-                Plugin::Volcano => volcano::allocate(&ask).await?,
-                Plugin::GpuShare(strategy) => gpushare::allocate(&ask, strategy).await?,
+            let (calls, record, cut) = (&self.calls, &self.record, &seat.cut);
+            let ask = Ask { calls, record, node: &node, pod, place, wanted, fault, cut };
+            match (plugin, plugin.wire()) {
+                (Plugin::Hami(release), Some(wire)) => hami::allocate(&ask, release, wire).await?,
+                (_, Some(wire)) => hami::allocate(&ask, Release::V2_10, wire).await?,
+                (Plugin::Cambricon(spelling), _) => cambricon::allocate(&ask, spelling).await?,
+                (Plugin::GpuShare(strategy), _) => gpushare::allocate(&ask, strategy).await?,
+                _ => volcano::allocate(&ask).await?,
             }
         }
         Ok(())
@@ -307,7 +331,7 @@ impl Shared {
     async fn end_after(&self, life: Duration, pod: &Pod) -> Done {
         tokio::time::sleep(life).await;
         self.report(pod, json!({"phase": "Succeeded"})).await;
-        Done::Lived
+        Done::Beside
     }
 
     async fn report(&self, pod: &Pod, status: Value) {

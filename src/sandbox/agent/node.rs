@@ -1,15 +1,16 @@
-//! What a simulated node is: its Node object, its cards, and how its device plugin registers them.
+//! What a simulated node is: its Node object, its cards and its device plugin.
 //!
 //! It must not talk to the API server.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::mig::{Cut, Profile};
-use super::{gpushare, hami, volcano};
+use super::hami;
+use super::handshake::Handshake;
+use super::mig::Cut;
+pub use super::plugin::Plugin;
 
 /// One physical GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,21 +85,6 @@ impl Card {
     }
 }
 
-/// The device plugin that a node runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plugin {
-    /// HAMi's own, by its release.
-    Hami(hami::Release),
-    /// volcano-vgpu-device-plugin.
-    Volcano,
-    /// Hygon's DCU plugin for HAMi.
-    Hygon,
-    /// Huawei's Ascend plugin for HAMi, on cards 910B3 that it cuts by templates.
-    Ascend,
-    /// volcano-sh/devices, by what it counts.
-    GpuShare(gpushare::Strategy),
-}
-
 /// A node to simulate.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -106,8 +92,9 @@ pub struct Node {
     pub(super) cards: Vec<Card>,
     pub(super) plugin: Option<Plugin>,
     labels: BTreeMap<String, String>,
-    links: BTreeMap<String, BTreeMap<String, i64>>,
-    plain: BTreeMap<String, String>,
+    pub(super) links: BTreeMap<String, BTreeMap<String, i64>>,
+    pub(super) plain: BTreeMap<String, String>,
+    pub(super) handshake: Handshake,
 }
 
 impl Node {
@@ -121,6 +108,7 @@ impl Node {
             labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
             links: BTreeMap::new(),
             plain: plain.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            handshake: Handshake::default(),
         }
     }
 
@@ -154,38 +142,29 @@ impl Node {
         self
     }
 
+    /// With this device plugin.
+    #[must_use]
+    pub fn plugin(mut self, plugin: Plugin) -> Self {
+        self.plugin = Some(plugin);
+        self
+    }
+
     /// With a HAMi device plugin.
     #[must_use]
-    pub fn hami(mut self, release: hami::Release) -> Self {
-        self.plugin = Some(Plugin::Hami(release));
-        self
+    pub fn hami(self, release: hami::Release) -> Self {
+        self.plugin(Plugin::Hami(release))
     }
 
     /// With a Volcano vGPU device plugin.
     #[must_use]
-    pub fn volcano(mut self) -> Self {
-        self.plugin = Some(Plugin::Volcano);
-        self
+    pub fn volcano(self) -> Self {
+        self.plugin(Plugin::Volcano)
     }
 
-    /// With Hygon's DCU plugin for HAMi.
+    /// With a plugin that reports its life so often, by a clock that is so far behind; only HAMi's up to v2.7 do.
     #[must_use]
-    pub fn hygon(mut self) -> Self {
-        self.plugin = Some(Plugin::Hygon);
-        self
-    }
-
-    /// With Huawei's Ascend plugin for HAMi.
-    #[must_use]
-    pub fn ascend(mut self) -> Self {
-        self.plugin = Some(Plugin::Ascend);
-        self
-    }
-
-    /// With Volcano's older device plugin.
-    #[must_use]
-    pub fn gpushare(mut self, strategy: gpushare::Strategy) -> Self {
-        self.plugin = Some(Plugin::GpuShare(strategy));
+    pub fn reporting(mut self, every: Duration, behind: Duration) -> Self {
+        self.handshake = Handshake { every, behind };
         self
     }
 
@@ -210,194 +189,5 @@ impl Node {
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
             },
         })
-    }
-
-    /// `status.allocatable`: a card's shares count only while it is healthy.
-    pub fn amounts(&self) -> BTreeMap<String, String> {
-        let healthy = || self.cards.iter().filter(|card| card.health == Health::Healthy);
-        let slots: u64 = healthy().map(|card| card.slots).sum();
-        let memory: u64 = healthy().map(|card| card.memory).sum();
-        let cores: u64 = healthy().map(|card| card.cores).sum();
-        let count = u64::try_from(self.cards.len()).unwrap_or(u64::MAX);
-        let devices = match self.plugin {
-            None => vec![],
-            Some(plugin @ (Plugin::Hami(_) | Plugin::Hygon | Plugin::Ascend)) => {
-                vec![(plugin.names().count, slots)]
-            }
-            Some(Plugin::Volcano) => vec![
-                (volcano::NAMES.count, slots),
-                (volcano::NAMES.memory, memory),
-                (volcano::NAMES.cores, cores),
-            ],
-            Some(Plugin::GpuShare(gpushare::Strategy::Cards)) => vec![(gpushare::CARDS.count, count)],
-            Some(Plugin::GpuShare(gpushare::Strategy::Memory)) => {
-                // Every card is taken to be as large as the first.
-                let each = self.cards.first().map_or(0, |card| card.memory);
-                vec![(gpushare::MEMORY.count, count * each), (gpushare::CARDS.count, count)]
-            }
-        };
-        let devices = devices.into_iter().map(|(name, amount)| (name.to_owned(), amount.to_string()));
-        self.plain.clone().into_iter().chain(devices).collect()
-    }
-
-    /// What the plugin writes on the Node.
-    pub fn annotations(&self) -> BTreeMap<String, String> {
-        let (key, value) = match self.plugin {
-            None => return BTreeMap::new(),
-            Some(Plugin::Hami(release)) => (hami::NVIDIA.register, self.hami_register(release)),
-            Some(Plugin::Hygon) => (hami::HYGON.register, self.hami_fields(fields_of_nine)),
-            Some(Plugin::Ascend) => (hami::ASCEND.register, self.hami_json()),
-            Some(Plugin::Volcano) => (volcano::REGISTER, self.volcano_register()),
-            Some(Plugin::GpuShare(_)) => (gpushare::UNHEALTHY, self.unhealthy()),
-        };
-        let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
-        let mode = (self.plugin == Some(Plugin::Ascend)).then_some(("hami-vnpu-core", "false".to_owned()));
-        let written = [(key, value)].into_iter().chain(links).chain(mode);
-        written.map(|(key, value)| (key.to_owned(), value)).collect()
-    }
-
-    fn unhealthy(&self) -> String {
-        let unhealthy = self.cards.iter().filter(|card| card.health == Health::Unhealthy);
-        unhealthy.map(|card| card.index.to_string()).collect::<Vec<_>>().join(",")
-    }
-
-    fn hami_links(&self) -> String {
-        let entry = |(card, scores)| json!({"uuid": card, "score": scores});
-        Value::Array(self.links.iter().map(entry).collect()).to_string()
-    }
-
-    fn hami_register(&self, release: hami::Release) -> String {
-        match release {
-            hami::Release::V2_4 => self.hami_fields(|_| String::new()),
-            hami::Release::V2_7 => self.hami_fields(fields_of_nine),
-            _ => self.hami_json(),
-        }
-    }
-
-    fn hami_json(&self) -> String {
-        let cards = self.cards.iter().map(|card| Registered::of(card, self.kind(card)));
-        serde_json::to_string(&cards.collect::<Vec<_>>()).expect("strings and numbers are always JSON")
-    }
-
-    /// HAMi's NVIDIA plugin puts `NVIDIA-` before a product name that does not begin with `NVIDIA`.
-    fn kind(&self, card: &Card) -> String {
-        let own = !matches!(self.plugin, Some(Plugin::Hami(_))) || card.product.starts_with("NVIDIA");
-        if own { card.product.clone() } else { format!("NVIDIA-{}", card.product) }
-    }
-
-    fn hami_fields(&self, rest: impl Fn(&Card) -> String) -> String {
-        self.cards.iter().fold(String::new(), |mut text, card| {
-            let Card { uuid, slots, memory, cores, numa, .. } = card;
-            let health = card.health == Health::Healthy;
-            let kind = self.kind(card);
-            write!(text, "{uuid},{slots},{memory},{cores},{kind},{numa},{health}{}:", rest(card))
-                .expect("a String takes any text");
-            text
-        })
-    }
-
-    fn volcano_register(&self) -> String {
-        self.cards.iter().fold(String::new(), |mut text, card| {
-            let Card { uuid, slots, memory, product, mode, .. } = card;
-            let health = card.health == Health::Healthy;
-            write!(text, "{uuid},{slots},{memory},NVIDIA-{product},{health},{mode}:")
-                .expect("a String takes any text");
-            text
-        })
-    }
-}
-
-/// The two fields that plugins since v2.5 add.
-fn fields_of_nine(card: &Card) -> String {
-    format!(",{},{}", card.index, card.mode)
-}
-
-/// A card in the JSON register: Go's `omitempty` leaves out zeros and `false`.
-#[derive(Serialize)]
-struct Registered<'a> {
-    id: &'a str,
-    #[serde(skip_serializing_if = "is_zero")]
-    index: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    count: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    devmem: u64,
-    #[serde(skip_serializing_if = "is_zero")]
-    devcore: u64,
-    r#type: String,
-    #[serde(skip_serializing_if = "is_zero")]
-    numa: u64,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    mode: &'a str,
-    #[serde(rename = "migProfiles", skip_serializing_if = "<[_]>::is_empty")]
-    profiles: &'a [Profile],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    health: Option<bool>,
-}
-
-impl<'a> Registered<'a> {
-    fn of(card: &'a Card, kind: String) -> Self {
-        Self {
-            id: &card.uuid,
-            index: card.index.into(),
-            count: card.slots,
-            devmem: card.memory,
-            devcore: card.cores,
-            r#type: kind,
-            numa: card.numa.into(),
-            mode: &card.mode,
-            profiles: if let Cut::Placed(profiles) = &card.cut { profiles } else { &[] },
-            health: (card.health == Health::Healthy).then_some(true),
-        }
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes the field by reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::hami::Release;
-    use super::*;
-
-    fn node() -> Node {
-        let sick =
-            Card { health: Health::Unhealthy, ..Card::new("GPU-b", 1, 8192).numa(1).product("Tesla T4") };
-        Node::new("n").card(Card::new("GPU-a", 0, 16384)).card(sick)
-    }
-
-    fn register(node: &Node) -> String {
-        node.annotations().into_values().next().unwrap()
-    }
-
-    #[test]
-    fn the_json_register_leaves_out_zeros_and_false() {
-        let expected = concat!(
-            r#"[{"id":"GPU-a","count":10,"devmem":16384,"devcore":100,"type":"NVIDIA A100-SXM4-40GB","#,
-            r#""mode":"hami-core","health":true},{"id":"GPU-b","index":1,"count":10,"devmem":8192,"#,
-            r#""devcore":100,"type":"NVIDIA-Tesla T4","numa":1,"mode":"hami-core"}]"#
-        );
-        assert_eq!(register(&node().hami(Release::V2_10)), expected);
-    }
-
-    #[test]
-    fn old_registers_are_fields_that_end_in_a_colon() {
-        let seven =
-            "GPU-a,10,16384,100,NVIDIA A100-SXM4-40GB,0,true:GPU-b,10,8192,100,NVIDIA-Tesla T4,1,false:";
-        assert_eq!(register(&node().hami(Release::V2_4)), seven);
-        assert!(register(&node().hami(Release::V2_7)).ends_with(",false,1,hami-core:"));
-        let volcano = "GPU-a,10,16384,NVIDIA-NVIDIA A100-SXM4-40GB,true,hami-core:\
-                       GPU-b,10,8192,NVIDIA-Tesla T4,false,hami-core:";
-        assert_eq!(register(&node().volcano()), volcano);
-    }
-
-    #[test]
-    fn only_healthy_cards_are_allocatable() {
-        assert_eq!(node().hami(Release::V2_10).amounts()["nvidia.com/gpu"], "10");
-        let volcano = node().volcano().amounts();
-        assert_eq!(volcano["volcano.sh/vgpu-memory"], "16384");
-        assert_eq!(volcano["volcano.sh/vgpu-cores"], "100");
     }
 }

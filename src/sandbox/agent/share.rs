@@ -4,11 +4,6 @@
 
 use std::fmt::Write as _;
 
-use super::gpushare;
-use super::hami;
-use super::node::Plugin;
-use super::volcano;
-
 /// A part of one card, given to one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Share {
@@ -44,29 +39,6 @@ impl Share {
     pub(super) fn slice(&self) -> Option<(&str, u32)> {
         let (group, number) = self.uuid.split_once('[')?.1.strip_suffix(']')?.split_once('-')?;
         Some((group, number.parse().ok()?))
-    }
-}
-
-impl Plugin {
-    pub(super) fn names(self) -> &'static Names {
-        match self {
-            Plugin::Hami(_) => &hami::NVIDIA.names,
-            Plugin::Hygon => &hami::HYGON.names,
-            Plugin::Ascend => &hami::ASCEND.names,
-            Plugin::Volcano => &volcano::NAMES,
-            Plugin::GpuShare(strategy) => strategy.names(),
-        }
-    }
-
-    /// The annotation that keeps the whole assignment for good.
-    pub(super) fn record(self) -> &'static str {
-        match self {
-            Plugin::Hami(_) => hami::NVIDIA.allocated,
-            Plugin::Hygon => hami::HYGON.allocated,
-            Plugin::Ascend => hami::ASCEND.allocated,
-            Plugin::Volcano => volcano::ALLOCATED,
-            Plugin::GpuShare(_) => gpushare::INDEX,
-        }
     }
 }
 

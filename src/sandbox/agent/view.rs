@@ -129,6 +129,11 @@ impl Pod {
         matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"))
     }
 
+    /// A kubelet could not admit it, or a container of it has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.status.phase.as_deref() == Some("Failed")
+    }
+
     /// Not yet admitted by a kubelet.
     pub(super) fn is_pending(&self) -> bool {
         matches!(self.status.phase.as_deref(), None | Some("Pending" | ""))

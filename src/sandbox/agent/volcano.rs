@@ -11,7 +11,7 @@ use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::audit::{Grant, Violation};
 use super::mig;
-use super::node::Plugin;
+use super::plugin::Plugin;
 use super::share::{Names, Share, decode, encode_segment};
 use super::view::Pod;
 

@@ -8,18 +8,20 @@ use super::*;
 use crate::{
     device::{
         Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, InitPhase, Instances,
-        MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, ProfileName, Role, Selection, Share,
-        ShareRequest, SliceProfile, Tie,
+        MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share, ShareRequest,
+        SliceProfile, Tie,
     },
     scheduling::reason::CardReason,
 };
 
-const HAMI: Profile = Profile {
-    name: ProfileName("test"),
-    blend: Blend::Even,
-    tie: Tie::Highest,
-    core_budget: CoreBudget::Registered,
-};
+fn hami() -> Profile {
+    Profile {
+        name: "test".into(),
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+    }
+}
 
 fn card(index: u32) -> Card {
     Card {
@@ -75,7 +77,7 @@ fn held(index: u32, memory: u64, cores: u32) -> Assignment {
 
 fn cards_of(request: &PodRequest, usage: &Usage) -> Result<Vec<String>, NodeReasons> {
     let inventory = Inventory::new(vec![card(0), card(1), card(2)]);
-    let assignment = allocate(request, &inventory, usage, &HAMI, Quota::default())?;
+    let assignment = allocate(request, &inventory, usage, &hami(), Quota::default())?;
     Ok(assignment.shares().map(|share| share.card.to_string()).collect())
 }
 
@@ -102,7 +104,7 @@ fn spread_takes_the_emptiest_and_binpack_the_fullest() {
 fn equals_go_by_the_profiles_tie() {
     let request = ask(&[(Role::App, 1, 1000, 10)]);
     assert_eq!(cards_of(&request, &Usage::default()).unwrap(), ["GPU-2"]);
-    let lowest = Profile { tie: Tie::Lowest, ..HAMI };
+    let lowest = Profile { tie: Tie::Lowest, ..hami() };
     let inventory = Inventory::new(vec![card(1), card(0)]);
     let assignment = allocate(&request, &inventory, &Usage::default(), &lowest, Quota::default()).unwrap();
     assert_eq!(assignment.shares().next().unwrap().card, "GPU-0".into());
@@ -151,7 +153,7 @@ fn numa_card(index: u32, numa: u32) -> Card {
 }
 
 fn given(request: &PodRequest, cards: Vec<Card>, usage: &Usage) -> Result<Assignment, NodeReasons> {
-    allocate(request, &Inventory::new(cards), usage, &HAMI, Quota::default())
+    allocate(request, &Inventory::new(cards), usage, &hami(), Quota::default())
 }
 
 fn names(assignment: &Assignment) -> Vec<String> {
@@ -242,7 +244,7 @@ fn quota_counts_the_pod_as_it_runs() {
     let inventory = Inventory::new(vec![card(0), card(1)]);
     let quota = Quota { memory: Some(MiB::new(5000)), ..Quota::default() };
     let fits = |containers: &[(Role, u32, u64, u32)]| {
-        allocate(&ask(containers), &inventory, &Usage::default(), &HAMI, quota)
+        allocate(&ask(containers), &inventory, &Usage::default(), &hami(), quota)
     };
     assert!(fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2000, 0)]).is_ok());
     let over = fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2001, 0)]).unwrap_err();

@@ -6,19 +6,20 @@ use super::*;
 use crate::{
     device::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, Health, Inventory, MemoryRequest, MiB, Mode,
-        NodePolicy, Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, Slicing, Tie,
-        Usage,
+        NodePolicy, Percent, PodRequest, Profile, Role, Selection, ShareRequest, Slicing, Tie, Usage,
     },
     object::Taint,
     scheduling::{Constraints, Offer, ResourceAmounts, snapshot::Agent},
 };
 
-const PROFILE: Profile = Profile {
-    name: ProfileName("test"),
-    blend: Blend::Even,
-    tie: Tie::Highest,
-    core_budget: CoreBudget::Registered,
-};
+fn profile() -> Profile {
+    Profile {
+        name: "test".into(),
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+    }
+}
 
 fn card(node: &str, index: u32, memory: u64) -> Card {
     Card {
@@ -46,7 +47,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
-        offers: vec![Offer { profile: PROFILE.name, inventory: Some(Inventory::new(cards)) }],
+        offers: vec![Offer { profile: profile().name, inventory: Some(Inventory::new(cards)) }],
         locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
@@ -76,7 +77,7 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
         cores: Percent::new(cores),
     };
     Ask {
-        profile: PROFILE,
+        profile: profile(),
         request: PodRequest {
             containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
             selection: Selection::default(),

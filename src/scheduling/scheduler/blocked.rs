@@ -76,7 +76,7 @@ impl Scheduler {
 /// Who holds the lock that a pod waits for.
 pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
     let node = &info.name;
-    match info.lock(ask.profile.name) {
+    match info.lock(&ask.profile.name).map(|lock| &lock.state) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);
             format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since}")

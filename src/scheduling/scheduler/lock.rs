@@ -62,6 +62,15 @@ pub(super) struct Held {
     version: String,
     /// Since when.
     since: Timestamp,
+    /// Since when by the lock itself, where that is written.
+    written: Option<Timestamp>,
+}
+
+impl Held {
+    /// Whether this is the lock that was taken: it names the pod, or says since when and nothing else.
+    fn is(&self, lock: &Lock) -> bool {
+        is_held_by(lock, &self.pod) || is_since(lock, self.written)
+    }
 }
 
 /// Whether a lock's holder can still be served.
@@ -82,6 +91,16 @@ pub(super) fn is_held_by(lock: &Lock, pod: &PodKey) -> bool {
     }
 }
 
+/// The pod as a lock names it.
+fn owner_of(pod: &PodKey) -> LockOwner {
+    LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() }
+}
+
+/// Whether the lock names nobody and is held since then.
+pub(super) fn is_since(lock: &Lock, written: Option<Timestamp>) -> bool {
+    matches!(lock, Lock::Held { owner: None, since } if Some(*since) == written)
+}
+
 /// Whom a node's locks name.
 fn owners(info: &NodeInfo) -> impl Iterator<Item = (&LockOwner, Timestamp)> {
     info.locks.iter().filter_map(|lock| match &lock.state {
@@ -92,22 +111,40 @@ fn owners(info: &NodeInfo) -> impl Iterator<Item = (&LockOwner, Timestamp)> {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        match info.lock(ask.profile.name) {
-            None => Gate::Open,
-            Some(Lock::Free | Lock::Malformed { .. }) => Gate::Takeable,
-            // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
-            Some(lock) if is_held_by(lock, pod) => Gate::Takeable,
-            Some(Lock::Held { owner: None, since }) => self.once_expired(*since, now),
-            Some(Lock::Held { owner: Some(owner), since }) => match self.holder(&info.name, owner, *since) {
-                Holder::Dead => Gate::Takeable,
-                Holder::Alive | Holder::Unknown => self.once_expired(*since, now),
-            },
+        let Some(lock) = info.lock(&ask.profile.name) else { return Gate::Open };
+        let Lock::Held { since, .. } = &lock.state else { return Gate::Takeable };
+        // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
+        if is_held_by(&lock.state, pod) || lock.expires().is_some_and(|at| at <= now) {
+            return Gate::Takeable;
+        }
+        let owner = self.owner(&info.name, &lock.state);
+        match owner.map(|owner| self.holder(&info.name, &owner, *since)) {
+            Some(Holder::Dead) => Gate::Takeable,
+            Some(Holder::Alive | Holder::Unknown) | None => Gate::Shut,
         }
     }
 
-    fn once_expired(&self, since: Timestamp, now: Timestamp) -> Gate {
-        let expired = since.checked_add(self.settings.lock_expiry).is_ok_and(|at| at <= now);
-        if expired { Gate::Takeable } else { Gate::Shut }
+    /// Whose lock it is: it names the pod, or was taken here.
+    fn owner(&self, node: &NodeName, lock: &Lock) -> Option<LockOwner> {
+        let Lock::Held { owner, .. } = lock else { return None };
+        let ours = || self.held.get(node).filter(|held| held.is(lock)).map(|held| owner_of(&held.pod));
+        owner.clone().or_else(ours)
+    }
+
+    /// Nobody knows any more of a lock that was taken of this node: it is gone, or the node is.
+    pub(super) fn drop_held(&mut self, node: &NodeName) {
+        if let Some(held) = self.held.remove(node) {
+            self.drop_holder(&owner_of(&held.pod), node);
+        }
+    }
+
+    fn drop_holder(&mut self, owner: &LockOwner, node: &NodeName) {
+        if let Some(nodes) = self.holders.get_mut(owner) {
+            nodes.remove(node);
+            if nodes.is_empty() {
+                self.holders.remove(owner);
+            }
+        }
     }
 
     fn holder(&mut self, node: &NodeName, owner: &LockOwner, since: Timestamp) -> Holder {
@@ -130,17 +167,21 @@ impl Scheduler {
 
     /// The lock is the pod's, by the answer to its taking or by a read.
     pub(super) fn hold_lock(&mut self, node: &NodeName, pod: &PodKey, version: String, now: Timestamp) {
-        self.held.insert(node.clone(), Held { pod: pod.clone(), version, since: now });
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let written = serving.and_then(|serving| serving.lock_since);
+        self.drop_held(node);
+        self.holders.entry(owner_of(pod)).or_default().insert(node.clone());
+        self.held.insert(node.clone(), Held { pod: pod.clone(), version, since: now, written });
         self.check_held(node, now);
     }
 
     /// Finds out whether a lock that was taken is still its pod's, on the node as it is now known, unless that is from before.
     pub(super) fn check_held(&mut self, node: &NodeName, now: Timestamp) {
         let (Some(held), Some(state)) = (self.held.get(node), self.snapshot.node(node)) else { return };
-        let kept = state.info.locks.iter().any(|lock| is_held_by(&lock.state, &held.pod));
+        let kept = state.info.locks.iter().any(|lock| held.is(&lock.state));
         if !kept && !is_older(&state.info.resource_version, &held.version) {
             self.measures.push(Measure::LockHold(now.duration_since(held.since)));
-            self.held.remove(node);
+            self.drop_held(node);
         }
     }
 
@@ -150,7 +191,8 @@ impl Scheduler {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
         let Claim::Place(ask) = &entry.info.claim else { return true };
-        let needs = self.snapshot.node(node).is_some_and(|state| state.info.lock(ask.profile.name).is_some());
+        let needs =
+            self.snapshot.node(node).is_some_and(|state| state.info.lock(&ask.profile.name).is_some());
         !needs || self.held.get(node).is_some_and(|held| held.pod == entry.info.key)
     }
 
@@ -188,12 +230,7 @@ impl Scheduler {
     pub(super) fn note_owners(&mut self, node: &NodeName, info: Option<&NodeInfo>) {
         let known = self.snapshot.node(node).map(|state| state.info.clone());
         for (owner, _) in known.iter().flat_map(|info| owners(info)) {
-            if let Some(nodes) = self.holders.get_mut(owner) {
-                nodes.remove(node);
-                if nodes.is_empty() {
-                    self.holders.remove(owner);
-                }
-            }
+            self.drop_holder(owner, node);
         }
         for (owner, _) in info.into_iter().flat_map(owners) {
             self.holders.entry(owner.clone()).or_default().insert(node.clone());
@@ -204,7 +241,7 @@ impl Scheduler {
 
     /// Something is new about a pod that a lock may name.
     pub(super) fn note_holder(&mut self, pod: &PodKey) {
-        let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
+        let owner = owner_of(pod);
         if self.holders.contains_key(&owner) {
             self.strangers.retain(|(stranger, _), _| *stranger != owner);
             self.touch_locked_by(&owner);
@@ -231,13 +268,14 @@ impl Scheduler {
         self.releasing.remove(node);
         let Some(info) = self.snapshot.node(node).map(|state| state.info.clone()) else { return };
         for lock in &info.locks {
-            let Lock::Held { owner: Some(owner), since } = &lock.state else { continue };
-            if self.holder(node, owner, *since) == Holder::Dead {
+            let Lock::Held { since, .. } = &lock.state else { continue };
+            let Some(owner) = self.owner(node, &lock.state) else { continue };
+            if self.holder(node, &owner, *since) == Holder::Dead {
                 self.releasing.insert(node.clone(), Releasing::UnderWay);
                 self.effects.push(Effect::ReleaseLock {
                     node: node.clone(),
                     resource_version: info.resource_version.clone(),
-                    profile: lock.profile,
+                    profile: lock.profile.clone(),
                 });
                 return;
             }
@@ -262,14 +300,10 @@ impl Scheduler {
 
     /// When this node's lock is to be looked at although nothing has happened.
     pub(super) fn lock_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
-        let expiry = self.settings.lock_expiry;
         let waits = self.lines.get(node).is_some_and(|line| !line.waiting.is_empty());
         let info = self.snapshot.node(node).filter(|_| waits).map(|state| state.info.clone());
         let locks = info.map(|info| info.locks.clone()).unwrap_or_default();
-        let held = locks.into_iter().filter_map(move |lock| match lock.state {
-            Lock::Held { since, .. } => since.checked_add(expiry).ok(),
-            Lock::Free | Lock::Malformed { .. } => None,
-        });
+        let held = locks.into_iter().filter_map(|lock| lock.expires());
         let pausing = match self.releasing.get(node) {
             Some(Releasing::Pausing(until)) => Some(*until),
             _ => None,

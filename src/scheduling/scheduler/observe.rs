@@ -143,7 +143,7 @@ impl Scheduler {
         self.note_owners(name, None);
         self.snapshot.remove_node(name);
         self.releasing.remove(name);
-        self.held.remove(name);
+        self.drop_held(name);
         self.silences.remove(name);
         self.lines.touch(name);
         self.dismiss(name);
@@ -185,7 +185,7 @@ impl Scheduler {
         let charge = Charge {
             node: holding.node.clone(),
             namespace: pod.key.namespace.clone(),
-            profile: holding.profile,
+            profile: holding.profile.clone(),
             assignment: holding.assignment.clone(),
             init: holding.init,
             resources: pod.resources.clone(),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler, Work,
-    lock::{Releasing, is_held_by},
+    lock::{Releasing, is_held_by, is_since},
 };
 use crate::device::ProfileName;
 use crate::scheduling::{
@@ -120,7 +120,9 @@ impl Scheduler {
     fn holds_lock(&self, uid: &Uid, node: &NodeName) -> Option<(PodKey, String)> {
         let (entry, state) = (self.pods.get(uid)?, self.snapshot.node(node)?);
         let Claim::Place(ask) = &entry.info.claim else { return None };
-        let held = is_held_by(state.info.lock(ask.profile.name)?, &entry.info.key);
+        let lock = &state.info.lock(&ask.profile.name)?.state;
+        let serving = self.lines.get(node)?.serving.as_ref()?;
+        let held = is_held_by(lock, &entry.info.key) || is_since(lock, serving.lock_since);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }
 

@@ -122,7 +122,7 @@ impl Scheduler {
         let quotas = self.snapshot.quotas();
         let within = |uid: &&Uid| match self.pods.get(*uid).map(|entry| &entry.info.claim) {
             Some(Claim::Place(ask)) => {
-                quotas.exceeded(namespace, ask.profile.name, ask.request.least()).is_none()
+                quotas.exceeded(namespace, &ask.profile.name, ask.request.least()).is_none()
             }
             _ => true,
         };
@@ -156,7 +156,7 @@ impl Scheduler {
     /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.
     pub(super) fn judge(&self, uid: &Uid, ask: &Ask, node: &NodeName) -> Option<(Assignment, f64)> {
         let namespace = &self.pods.get(uid)?.info.key.namespace;
-        let quota = self.snapshot.quotas().left(namespace, ask.profile.name);
+        let quota = self.snapshot.quotas().left(namespace, &ask.profile.name);
         judge(ask, self.snapshot.node(node)?, &self.settings.device_resources, quota).ok()
     }
 }

@@ -47,6 +47,7 @@ impl Scheduler {
     fn serve(&mut self, node: &NodeName, now: Timestamp) {
         self.watch_expiries(node, now);
         self.watch_cards(node);
+        self.watch_unread(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {
@@ -100,14 +101,16 @@ impl Scheduler {
                 Gate::Shut => self.block(node, &uid, now, |_| locked_because(&info, &ask)),
                 Gate::Open => {
                     self.measure_wait(&uid, now);
-                    self.start_serving(node, uid, Step::Binding);
+                    self.start_serving(node, uid, Step::Binding, None);
                     self.bind(node);
                 }
                 Gate::Takeable => {
                     let resource_version = info.resource_version.clone();
-                    self.start_serving(node, uid, Step::Locking);
-                    let (node, profile) = (node.clone(), ask.profile.name);
-                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile });
+                    // The lock of some plugins says no more than this: it is all that tells ours from another's.
+                    let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
+                    self.start_serving(node, uid, Step::Locking, Some(since));
+                    let (node, profile) = (node.clone(), ask.profile.name.clone());
+                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile, since });
                 }
             }
             return;
@@ -155,11 +158,12 @@ impl Scheduler {
         }
     }
 
-    fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step) {
+    fn start_serving(&mut self, node: &NodeName, uid: Uid, step: Step, lock_since: Option<Timestamp>) {
         if let Some(line) = self.lines.get_mut(node) {
             line.waiting.retain(|waiting| *waiting != uid);
             line.blocked = None;
-            line.serving = Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None });
+            line.serving =
+                Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None, lock_since });
         }
     }
 
@@ -178,7 +182,7 @@ impl Scheduler {
         let Claim::Place(ask) = &entry.info.claim else {
             return;
         };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name);
+        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
         let assignment = self.snapshot.ledger().dated(assignment, node);
         self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
     }

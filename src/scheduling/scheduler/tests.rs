@@ -1,5 +1,6 @@
 //! What the scheduler does, event by event: doubts, locks that are lost, agents that fail or are silent.
 
+mod locks;
 mod play;
 
 use jiff::SignedDuration;
@@ -139,63 +140,6 @@ fn a_word_is_not_said_again_before_the_server_allows_it() {
     assert_eq!(play.sent(), []);
     play.wait(seconds(1));
     assert_eq!(play.sent(), [Sent::Unschedulable("a")]);
-}
-
-#[test]
-fn a_lock_that_is_lost_before_the_binding_is_taken_again() {
-    let mut play = Play::new();
-    play.create("a");
-    play.sent();
-    // The agent was asked for another pod, took this one for it, failed it and freed the node; and that is seen first.
-    play.lock_taken_and_lost("a");
-    assert_eq!(play.sent(), [Sent::Lock("a")]);
-    play.lock_taken("a");
-    assert_eq!(play.sent(), [Sent::Bind("a")]);
-}
-
-#[test]
-fn a_lock_that_is_lost_while_a_binding_waits_is_taken_again_once_nothing_can_arrive() {
-    let mut play = Play::new();
-    play.create("a");
-    play.lock_taken("a");
-    play.sent();
-    play.bind_answered("a", BindOutcome::Doubtful(setback("500", 0)));
-    play.unlocked();
-    play.read("a", play.pod("a"));
-    play.sent();
-    play.wait(seconds(5));
-    assert_eq!(play.sent(), [], "the first Binding can still arrive");
-    play.wait(seconds(1));
-    assert_eq!(play.sent(), [Sent::Read("a")]);
-    play.read("a", play.pod("a"));
-    play.wait(seconds(1));
-    assert_eq!(play.sent(), [Sent::Lock("a")]);
-}
-
-#[test]
-fn a_lock_that_was_given_back_is_not_given_back_again_before_the_node_is_seen() {
-    let mut play = Play::new();
-    play.locked_for_nobody("gone-long-ago");
-    assert_eq!(play.sent(), [Sent::ReadHolder]);
-    play.holder_absent("gone-long-ago");
-    assert_eq!(play.sent(), [Sent::Unlock]);
-    // Done is also what is answered where the node is gone, and the watch may lag.
-    for _ in 0..3 {
-        play.released();
-        assert_eq!(play.sent(), []);
-    }
-    play.wait(seconds(1));
-    assert_eq!(play.sent(), [Sent::Unlock], "it is looked at again, not too soon");
-}
-
-#[test]
-fn a_node_older_than_the_lock_says_nothing_of_it() {
-    let mut play = Play::new();
-    play.create("a");
-    play.sent();
-    play.lock_taken_unseen("a");
-    play.old_node();
-    assert_eq!(play.sent(), [Sent::Bind("a")]);
 }
 
 #[test]

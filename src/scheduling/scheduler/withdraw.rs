@@ -46,7 +46,7 @@ impl Scheduler {
             return;
         };
         let dead = pod.stage == Stage::Ended || (pod.stage == Stage::Pending && pod.leaving.is_some());
-        match holding.takeable.filter(|_| dead) {
+        match holding.takeable.clone().filter(|_| dead) {
             Some(profile) => {
                 let remnant = Remnant { pod: pod.key.clone(), profile, since: now, step: Step::Due };
                 let node = self.remnants.entry(holding.node.clone()).or_default();
@@ -78,7 +78,7 @@ impl Scheduler {
             };
             if due {
                 remnant.step = Step::UnderWay;
-                let (pod, profile) = (remnant.pod.clone(), remnant.profile);
+                let (pod, profile) = (remnant.pod.clone(), remnant.profile.clone());
                 self.effects.push(Effect::Withdraw { pod, node: node.clone(), profile });
             }
         }

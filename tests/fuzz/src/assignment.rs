@@ -3,9 +3,15 @@
 use std::collections::BTreeMap;
 
 use berth::{
-    device::{Assignment, InitPhase, Role, Share, Usage},
-    dialect::{Dialect, Dialects, hami, volcano},
+    cluster::Reader,
+    device::{Assignment, InitPhase, Quota, Role, Share, Usage},
+    dialect::{Dialect, Dialects, Problem, hami, volcano},
     object::Pod,
+    scheduling::{
+        Claim, NodeInfo, Snapshot,
+        class::judge,
+        ledger::{Charge, Commitment},
+    },
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,6 +42,58 @@ pub fn run(data: &[u8]) {
             carried(dialect.as_ref(), roles, &annotations);
         }
     }
+    for (reader, node) in world::READERS.iter() {
+        for dialect in reader.dialects().iter() {
+            books((reader, node), dialect.as_ref(), &annotations);
+        }
+    }
+}
+
+/// No card is given beyond what it has beside a pod that carries this, and none at all where a card of it can't be told.
+fn books(
+    (reader, node): (&Reader, &NodeInfo),
+    dialect: &dyn Dialect,
+    annotations: &BTreeMap<String, String>,
+) {
+    let mut bound = pod(dialect, "A", annotations);
+    bound.spec.node_name = Some("node".to_owned());
+    let (info, troubles) = reader.pod(&bound);
+    let holding = info.holding.expect("it is bound");
+    let unread = dialect.assignment(&bound);
+    let unread = unread.map_or_else(|trouble| vec![trouble], |carried| carried.unwrap_or_default().unread);
+    assert!(unread.iter().all(|trouble| troubles.contains(trouble)), "{unread:?} is told");
+    if unread.is_empty() && holding.assignment.is_none() {
+        return;
+    }
+    let untold = unread.iter().any(|trouble| trouble.problem == Problem::Card);
+    let mut snapshot = Snapshot::default();
+    snapshot.set_node(node.clone());
+    let charge = Charge {
+        node: holding.node,
+        namespace: info.key.namespace,
+        profile: holding.profile,
+        assignment: holding.assignment,
+        init: holding.init,
+        resources: info.resources,
+        commitment: Commitment::Bound,
+        stage: info.stage,
+        answer: holding.answer,
+        since: Timestamp::UNIX_EPOCH,
+    };
+    snapshot.charge(info.key.uid, charge);
+    let state = snapshot.node("node").expect("it was set");
+    let mut next = pod(dialect, "A", &BTreeMap::new());
+    next.spec.scheduler_name = Some(reader.scheduler_name().to_owned());
+    let Claim::Place(ask) = reader.pod(&next).0.claim else { panic!("it asks for a place") };
+    let Ok((given, _)) = judge(&ask, state, &reader.device_resources(), Quota::default()) else { return };
+    assert!(!untold, "{given:?} was given beside a card that can't be told");
+    let inventory = state.info.offer(dialect.name()).and_then(|offer| offer.inventory.as_ref());
+    let cards = inventory.expect("cards were given of it").cards();
+    for share in given.shares() {
+        let card = cards.iter().find(|card| card.id == share.card).expect("it is one of the node's");
+        let used = state.usage.card(&card.id).with(share);
+        assert!(used.slots <= card.slots && used.memory <= card.memory, "{used:?} of {card:?}");
+    }
 }
 
 /// A pod in which every container asks, or only the first app container where the plugin serves no more.
@@ -43,7 +101,7 @@ fn pod(dialect: &dyn Dialect, roles: &str, annotations: &BTreeMap<String, String
     let ask: Value = dialect.resources().first().map_or_else(|| json!({}), |name| json!({ *name: "1" }));
     let first = roles.find('A');
     let asks = |(at, role): (usize, char)| {
-        let served = dialect.name() == hami::Hami::NAME || Some(at) == first;
+        let served = dialect.name().as_str() == hami::Hami::NAME || Some(at) == first;
         (role, if served { ask.clone() } else { json!({}) })
     };
     world::pod(&roles.char_indices().map(asks).collect::<Vec<_>>(), annotations)
@@ -69,7 +127,7 @@ pub(super) fn carried(dialect: &dyn Dialect, roles: &str, annotations: &BTreeMap
 
 /// What a plugin of this dialect is told by a record: Volcano's of app containers only.
 fn compare(dialect: &dyn Dialect, roles: &str, read: &Assignment, again: &Assignment) {
-    let told = |role: Role| dialect.name() == hami::Hami::NAME || role == Role::App;
+    let told = |role: Role| dialect.name().as_str() == hami::Hami::NAME || role == Role::App;
     let kept = |assignment: &Assignment| -> Vec<_> {
         let containers = assignment.containers.iter().filter(|container| told(container.role));
         containers.filter(|container| !container.shares.is_empty()).cloned().collect()
@@ -104,6 +162,10 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "3",
         "",
         ";",
+        "gibberish",
+        ",NVIDIA,1,1:;",
+        "GPU-1,NVIDIA,3000,30:,NVIDIA,1,1:;",
+        "0,first",
         "\n18446744073709551615",
     ])
 }

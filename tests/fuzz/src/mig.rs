@@ -46,7 +46,8 @@ fn geometries(text: &str) {
         let card = format!("GPU-1,1,1,{model},true,mig:");
         let node =
             world::node(&BTreeMap::from([(volcano::names::REGISTER, card.as_str())]), &BTreeMap::new());
-        let volcano = config.dialects().named(volcano::Volcano::NAME).cloned().expect("it is on by default");
+        let volcano =
+            config.dialects().named(&volcano::Volcano::NAME.into()).cloned().expect("it is on by default");
         let Ok(Some(inventory)) = volcano.inventory(&node) else { continue };
         for card in inventory.cards().iter().filter(|card| &*card.model == model) {
             let Slicing::Geometries(cuts) = &card.slicing else { panic!("the model's cuts are known") };

@@ -68,7 +68,7 @@ fn again(dialect: &dyn Dialect, inventory: &Inventory) {
     let cards = inventory.cards();
     let whole = |card: &Card| card.slicing == Slicing::Unknown;
     let plain = cards.iter().all(|card| whole(card) && parts_nothing(card)) && !cards.is_empty();
-    if dialect.name() == hami::Hami::NAME {
+    if dialect.name().as_str() == hami::Hami::NAME {
         reads_as(
             dialect,
             hami::names::REGISTER,
@@ -83,7 +83,7 @@ fn again(dialect: &dyn Dialect, inventory: &Inventory) {
                 cards,
             );
         }
-    } else if dialect.name() == volcano::Volcano::NAME && plain {
+    } else if dialect.name().as_str() == volcano::Volcano::NAME && plain {
         reads_as(dialect, volcano::names::REGISTER, &cards.iter().map(six_fields).collect::<String>(), cards);
     }
 }

@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
     assert_eq!(again, config, "{written}");
     let modes = config.admission_settings().modes;
     let spoken: std::collections::BTreeSet<_> =
-        config.dialects().iter().map(|dialect| dialect.mode()).collect();
+        config.dialects().iter().map(|dialect| dialect.mode().clone()).collect();
     assert_eq!(modes, spoken);
 }
 

@@ -7,9 +7,11 @@ use std::{
 
 use berth::{
     admission::{Facts, InventorySummary, NodeOffer, quota::NamespaceQuota},
+    cluster::Reader,
     config::Config,
     dialect::{Dialects, hami::Hami},
     object::{Namespace, Node, Pod},
+    scheduling::NodeInfo,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +29,12 @@ const SETTINGS: [&str; 3] = [
 fn configs() -> impl Iterator<Item = Config> {
     SETTINGS.into_iter().map(|text| Config::parse(text, "settings").expect("the settings are valid").0)
 }
+
+/// What reads pods and nodes under each of the settings, and what it reads of [`shared_node`].
+pub static READERS: LazyLock<Vec<(Reader, NodeInfo)>> = LazyLock::new(|| {
+    let readers = configs().map(|config| config.reader());
+    readers.map(|reader| (reader.clone(), reader.node(&shared_node()).0)).collect()
+});
 
 /// The dialects under each of the settings.
 pub static DIALECTS: LazyLock<Vec<Dialects>> =
@@ -51,12 +59,23 @@ fn with_cluster(mut facts: Facts) -> Facts {
     let hard = json!({"limits.nvidia.com/gpumem": "20000", "limits.nvidia.com/gpucores": "250"});
     let troubles =
         quota.limit(&object(json!({"metadata": {"name": "gpus"}, "spec": {"hard": hard}})), &facts.dialects);
-    assert!(troubles.is_empty() || facts.dialects.named(Hami::NAME).is_none(), "{troubles:?}");
+    assert!(troubles.is_empty() || facts.dialects.named(&Hami::NAME.into()).is_none(), "{troubles:?}");
     quota.charge(&BTreeMap::from([("nvidia.com/gpumem".to_owned(), 12_000)]));
     facts.quotas = Arc::new(BTreeMap::from([("train".to_owned(), quota)]));
     let group = (("train".to_owned(), "g".to_owned()), Some("true".to_owned()));
     facts.pod_groups = Arc::new(BTreeMap::from([group]));
     facts
+}
+
+/// Two cards that each plugin knows, HAMi's and Volcano's by uuid, Volcano's older ones by number.
+fn shared_node() -> Node {
+    let hami = r#"[{"id":"GPU-1","count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true},
+        {"id":"GPU-2","index":1,"count":10,"devmem":16384,"devcore":100,"type":"NVIDIA-NVIDIA A100","mode":"hami-core","health":true}]"#;
+    let volcano = "GPU-1,10,16384,NVIDIA-A100,true,hami-core:GPU-2,10,16384,NVIDIA-A100,true,hami-core:";
+    let annotations = json!({"hami.io/node-nvidia-register": hami, "volcano.sh/node-vgpu-register": volcano});
+    let capacity = json!({"volcano.sh/gpu-memory": "32768", "volcano.sh/gpu-number": "2"});
+    let status = json!({"capacity": capacity, "allocatable": {"pods": "110"}});
+    object(json!({"metadata": {"name": "node", "annotations": annotations}, "status": status}))
 }
 
 fn nodes() -> impl Iterator<Item = Node> {

@@ -23,7 +23,9 @@ use crate::{
 use pod::{key, pod};
 
 const NODE: &str = "n1";
-const HAMI: ProfileName = ProfileName("test");
+fn hami() -> ProfileName {
+    "test".into()
+}
 pub(super) const EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// What the scheduler wants done, and for which pod.
@@ -42,6 +44,8 @@ pub(super) enum Sent<'a> {
     Waiting(&'a str),
     Excess(&'a str),
     ReportExcess,
+    Unread(&'a str),
+    ReportUnread(usize),
     Withdraw(&'a str),
     Drift,
 }
@@ -143,6 +147,8 @@ impl Play {
             Effect::TellWaiting { pod, .. } => Sent::Waiting(self.name(&pod.name)),
             Effect::TellExcess { pod, .. } => Sent::Excess(self.name(&pod.name)),
             Effect::ReportExcess { .. } => Sent::ReportExcess,
+            Effect::TellUnread { pod, .. } => Sent::Unread(self.name(&pod.name)),
+            Effect::ReportUnread { pods, .. } => Sent::ReportUnread(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
@@ -181,8 +187,8 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
-            offers: vec![Offer { profile: HAMI, inventory: Some(Inventory::new(vec![card])) }],
-            locks: vec![NodeLock { profile: HAMI, state: lock }],
+            offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
+            locks: vec![NodeLock { profile: hami(), state: lock, expiry: EXPIRY }],
         }
     }
 
@@ -243,7 +249,7 @@ impl Play {
         let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(HAMI),
+            profile: Some(hami()),
             takeable: None,
             assignment: held,
             init: InitPhase::Done,
@@ -276,7 +282,7 @@ impl Play {
         let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(HAMI),
+            profile: Some(hami()),
             takeable: None,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Done,
@@ -300,7 +306,7 @@ impl Play {
 
     pub(super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
         let pod = key(name);
-        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: HAMI, outcome });
+        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: hami(), outcome });
     }
 
     fn own_lock(&self, name: &str) -> Lock {
@@ -321,6 +327,24 @@ impl Play {
     pub(super) fn lock_taken_unseen(&mut self, name: &str) {
         let resource_version = self.next_version();
         self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    /// The lock is the pod's and does not say so; the node is seen with it before the answer comes.
+    pub(super) fn bare_lock_seen_and_taken(&mut self, name: &str) {
+        self.sees_node(Lock::Held { owner: None, since: self.now });
+        let resource_version = self.version.to_string();
+        self.lock_answered(name, LockOutcome::Taken { resource_version });
+    }
+
+    /// The node is read with a lock that says that it is held since now, and nothing else.
+    pub(super) fn node_read_locked_by_somebody(&mut self) {
+        self.lock = Lock::Held { owner: None, since: self.now };
+        self.node_read();
+    }
+
+    /// The node is seen with a lock that says since when it is held, and nothing else.
+    pub(super) fn locked_by_somebody(&mut self) {
+        self.sees_node(Lock::Held { owner: None, since: self.now });
     }
 
     /// The lock was the pod's, and the node is seen to be free again before the answer comes.

@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::HAMI;
+use super::hami;
 use crate::{
     device::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
@@ -33,7 +33,7 @@ pub(super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
         shuns: std::collections::BTreeSet::new(),
     };
     let profile =
-        Profile { name: HAMI, blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
+        Profile { name: hami(), blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
     let ask =
         Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
     PodInfo {

@@ -1,0 +1,44 @@
+//! Pods of which nobody can tell which cards they hold: said once of each, for as long as it is so.
+//!
+//! That their node takes no further pods for such cards is decided where nodes are tested, by the same ledger.
+
+use std::collections::BTreeMap;
+
+use super::Scheduler;
+use crate::scheduling::{effect::Effect, ledger::Charge, node::NodeName, pod::Uid};
+
+impl Scheduler {
+    /// Finds out which pods of the node hold cards that nobody can tell, and says what is new.
+    pub(super) fn watch_unread(&mut self, node: &NodeName) {
+        let found = self.unread_on(node);
+        let known = self.unread.get(node);
+        if known.map_or(found.is_empty(), |known| *known == found) {
+            return;
+        }
+        for (uid, why) in &found {
+            let said = known.and_then(|known| known.get(uid)) == Some(why);
+            if let Some(entry) = self.pods.get(uid).filter(|_| !said) {
+                let message = format!(
+                    "{why}: which GPUs of node {node} it holds can't be told, so that the node takes no further Pods on them \
+                     until this is mended or the Pod has ended"
+                );
+                self.effects.push(Effect::TellUnread { pod: entry.info.key.clone(), message });
+            }
+        }
+        self.effects.push(Effect::ReportUnread { node: node.clone(), pods: found.len() });
+        if found.is_empty() {
+            self.unread.remove(node);
+        } else {
+            self.unread.insert(node.clone(), found);
+        }
+    }
+
+    /// What can't be read, by pod.
+    fn unread_on(&self, node: &NodeName) -> BTreeMap<Uid, String> {
+        if self.snapshot.node(node).is_none() {
+            return BTreeMap::new();
+        }
+        let unread = |(uid, charge): (&Uid, &Charge)| Some((uid.clone(), charge.unread()?));
+        self.snapshot.ledger().on_node(node).filter_map(unread).collect()
+    }
+}
