@@ -11,8 +11,9 @@ mod onward;
 mod settings;
 mod tasks;
 
-use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use futures::FutureExt as _;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::{sync::watch, task::JoinError};
@@ -127,8 +128,9 @@ impl App {
         self.bound.local_addr()
     }
 
-    /// Runs until `shutdown`, or until something ends that never should.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), AppError> {
+    /// Runs until `shutdown`, or until something ends that never should. `shutdown` says for how long reviews are still taken in after
+    /// it: until no API server sends any here. The binder stops at once.
+    pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
         let Self { options, bound, serving, clients, ready } = self;
         let mut registry = Registry::default();
         let reviews = crate::webhook::Metrics::register(&mut registry);
@@ -148,6 +150,7 @@ impl App {
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
+        let gone = async { tokio::time::sleep(stopped.await).await };
         let debug = ledger::debug(options.client.clone(), handoff.questions().clone());
         let (router, tls) = match &clients {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
@@ -159,7 +162,7 @@ impl App {
             Parts::Both | Parts::Binder => router.merge(webhook::debug::router(debug)),
         };
         tasks.work(async move {
-            bound.serve(router, tls, stopped).await;
+            bound.serve(router, tls, gone).await;
             Ok(())
         });
         if let Some(clients) = clients {
@@ -174,7 +177,7 @@ impl App {
             facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.clone()),
         );
         if options.parts != Parts::Webhook {
-            let stopped = tasks.stopped();
+            let stopped = tasks.stopped().map(drop);
             tasks.work(binder::run(options, bindings, handoff, settings, stopped));
         }
         let drain = || {

@@ -78,7 +78,7 @@ pub fn run() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {}", one_line(&format!("{error:#}")));
+            eprintln!("error: {}", one_line(&reasons(&error)));
             ExitCode::from(2)
         }
     }
@@ -132,11 +132,33 @@ fn tell(notices: &[Notice]) {
     }
 }
 
+/// An error and its causes, those left out that are said already.
+fn reasons(error: &anyhow::Error) -> String {
+    error.chain().map(words).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        said if said.contains(&cause) => said.to_owned(),
+        said => format!("{said}: {cause}"),
+    })
+}
+
+/// What an error says; of an API server's no, its message alone.
+fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let kube = error.downcast_ref::<kube::Error>();
+    match kube.or_else(|| error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref)) {
+        Some(kube::Error::Api(status)) => status.message.clone(),
+        _ => match error.downcast_ref::<Box<kube::core::Status>>() {
+            Some(status) => status.message.clone(),
+            None => error.to_string(),
+        },
+    }
+}
+
 /// Help and version as they are; a wrong call in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let printed = error.print();
-        return printed.map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
+        let colours = std::io::stdout().is_terminal();
+        let text = if colours { error.render().ansi().to_string() } else { error.render().to_string() };
+        return output::write(&text).map_or(ExitCode::from(2), |()| ExitCode::SUCCESS);
     }
     let text = error.to_string();
     let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
@@ -156,7 +178,20 @@ fn one_line(text: &str) -> String {
 mod tests {
     use clap::CommandFactory;
 
-    use super::*;
+    use super::{certs::CertsError, *};
+
+    #[test]
+    fn a_cause_that_is_said_already_is_not_said_again() {
+        let error = anyhow::anyhow!("refused").context("no way: refused").context("cannot reach it");
+        assert_eq!(reasons(&error), "cannot reach it: no way: refused");
+        let status = kube::core::Status {
+            message: "no such namespace".to_owned(),
+            code: 404,
+            ..kube::core::Status::default()
+        };
+        let error = CertsError::Cluster(Box::new(kube::Error::Api(Box::new(status))));
+        assert_eq!(reasons(&error.into()), "cannot reach the API server: no such namespace");
+    }
 
     #[test]
     fn every_command_ends_its_help_with_an_example() {

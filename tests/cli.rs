@@ -77,6 +77,43 @@ fn a_wrong_call_or_an_unreadable_question_exits_with_2_and_one_line() {
 }
 
 #[test]
+fn who_stops_reading_has_read_enough() {
+    let calls: &[&[&str]] = &[
+        &["--help"],
+        &["review", "--rules"],
+        &["manifests"],
+        &["config"],
+        #[cfg(feature = "sandbox")]
+        &["demo", "--nodes", "2", "--pods", "0"],
+    ];
+    for args in calls.iter().copied() {
+        let mut child = berth(&cases(), args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn names_that_nobody_can_have_are_refused_before_anything_is_written() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let calls: [(&[&str], &str); 3] = [
+        (&["certs", "--dir", "certs", "--also", "not a name"], "certificate name `not a name` is neither"),
+        (
+            &["certs", "--dir", "certs", "--service", "Bad Name"],
+            "certificate name `Bad Name.berth-system.svc`",
+        ),
+        (&["manifests", "--image", ""], "`` is not an image"),
+    ];
+    for (args, words) in calls {
+        let output = call(folder.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{args:?}: {}", text(&output.stderr));
+        assert!(!folder.path().join("certs").exists(), "{args:?}");
+    }
+}
+
+#[test]
 fn strict_makes_a_no_of_what_does_not_fit() {
     let folder = cases().join("simulate_does_not_fit");
     let lenient = call(&folder, &["simulate", "-f", "input.yaml", "-o", "json"]);

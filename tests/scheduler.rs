@@ -5,6 +5,8 @@
 
 #[path = "scheduler/handshake.rs"]
 mod handshake;
+#[path = "scheduler/held_up.rs"]
+mod held_up;
 #[path = "scheduler/holdings.rs"]
 mod holdings;
 #[path = "scheduler/machine.rs"]

@@ -7,11 +7,7 @@
 #[path = "support/lib.rs"]
 mod support;
 
-use std::{
-    net::SocketAddr,
-    process::{Child, Command, ExitStatus},
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
 use berth::{
     cli::manifests::ManifestsArgs,
@@ -35,60 +31,16 @@ use serde_json::{Value, json};
 use support::{
     controlplane::{ControlPlane, Options},
     identity::Identity,
-    installed::{apply_manifests, free_address},
+    installed::{ACCOUNT, NAMESPACE, Replica, apply_manifests, free_address},
 };
 
 const LIMIT: Duration = Duration::from_mins(1);
-const NAMESPACE: &str = "berth-system";
 const READER: &str = "reader";
 const STRANGER: &str = "stranger";
-const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
 /// The two halves are installed into another namespace.
 const APART: &str = "sharing";
 const WEBHOOK: &str = "system:serviceaccount:sharing:berth-webhook";
 const BINDER: &str = "system:serviceaccount:sharing:berth-binder";
-
-/// A running `berth serve`, killed when dropped.
-struct Replica(Child);
-
-impl Replica {
-    fn start(plane: &ControlPlane, listen: SocketAddr) -> Self {
-        Self::start_as(plane, ACCOUNT, listen, &[])
-    }
-
-    /// With the rights of this account alone.
-    fn start_as(plane: &ControlPlane, account: &str, listen: SocketAddr, flags: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-        command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]).args(flags);
-        Self(
-            command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(account)).spawn().unwrap(),
-        )
-    }
-
-    /// Tells it to end, and waits until it has.
-    async fn stop(mut self) -> ExitStatus {
-        let told = Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
-        assert!(told.success());
-        let mut again = tokio::time::interval(Duration::from_millis(20));
-        let ended = async {
-            loop {
-                again.tick().await;
-                if let Some(status) = self.0.try_wait().unwrap() {
-                    return status;
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, ended).await.expect("it ends in time")
-    }
-}
-
-impl Drop for Replica {
-    fn drop(&mut self) {
-        // An error says that it has ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn share(name: &str) -> core::Pod {
     let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"});
@@ -150,7 +102,7 @@ async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketA
     assert_eq!(ask(address, None).await.0, 401);
     assert_eq!(ask(address, Some("no-such-token".to_owned())).await.0, 401);
     let (status, refused) = ask(address, token(STRANGER)).await;
-    assert_eq!((status, &refused["error"]["reason"]), (403, &json!("stranger may not get /debug/ledger")));
+    assert_eq!((status, &refused["message"]), (403, &json!("stranger may not get /debug/ledger")));
     // The API server's authorizer learns of the binding by a watch of its own.
     let shown = async {
         let mut again = tokio::time::interval(Duration::from_millis(50));
@@ -205,9 +157,10 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
     let args = ManifestsArgs { namespace: APART.to_owned(), split: true, ..ManifestsArgs::default() };
     apply_manifests(&client, address, args).await;
     let fleet = cluster(&client).await;
-    let webhook = Replica::start_as(&plane, WEBHOOK, address, &["--webhook-only", "--namespace", APART]);
-    let binder =
-        Replica::start_as(&plane, BINDER, free_address(), &["--scheduler-only", "--namespace", APART]);
+    let flags = ["--webhook-only", "--namespace", APART];
+    let webhook = Replica::start_as(&plane, WEBHOOK, "webhook", address, &flags);
+    let flags = ["--scheduler-only", "--namespace", APART];
+    let binder = Replica::start_as(&plane, BINDER, "binder", free_address(), &flags);
     runs(&client, "one").await;
     assert!(holder(&client, APART).await.is_some(), "the binder holds the lease");
 
@@ -251,11 +204,11 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     apply_manifests(&client, address, ManifestsArgs::default()).await;
     let fleet = cluster(&client).await;
 
-    let first = Replica::start(&plane, address);
+    let first = Replica::start_as(&plane, ACCOUNT, "first", address, &[]);
     runs(&client, "one").await;
     the_ledger_is_shown_to_who_may_see_it(&client, address).await;
     let leader = holder(&client, NAMESPACE).await.expect("the first replica holds the lease");
-    let second = Replica::start(&plane, free_address());
+    let second = Replica::start(&plane, "second", &[]);
     runs(&client, "two").await;
     assert_eq!(holder(&client, NAMESPACE).await.as_ref(), Some(&leader), "the second replica waits its turn");
 

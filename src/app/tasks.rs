@@ -6,7 +6,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::AppError;
 
-/// Workers that have not ended after this time are given up.
+/// Workers that have not ended so long after the last was told to are given up.
 const LONGEST_END: Duration = Duration::from_secs(25);
 
 /// Every task of the process.
@@ -19,7 +19,8 @@ pub(super) struct Tasks {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stop {
     No,
-    Now,
+    /// At once, but for what is to go on for this time.
+    After(Duration),
 }
 
 impl Default for Tasks {
@@ -29,12 +30,15 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Returns once the process is to end.
-    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Returns once the process is to end: how long others are still to find it.
+    pub(super) fn stopped(&self) -> impl Future<Output = Duration> + Send + use<> {
         let mut stopped = self.stop.subscribe();
         async move {
             // An error means that the sender is gone, which ends the process too.
-            let _ = stopped.wait_for(|stop| *stop == Stop::Now).await;
+            match stopped.wait_for(|stop| *stop != Stop::No).await.as_deref() {
+                Ok(Stop::After(delay)) => *delay,
+                Ok(Stop::No) | Err(_) => Duration::ZERO,
+            }
         }
     }
 
@@ -51,24 +55,27 @@ impl Tasks {
         });
     }
 
-    /// Waits for the shutdown or the first task that ends before it; then ends the workers in order.
+    /// Waits for the shutdown, which says how long others are still to find the process, or for the first task that ends before it; then
+    /// ends the workers in order.
     pub(super) async fn run(
         mut self,
-        shutdown: impl Future<Output = ()>,
+        shutdown: impl Future<Output = Duration>,
         before_the_end: impl FnOnce(),
     ) -> Result<(), AppError> {
-        let outcome = tokio::select! {
-            () = shutdown => Ok(()),
+        let (delay, outcome) = tokio::select! {
+            delay = shutdown => (delay, Ok(())),
             Some(ended) = self.workers.join_next() => {
-                ended.map_err(AppError::Panicked).flatten().and(Err(AppError::Ended("a worker")))
+                let ended = ended.map_err(AppError::Panicked).flatten().and(Err(AppError::Ended("a worker")));
+                (Duration::ZERO, ended)
             }
             Some(ended) = self.followers.join_next() => {
-                ended.map_err(AppError::Panicked).and_then(|what| Err(AppError::Ended(what)))
+                let ended = ended.map_err(AppError::Panicked).and_then(|what| Err(AppError::Ended(what)));
+                (Duration::ZERO, ended)
             }
         };
         before_the_end();
-        self.stop.send_replace(Stop::Now);
-        let ended = tokio::time::timeout(LONGEST_END, Self::end(&mut self.workers)).await;
+        self.stop.send_replace(Stop::After(delay));
+        let ended = tokio::time::timeout(delay + LONGEST_END, Self::end(&mut self.workers)).await;
         if ended.is_err() {
             tracing::warn!(workers = self.workers.len(), "gave up waiting for tasks to end");
         }

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
@@ -29,10 +29,10 @@ const PUBLIC: u32 = 0o644;
 
 /// Mint or renew the authority and the serving certificate.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, group = ArgGroup::new("place").args(["dir", "secret"]).required(true))]
 pub struct CertsArgs {
     /// The folder that holds ca.crt, ca.key, tls.crt and tls.key
-    #[arg(long, value_name = "DIR", required_unless_present = "secret", conflicts_with = "secret")]
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The Secret that holds them, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret_name)]

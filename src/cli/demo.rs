@@ -1,10 +1,13 @@
 //! `berth demo`: a cluster inside this process, with the real webhook over HTTPS and the real binder, and a small story.
 
 mod picture;
+mod register;
 mod stage;
 mod story;
 
 use clap::Args;
+
+pub use register::register;
 
 use crate::config::Config;
 

@@ -4,7 +4,7 @@
 
 mod source;
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -41,6 +41,12 @@ pub enum DocumentError {
         file: String,
         /// Why.
         reason: std::io::Error,
+    },
+    /// There is no object in any of the files.
+    #[error("{asked}: no Kubernetes object")]
+    Nothing {
+        /// The files and folders that were asked for.
+        asked: String,
     },
     /// A folder without any file of a known extension.
     #[error("{folder}: no *.yaml, *.yml or *.json file in this folder")]
@@ -123,5 +129,13 @@ impl Document {
 
     fn text(&self, pointer: &str) -> Option<&str> {
         self.value.pointer(pointer)?.as_str()
+    }
+}
+
+/// Tells once of each kind that was passed over.
+pub fn tell_skipped<'a>(kinds: impl IntoIterator<Item = &'a str>, why: &str) {
+    let kinds: BTreeSet<_> = kinds.into_iter().collect();
+    for kind in kinds {
+        eprintln!("warning: kind {kind} {why}: skipped");
     }
 }

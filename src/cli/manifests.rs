@@ -43,7 +43,7 @@ pub struct ManifestsArgs {
     #[arg(long, default_value = NAMESPACE, value_parser = namespace)]
     pub namespace: String,
     /// The container image [default: this version's]
-    #[arg(long)]
+    #[arg(long, value_parser = image)]
     pub image: Option<String>,
     /// Replicas of each Deployment [default: 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
@@ -210,6 +210,14 @@ fn namespace(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!("`{text}` is not a namespace: lower case letters, digits and `-`, at most 63"))
+}
+
+/// Kubelet would only find out later.
+fn image(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(format!("`{text}` is not an image, such as `registry.example/berth:0.1.0`"));
+    }
+    Ok(text.to_owned())
 }
 
 /// The API server takes neither user, query nor fragment in a webhook's URL.

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::{
     admission::{self, Facts, Stage, rules},
-    cli::simulate::skipped,
     config::{Config, ConfigError},
     webhook::{self, Judge},
 };
@@ -164,7 +163,7 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
             },
         }
     }
-    skipped(unknown, "has no pod to review");
+    documents::tell_skipped(unknown, "has no pod to review");
     Ok(reviews)
 }
 

@@ -1,6 +1,6 @@
 //! `berth serve`: webhook and binder against a real cluster.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
@@ -9,13 +9,16 @@ use kube::{Client, Config as ClientConfig};
 use crate::{
     app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
     cluster::{Clock, Leadership, candidate},
-    config::Config,
+    config::{Config, duration},
     webhook::{mint::ServingNames, registration::Registration},
 };
 
 const EXAMPLE: &str = "\
 Example: run beside a cluster that kubectl reaches, with certificates from files
   berth serve --config berth.yaml --tls-cert-file certs/tls.crt --tls-private-key-file certs/tls.key";
+
+/// Nobody goes on sending reviews for longer to an endpoint that is gone.
+const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
 /// Run the webhook and the binder.
 #[derive(Args, Clone, Debug)]
@@ -57,6 +60,9 @@ pub struct ServeArgs {
     /// The Lease's name
     #[arg(long, default_value = "berth")]
     pub leader_elect_resource_name: String,
+    /// How long reviews are still taken in after SIGTERM: until no API server sends any here
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = delay)]
+    pub shutdown_delay: Duration,
     /// Further names and addresses that the certificate answers to
     #[arg(long = "tls-san", value_name = "NAME")]
     pub tls_sans: Vec<String>,
@@ -65,9 +71,16 @@ pub struct ServeArgs {
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
     let client = client().await?;
+    let delay = if args.scheduler_only { Duration::ZERO } else { args.shutdown_delay };
     let app = App::bind(Options { config_file, ..options(args, config, client) }).await?;
     tracing::info!(address = %app.local_addr(), "listening");
-    app.run(told_to_end()).await?;
+    let told = async {
+        match told_to_end().await {
+            Told::Terminate => delay,
+            Told::Interrupt => Duration::ZERO,
+        }
+    };
+    app.run(told).await?;
     Ok(())
 }
 
@@ -123,19 +136,35 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     }
 }
 
+/// A time to wait, as Go writes it.
+fn delay(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text).and_then(|time| Duration::try_from(time).ok());
+    let time = time.filter(|time| *time <= LONGEST_DELAY);
+    time.ok_or_else(|| format!("not a time from `0s` to `{}s`, such as `5s`", LONGEST_DELAY.as_secs()))
+}
+
 /// A name that no other process has, not even this one restarted: host, process and the present.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())
 }
 
+/// How a process is told to end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Told {
+    /// By whoever runs it, as kubelet does.
+    Terminate,
+    /// From a terminal.
+    Interrupt,
+}
+
 /// Returns when the process is told to end.
-pub(super) async fn told_to_end() {
+pub(super) async fn told_to_end() -> Told {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).expect("a handler for SIGTERM can be set");
     let mut interrupt = signal(SignalKind::interrupt()).expect("a handler for SIGINT can be set");
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        _ = terminate.recv() => Told::Terminate,
+        _ = interrupt.recv() => Told::Interrupt,
     }
 }

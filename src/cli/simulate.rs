@@ -8,7 +8,7 @@ mod input;
 mod place;
 mod report;
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
@@ -55,18 +55,11 @@ impl SimulateArgs {
         for warning in input.warnings.iter().chain(&warnings) {
             eprintln!("warning: {warning}");
         }
-        skipped(input.skipped.iter().map(String::as_str), "is not read by the simulation");
+        let skipped = input.skipped.iter().map(String::as_str);
+        documents::tell_skipped(skipped, "is not read by the simulation");
         output::print(&simulation, self.output, || simulation.table())?;
         let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
         Ok(answer)
-    }
-}
-
-/// Tells once of each kind that was passed over.
-pub(super) fn skipped<'a>(kinds: impl IntoIterator<Item = &'a str>, why: &str) {
-    let kinds: BTreeSet<_> = kinds.into_iter().collect();
-    for kind in kinds {
-        eprintln!("warning: kind {kind} {why}: skipped");
     }
 }
 

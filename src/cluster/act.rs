@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use kube::{Api, Client};
+use kube::{Api, Client, api::ListParams};
 
 use super::{
     bind,
@@ -14,6 +14,7 @@ use super::{
     read::Reader,
     send::SendError,
     tell::{self, News},
+    watch::PODS,
     wire::Watched,
     withdraw,
 };
@@ -249,7 +250,13 @@ impl Hands {
     async fn read_node(&self, node: NodeName) -> Event {
         let nodes: Api<Watched<Node>> = Api::all(self.client.clone());
         let found = insist(|| nodes.get_opt(&node)).await;
-        Event::NodeRead { found: found.map(|found| Box::new(self.reader.node(&found.object).0)), node }
+        let found = found.map(|found| Box::new(self.reader.node(&found.object).0));
+        // After the node, so that they are no older.
+        let on_it = ListParams::default().fields(&format!("{PODS},spec.nodeName={node}"));
+        let pods: Api<Watched<Pod>> = Api::all(self.client.clone());
+        let listed = insist(|| async { pods.list(&on_it).await.map(Some) }).await;
+        let pods = listed.iter().flat_map(|pods| &pods.items).map(|pod| self.info(&pod.object)).collect();
+        Event::NodeRead { node, found, pods }
     }
 
     async fn read_holder(&self, owner: LockOwner, since: Timestamp) -> Event {

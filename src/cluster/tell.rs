@@ -245,6 +245,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_piece_of_news_is_an_event_about_whom_it_concerns() {
+        let pod = || Concern::Pod(PodKey { uid: "u".into(), namespace: "team-a".into(), name: "p".into() });
+        let wrong = "What Berth remembered was wrong and has been put right: why";
+        let silent = "The device plugin of node n1 has not answered for team-a/p; other pods go on";
+        let failed = "The device plugin of node n1 could not give team-a/p its GPU share; \
+                      what it holds is free once it has ended";
+        let cases = [
+            (
+                News::Scheduled { node: "n1" },
+                pod(),
+                ["Normal", "Scheduled", "Successfully assigned team-a/p to n1"],
+            ),
+            (News::FailedScheduling { message: "why" }, pod(), ["Warning", "FailedScheduling", "why"]),
+            (News::Waiting { message: "why" }, pod(), ["Normal", "WaitingForNode", "why"]),
+            (News::FailedAllocation { node: "n1" }, pod(), ["Warning", "FailedAllocation", failed]),
+            (News::SilentAgent { node: "n1" }, pod(), ["Warning", "DevicePluginSilent", silent]),
+            (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
+            (News::Drift { what: "why" }, pod(), ["Warning", "LedgerDrift", wrong]),
+            (News::Drift { what: "why" }, Concern::Node("p".into()), ["Warning", "LedgerDrift", wrong]),
+            (News::Drift { what: "why" }, Concern::Namespace("p".into()), ["Warning", "LedgerDrift", wrong]),
+        ];
+        for (news, of, expected) in cases {
+            let event = about("berth", &of, news, Timestamp::UNIX_EPOCH);
+            let said = [event.type_, event.reason, event.note].map(Option::unwrap);
+            assert_eq!(said, expected, "{of:?}");
+            let namespace = match of {
+                Concern::Pod(_) => "team-a",
+                Concern::Node(_) => NAMESPACE_OF_NODES,
+                Concern::Namespace(_) => "p",
+            };
+            assert_eq!(event.metadata.namespace.as_deref(), Some(namespace), "{of:?}");
+            assert_eq!(event.regarding.and_then(|regarding| regarding.name).as_deref(), Some("p"));
+        }
+    }
+
+    #[test]
     fn a_long_note_is_cut_between_characters() {
         let cut = cut("ä".repeat(600));
         assert!(cut.len() <= LONGEST_NOTE && cut.ends_with("ä ..."), "{} bytes", cut.len());

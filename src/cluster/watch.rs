@@ -25,7 +25,7 @@ use crate::{
 
 /// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
 /// it carries may have to be withdrawn.
-const PODS: &str = "status.phase!=Succeeded";
+pub(super) const PODS: &str = "status.phase!=Succeeded";
 
 /// Everything that the scheduler is to see, as events.
 pub fn all(

@@ -8,7 +8,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
-use serde_saphyr::Spanned;
+use serde_saphyr::{Spanned, UserMessageFormatter};
 
 /// A value and its line, from 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,7 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (u64, String)> {
     let options = serde_saphyr::options! { with_snippet: false };
     let documents: Vec<Node> = serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(1, |location| location.line());
-        (line, one_line(&error.without_snippet().to_string()))
+        (line, one_line(&error.without_snippet().render_with_formatter(&UserMessageFormatter)))
     })?;
     let mut documents = documents.into_iter();
     let first = documents.next().unwrap_or(Node { line: 1, value: Value::Null });

@@ -57,7 +57,7 @@ pub enum Effect {
         /// Which pod.
         pod: PodKey,
     },
-    /// Read a node, to settle a doubt. Answered by `NodeRead`.
+    /// Read a node and then the pods on it, to settle a doubt. Answered by `NodeRead`.
     ReadNode {
         /// Which node.
         node: NodeName,

@@ -81,6 +81,8 @@ pub enum Event {
         node: NodeName,
         /// What it looks like.
         found: Option<Box<NodeInfo>>,
+        /// The pods that are bound to it and have not succeeded, read after it.
+        pods: Vec<PodInfo>,
     },
     /// Whether the holder of a lock, of which nothing was seen, is there.
     HolderRead {

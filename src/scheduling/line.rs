@@ -81,6 +81,8 @@ pub struct Lines {
     by_node: BTreeMap<NodeName, Line>,
     /// Nodes where something may go on.
     touched: BTreeSet<NodeName>,
+    /// Nodes whose lines do not go on, as long as that lasts.
+    held_up: BTreeSet<NodeName>,
     deadlines: Deadlines,
     changes: u64,
 }
@@ -102,6 +104,9 @@ impl Line {
 /// A node with so many pods in line is passed over for the next best: packing gives way to not waiting.
 pub const FULL: usize = 8;
 
+/// A node that is held up comes after every other, however long their lines are.
+const HELD_UP: usize = usize::MAX / 2;
+
 fn rank(length: usize) -> usize {
     if length < FULL { 0 } else { length }
 }
@@ -112,15 +117,37 @@ impl Lines {
         self.by_node.get(node).map_or(0, Line::length)
     }
 
-    /// Where a node stands among those that fit: 0, unless its line is full; then the longer the line, the later.
+    /// Where a node stands among those that fit: 0, unless its line is full or held up; then the longer the line, the later.
     pub fn rank(&self, node: &str) -> usize {
-        rank(self.length(node))
+        let held_up = if self.is_held_up(node) { HELD_UP } else { 0 };
+        held_up + rank(self.length(node))
     }
 
-    /// The full lines, with their lengths.
-    pub fn full(&self) -> BTreeMap<NodeName, usize> {
-        let ranked = self.by_node.iter().map(|(node, line)| (node.clone(), rank(line.length())));
+    /// The nodes that are passed over for others, with their ranks.
+    pub fn passed_over(&self) -> BTreeMap<NodeName, usize> {
+        let nodes: BTreeSet<&NodeName> = self.by_node.keys().chain(&self.held_up).collect();
+        let ranked = nodes.into_iter().map(|node| (node.clone(), self.rank(node)));
         ranked.filter(|(_, rank)| *rank > 0).collect()
+    }
+
+    /// Whether the node serves nobody and is not known to begin soon.
+    pub fn is_held_up(&self, node: &str) -> bool {
+        self.held_up.contains(node)
+    }
+
+    /// The node serves nobody, and has not for longer than is usual.
+    pub(super) fn hold_up(&mut self, node: &NodeName) {
+        self.changes += u64::from(self.held_up.insert(node.clone()));
+    }
+
+    /// The node can serve again, or is gone.
+    pub(super) fn go_on(&mut self, node: &NodeName) {
+        self.changes += u64::from(self.held_up.remove(node));
+    }
+
+    /// Looks once more at the lines that are held up.
+    pub(super) fn touch_held_up(&mut self) {
+        self.touched.extend(self.held_up.iter().cloned());
     }
 
     /// Grows whenever a line becomes longer or shorter.

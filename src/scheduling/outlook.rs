@@ -25,8 +25,8 @@ pub struct Outlook(Arc<Picture>);
 #[derive(Debug)]
 struct Picture {
     nodes: Vec<Arc<NodeState>>,
-    /// Nodes whose lines are full, and how long those are.
-    full: BTreeMap<NodeName, usize>,
+    /// Nodes whose lines are full or held up, and how they rank.
+    passed_over: BTreeMap<NodeName, usize>,
     quotas: Quotas,
     device_resources: BTreeSet<String>,
 }
@@ -50,14 +50,14 @@ pub struct Prospect {
 const ROOM: usize = 200;
 
 impl Outlook {
-    /// These nodes, in order of name; `full` are the nodes that are passed over for others, and how long their lines are.
+    /// These nodes, in order of name; `passed_over` are the nodes that come after others, and how they rank.
     pub(super) fn new(
         nodes: Vec<Arc<NodeState>>,
-        full: BTreeMap<NodeName, usize>,
+        passed_over: BTreeMap<NodeName, usize>,
         quotas: Quotas,
         device_resources: BTreeSet<String>,
     ) -> Self {
-        Self(Arc::new(Picture { nodes, full, quotas, device_resources }))
+        Self(Arc::new(Picture { nodes, passed_over, quotas, device_resources }))
     }
 
     /// Every node, by name.
@@ -78,7 +78,7 @@ impl Outlook {
         namespace: &str,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { nodes, full, quotas, device_resources } = &*self.0;
+        let Picture { nodes, passed_over, quotas, device_resources } = &*self.0;
         if let Some(unserved) = ask.unserved(nodes.len()) {
             return Some(Err(unserved));
         }
@@ -106,7 +106,8 @@ impl Outlook {
             }
         }
         let refused = FitError::of_nodes(&refusals);
-        let (others, rank) = (fitting.len().saturating_sub(1), |node: &NodeName| full.get(node).copied());
+        let (others, rank) =
+            (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
         let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
             let standing = || quotas.standing(namespace, profile);
             return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));

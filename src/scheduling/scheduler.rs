@@ -6,11 +6,13 @@
 mod agent;
 mod audit;
 mod blocked;
+mod decide;
 mod excess;
 mod lock;
 mod observe;
 mod outcome;
 mod quota;
+mod reads;
 mod serve;
 mod show;
 mod tell;
@@ -30,19 +32,18 @@ use super::{
     class::Classes,
     effect::Effect,
     event::Event,
-    ledger::{Charge, Commitment},
     line::Lines,
-    measure::{Attempt, Measure},
+    measure::Measure,
     node::NodeName,
-    pod::{Ask, Claim, PodInfo, Stage, Uid},
-    queue::{Queue, backoff},
-    reason::FitError,
+    pod::{Ask, PodInfo, Uid},
+    queue::Queue,
     snapshot::Snapshot,
 };
-use crate::device::{Answer, Assignment, CardId, InitPhase, LockOwner};
+use crate::device::{CardId, LockOwner};
 use agent::Silence;
 use lock::{Held, Releasing, Stranger};
 use quota::OverQuota;
+use reads::Reads;
 use tell::Telling;
 use withdraw::Remnant;
 
@@ -137,6 +138,7 @@ pub struct Scheduler {
     /// Until when a node's device plugin may be at work for a pod that has gone.
     vacated: BTreeMap<NodeName, Timestamp>,
     measures: Vec<Measure>,
+    reads: Reads,
     /// Dead pods whose assignments their nodes' agents may still take.
     remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
     /// Cards of which more is held than there is, in words.
@@ -171,6 +173,7 @@ impl Scheduler {
             silences: BTreeMap::new(),
             vacated: BTreeMap::new(),
             measures: Vec::new(),
+            reads: Reads::default(),
             remnants: BTreeMap::new(),
             excess: BTreeMap::new(),
             unread: BTreeMap::new(),
@@ -204,8 +207,8 @@ impl Scheduler {
             Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
-            Event::NodeRead { node, found } => self.node_read(&node, found, now),
-            Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found.as_deref()),
+            Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
+            Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::Hinted(ask) => self.prepare(&ask),
             Event::Tick => {}
@@ -250,103 +253,6 @@ impl Scheduler {
         &self.snapshot
     }
 
-    fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward {
-            return;
-        }
-        while let Some(uid) = self.queue.pop() {
-            let Some(entry) = self.pods.get(&uid) else {
-                continue;
-            };
-            match entry.info.claim.clone() {
-                Claim::None => self.set_work(&uid, Work::Idle),
-                Claim::Unreadable(message) => {
-                    self.set_work(&uid, Work::Idle);
-                    self.tell_unschedulable(&uid, message);
-                }
-                Claim::Place(ask) => self.place(&uid, &ask, now),
-            }
-        }
-    }
-
-    fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        if let Some(error) = self.unserved(ask) {
-            self.measures.push(Measure::Attempt(Attempt::Unschedulable));
-            self.set_work(uid, Work::Idle);
-            self.tell_unschedulable(uid, error.to_string());
-            return;
-        }
-        match self.decide(uid, ask) {
-            Ok((node, assignment)) => {
-                self.measures.push(Measure::Attempt(Attempt::Scheduled));
-                self.assume(uid, node.clone(), assignment, now);
-                self.line_up(uid, now);
-                self.set_work(uid, Work::InLine(node.clone()));
-                self.withdraw_reason(uid);
-                self.lines.join(&node, uid.clone());
-            }
-            Err(error) => {
-                self.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.wait(uid, ask, error.awaits());
-                self.tell_unschedulable(uid, error.to_string());
-            }
-        }
-    }
-
-    /// The best node and its cards, or why there is none.
-    fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
-        let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
-        let (lines, resources) = (&self.lines, &self.settings.device_resources);
-        self.classes.decide(ask, &namespace, &self.snapshot, resources, |node| lines.rank(node))
-    }
-
-    /// Judges for a pod that may come, once there is something to judge by.
-    fn prepare(&mut self, ask: &Arc<Ask>) {
-        let serves = ask.constraints.unserved.is_empty();
-        if self.course == Course::Onward && self.is_synced() && serves {
-            self.classes.warm(ask, &self.snapshot, &self.settings.device_resources);
-        }
-    }
-
-    /// Charges a decision to the ledger until it is confirmed or forgotten.
-    fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
-        let Some(entry) = self.pods.get(uid) else { return };
-        let profile = match &entry.info.claim {
-            Claim::Place(ask) => Some(ask.profile.name.clone()),
-            Claim::None | Claim::Unreadable(_) => None,
-        };
-        let charge = Charge {
-            node,
-            namespace: entry.info.key.namespace.clone(),
-            profile,
-            assignment: Some(Arc::new(assignment)),
-            init: InitPhase::Ahead,
-            resources: entry.info.resources.clone(),
-            commitment: Commitment::Assumed,
-            stage: Stage::Pending,
-            answer: Answer::Awaited,
-            since: now,
-        };
-        self.snapshot.charge(uid.clone(), charge);
-    }
-
-    /// Takes an assumed decision back: the pod holds nothing and stands in no line.
-    fn forget(&mut self, uid: &Uid) {
-        let assumed =
-            self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
-        if assumed.is_some() {
-            self.release(uid);
-        }
-        let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
-            Work::InLine(node) => Some(node.clone()),
-            _ => None,
-        });
-        if let Some(node) = in_line {
-            self.lines.leave(&node, uid);
-            self.set_work(uid, Work::Idle);
-        }
-    }
-
     /// Forgets a pod's charge; its node has more room and wakes who waits for that.
     fn release(&mut self, uid: &Uid) {
         if let Some(charge) = self.snapshot.release(uid) {
@@ -359,6 +265,7 @@ impl Scheduler {
     /// A node has more to give: pods that wait for that are decided again.
     fn wake(&mut self, node: &NodeName) {
         let Some(state) = self.snapshot.node(node) else { return };
+        self.lines.touch_held_up();
         for uid in self.classes.wake(state, &self.settings.device_resources) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
@@ -376,18 +283,6 @@ impl Scheduler {
         if let Some(entry) = self.pods.get_mut(uid) {
             self.queue.push(&entry.info, entry.seen);
             entry.work = Work::Queued;
-        }
-    }
-
-    /// Lets a pod wait out a failure.
-    fn back_off(&mut self, uid: &Uid, now: Timestamp) {
-        self.measures.push(Measure::Attempt(Attempt::Failed));
-        self.forget(uid);
-        if let Some(entry) = self.pods.get_mut(uid) {
-            entry.failures += 1;
-            entry.work = Work::BackingOff;
-            let until = now.checked_add(backoff(entry.failures)).unwrap_or(now);
-            self.queue.back_off(uid.clone(), until);
         }
     }
 

@@ -12,7 +12,8 @@ use axum::{
 };
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::json;
+
+use super::refusal::{Refusal, as_json};
 
 /// The path; who may `get` it as a non-resource URL may see the ledger.
 pub const LEDGER: &str = "/debug/ledger";
@@ -81,15 +82,11 @@ fn refused(denial: &Denial) -> Response {
         Denial::Forbidden { .. } => StatusCode::FORBIDDEN,
         Denial::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut response = as_json(status, json!({"error": {"reason": denial.to_string()}}).to_string().into());
+    let mut response = Refusal::new(status, denial.to_string()).into_response();
     if *denial == Denial::Unknown {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
-}
-
-fn as_json(status: StatusCode, body: Vec<u8>) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 #[cfg(test)]

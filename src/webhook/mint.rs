@@ -21,6 +21,12 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 /// Why a certificate can't be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum MintError {
+    /// A name that nobody can have.
+    #[error("certificate name `{name}` is neither a DNS name nor an IP address")]
+    Misspelt {
+        /// The name.
+        name: String,
+    },
     /// A name that no certificate can hold.
     #[error("certificate name `{name}` is neither a DNS name nor an IP address")]
     Name {
@@ -267,11 +273,25 @@ fn params(
     params.not_before = date(now.checked_sub(CLOCK_SKEW), now)?;
     params.not_after = date(now.checked_add(lifetime), now)?;
     for name in names {
+        if name.parse::<IpAddr>().is_err() && !is_dns_name(&name) {
+            return Err(MintError::Misspelt { name });
+        }
         let one =
             CertificateParams::new(vec![name.clone()]).map_err(|source| MintError::Name { name, source })?;
         params.subject_alt_names.extend(one.subject_alt_names);
     }
     Ok(params)
+}
+
+/// Labels of letters, digits and inner hyphens; the first may be `*` (RFC 1123, RFC 6125).
+fn is_dns_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_label = |label: &str| {
+        let edges = !label.starts_with('-') && !label.ends_with('-');
+        (1..=63).contains(&label.len()) && edges && label.bytes().all(fits)
+    };
+    let rest = name.strip_prefix("*.").unwrap_or(name);
+    name.len() <= 253 && rest.split('.').all(is_label)
 }
 
 fn date(instant: Result<Timestamp, jiff::Error>, now: Timestamp) -> Result<OffsetDateTime, MintError> {

@@ -18,7 +18,8 @@ use tokio::{
 
 use super::{
     metrics::{Counted, Metrics},
-    router::{BODY_LIMIT, Refusal},
+    refusal::Refusal,
+    router::BODY_LIMIT,
 };
 use crate::admission::Stage;
 

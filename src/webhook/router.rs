@@ -30,6 +30,7 @@ use tracing::{debug, error, info};
 use super::{
     metrics::{Counted, Metrics},
     onward::Onward,
+    refusal::{Refusal, as_json},
     review::{BadReview, Judge, Outcome, ReviewAnswer, answer},
     room::{Room, bounded},
     serve::Peer,
@@ -48,7 +49,6 @@ const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
 /// A body that takes longer is given up; the API server itself waits no longer than 30 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
@@ -165,10 +165,7 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
             (Counted::Answered(answer.outcome), as_json(StatusCode::OK, json))
         }
         Ok(Err(bad)) => {
-            let refusal = Refusal {
-                field: bad.field().map(str::to_owned),
-                ..Refusal::new(StatusCode::BAD_REQUEST, bad.to_string())
-            };
+            let refusal = Refusal::new(StatusCode::BAD_REQUEST, bad.to_string()).of_field(bad.field());
             (Counted::Refused, refusal.into_response())
         }
         Err(_) => {
@@ -235,34 +232,6 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
     Ok(kept.into())
 }
 
-/// An error body: one line of JSON that names the reason and, where it is one, the field.
-#[derive(Debug)]
-pub(super) struct Refusal {
-    status: StatusCode,
-    field: Option<String>,
-    reason: String,
-}
-
-impl Refusal {
-    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, field: None, reason: reason.into() }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let error = match self.field {
-            Some(field) => json!({"error": {"field": field, "reason": self.reason}}),
-            None => json!({"error": {"reason": self.reason}}),
-        };
-        as_json(self.status, error.to_string())
-    }
-}
-
 fn said(status: StatusCode, word: &str) -> Response {
     as_json(status, json!({ "status": word }).to_string())
-}
-
-fn as_json(status: StatusCode, body: impl Into<Body>) -> Response {
-    (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
 }

@@ -138,7 +138,7 @@ fn answered(runtime: &Runtime, router: &Router, path: &str, body: Vec<u8>) -> (S
 fn judge(runtime: &Runtime, router: &Router, Asked { path, body }: &Asked) -> &'static str {
     let (status, answer) = answered(runtime, router, path, body.clone());
     if status == StatusCode::BAD_REQUEST {
-        assert!(answer["error"]["reason"].is_string(), "{answer}");
+        assert!(answer["message"].is_string(), "{answer}");
         return "no review";
     }
     assert_eq!(status, StatusCode::OK, "{answer}");

@@ -1,10 +1,10 @@
 //! One cluster with nodes, agents and Berth at work on it.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use berth::{
     app::{App, CertificateSource, Options, Parts},
-    cli::manifests::{self, ManifestsArgs},
+    cli::demo::register,
     cluster::{self, Clock, Handoff, Leadership, Metrics, candidate::Settings, event_loop::Binder},
     config::Config,
     sandbox::agent::{Fleet, node::Node},
@@ -18,7 +18,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt as _, wait::await_condition, watcher},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -140,7 +140,7 @@ impl World {
         let client = self.cluster.client.clone();
         let app = App::bind(options(client.clone(), leadership, asked)).await.unwrap();
         if asked == Asked::Yes {
-            register(&client, app.local_addr()).await;
+            register(&client, app.local_addr()).await.unwrap();
         }
         self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
     }
@@ -364,28 +364,5 @@ fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Option
         certificates: CertificateSource::Minted(serving),
         client_ca_file: None,
         registration: Registration { mutating: registered.to_owned(), validating: registered.to_owned() },
-    }
-}
-
-/// Applies the webhook configurations that `berth manifests` prints.
-async fn register(client: &kube::Client, webhook: SocketAddr) {
-    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
-    for object in manifests::objects(&args, &manifests::Settings::default()).unwrap() {
-        let kind = object["kind"].as_str().unwrap();
-        let plural = match kind {
-            "MutatingWebhookConfiguration" => "mutatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration" => "validatingwebhookconfigurations",
-            _ => continue,
-        };
-        let version = "admissionregistration.k8s.io/v1";
-        let resource = ApiResource {
-            group: "admissionregistration.k8s.io".to_owned(),
-            version: "v1".to_owned(),
-            api_version: version.to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 }

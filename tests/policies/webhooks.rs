@@ -299,5 +299,7 @@ async fn an_api_server_with_a_client_certificate_is_answered_and_one_without_is_
         made = pods.create(&dry, &parsed(share_pod("p", None))).await;
     }
     let refusal = refused(made);
-    assert!(refusal.contains("failed calling webhook \"mutate.berth.dev\""), "{refusal}");
+    let read = "failed calling webhook \"mutate.berth.dev\": failed to call webhook: \
+        reviews are answered to clients with a certificate of the configured authority only";
+    assert!(refusal.contains(read), "{refusal}");
 }

@@ -27,7 +27,8 @@ use super::{
 /// Where it is installed.
 pub const NAMESPACE: &str = "berth-system";
 const NAME: &str = "berth";
-const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
+/// The account that it is installed with.
+pub const ACCOUNT: &str = "system:serviceaccount:berth-system:berth";
 /// After this time a process that was told to end has not.
 const END_LIMIT: Duration = Duration::from_mins(1);
 
@@ -39,11 +40,21 @@ pub struct Replica {
 impl Replica {
     /// Starts one with the rights of the installed account; what it says is in the control plane's directory.
     pub fn start(plane: &ControlPlane, name: &str, arguments: &[&str]) -> Self {
+        Self::start_as(plane, ACCOUNT, name, free_address(), arguments)
+    }
+
+    /// As [`Self::start`], with the rights of this account and the webhook at this address.
+    pub fn start_as(
+        plane: &ControlPlane,
+        account: &str,
+        name: &str,
+        listen: SocketAddr,
+        arguments: &[&str],
+    ) -> Self {
         let log = File::create(plane.directory().join(format!("{name}.log"))).unwrap();
-        let listen = free_address().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
-        command.args(["serve", "--listen", &listen, "--tls-san", "127.0.0.1"]).args(arguments);
-        command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(ACCOUNT)).stdin(Stdio::null());
+        command.args(["serve", "--listen", &listen.to_string(), "--tls-san", "127.0.0.1"]).args(arguments);
+        command.env_remove("POD_NAMESPACE").env("KUBECONFIG", plane.kubeconfig(account)).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         Self { child: command.spawn().unwrap() }
     }
@@ -57,6 +68,12 @@ impl Replica {
     /// Tells it to end.
     pub fn terminate(&self) {
         assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub async fn stop(self) -> ExitStatus {
+        self.terminate();
+        self.ended().await
     }
 
     /// Waits until it has ended, after it was told to.

@@ -12,7 +12,7 @@ use std::{
 
 use berth::{
     app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
-    cli::manifests::{self, ManifestsArgs},
+    cli::demo,
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::Sandbox,
@@ -25,15 +25,15 @@ use berth::{
 use http::StatusCode;
 use jiff::SignedDuration;
 use k8s_openapi::api::{
-    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-    core::v1::Secret,
+    admissionregistration::v1::MutatingWebhookConfiguration,
+    core::v1::{Namespace, Secret},
 };
 use kube::{
     Api, Client as Kube,
     api::{ListParams, PostParams},
 };
 use tokio::{
-    sync::watch,
+    sync::{oneshot, watch},
     task::JoinSet,
     time::{Instant, timeout},
 };
@@ -65,6 +65,17 @@ impl Processes {
         ready.wait_for(|readiness| *readiness == Readiness::Ready).await.unwrap();
         address
     }
+
+    /// As [`Self::start`], until it is told to end: for so long reviews are still taken in then.
+    async fn start_until(&mut self, client: &Kube, told: oneshot::Receiver<Duration>) -> SocketAddr {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let source = CertificateSource::Minted(names());
+        let app = App::bind(options(client, source, None)).await.unwrap();
+        let (address, mut ready) = (app.local_addr(), app.readiness());
+        self.0.spawn(async move { app.run(async { told.await.unwrap() }).await.unwrap() });
+        ready.wait_for(|readiness| *readiness == Readiness::Ready).await.unwrap();
+        address
+    }
 }
 
 fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Option<PathBuf>) -> Options {
@@ -82,25 +93,12 @@ fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Optio
     }
 }
 
+/// An API server with the webhook configurations and the namespace of the installed program.
 async fn register(client: &Kube) {
-    for object in manifests::objects(&ManifestsArgs::default(), &manifests::Settings::default()).unwrap() {
-        let post = PostParams::default();
-        match object["kind"].as_str() {
-            Some("MutatingWebhookConfiguration") => {
-                let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            Some("ValidatingWebhookConfiguration") => {
-                let api: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            Some("Namespace") => {
-                let api: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
-                api.create(&post, &serde_json::from_value(object).unwrap()).await.unwrap();
-            }
-            _ => {}
-        }
-    }
+    demo::register(client, SocketAddr::from(([127, 0, 0, 1], 443))).await.unwrap();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = serde_json::json!({"metadata": {"name": "berth-system"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
 }
 
 /// The authority that an API server would trust now; `None` before the first publication.
@@ -172,6 +170,35 @@ async fn with_a_client_ca_file_reviews_are_for_its_clients_and_probes_for_everyb
         None,
         "the old one no longer vouches"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_told_to_end_answers_until_nobody_finds_it_any_more() {
+    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let client = sandbox.client();
+    register(&client).await;
+    let (told, ends) = oneshot::channel();
+    let mut leaving = Processes::default();
+    let address = leaving.start_until(&client, ends).await;
+    let authority = until_published(&client).await;
+    told.send(Duration::from_hours(1)).unwrap();
+    let mut again = tokio::time::interval(Duration::from_millis(10));
+    let unready = async {
+        while status(address, &authority, None, "/readyz").await != Some(StatusCode::SERVICE_UNAVAILABLE) {
+            again.tick().await;
+        }
+    };
+    timeout(LIMIT, unready).await.expect("it says that it is not ready");
+    // Each asks on a connection of its own, as an API server does that still has the address.
+    assert_eq!(status(address, &authority, None, "/mutate").await, Some(StatusCode::OK));
+    assert_eq!(status(address, &authority, None, "/healthz").await, Some(StatusCode::OK));
+
+    let (told, ends) = oneshot::channel();
+    let mut gone = Processes::default();
+    let address = gone.start_until(&client, ends).await;
+    told.send(Duration::ZERO).unwrap();
+    timeout(LIMIT, gone.0.join_next()).await.expect("it ends in time").unwrap().unwrap();
+    assert_eq!(status(address, &authority, None, "/mutate").await, None);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn ask(router: &Router, request: Request<Body>) -> Response<Body> {
 async fn reason(response: Response<Body>) -> String {
     let body = response.into_body().collect().await.unwrap().to_bytes();
     let answer: Value = serde_json::from_slice(&body).unwrap();
-    answer["error"]["reason"].as_str().unwrap().to_owned()
+    answer["message"].as_str().unwrap().to_owned()
 }
 
 /// A body of unknown length that comes as it is sent.

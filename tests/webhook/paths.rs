@@ -2,12 +2,20 @@
 
 use berth::webhook::{Readiness, router::BODY_LIMIT};
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     client::{Client, Protocol, post, review},
     server::{Server, ignoring},
 };
+
+/// What the API server's client reads of a failure.
+fn status(code: u16, (reason, message): (&str, &str)) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "code": code, "reason": reason, "message": message,
+    })
+}
 
 #[tokio::test]
 async fn a_body_above_the_limit_is_refused_and_one_at_the_limit_is_read() {
@@ -20,7 +28,8 @@ async fn a_body_above_the_limit_is_refused_and_one_at_the_limit_is_read() {
         padded.push(b' ');
         let answer = client.post("/mutate", padded).await;
         assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE, "{protocol:?}");
-        assert_eq!(answer.json(), json!({"error": {"reason": "the body is larger than 8388608 bytes"}}));
+        let why = ("RequestEntityTooLarge", "the body is larger than 8388608 bytes");
+        assert_eq!(answer.json(), status(413, why));
     }
 }
 
@@ -31,7 +40,10 @@ async fn only_json_is_read() {
     for media_type in ["text/plain", "application/yaml", "application/jsonp", ""] {
         let answer = client.send(post("/mutate", media_type, review("p"))).await.unwrap();
         assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{media_type}");
-        assert_eq!(answer.json(), json!({"error": {"reason": "content-type must be application/json"}}));
+        assert_eq!(
+            answer.json(),
+            status(415, ("UnsupportedMediaType", "content-type must be application/json"))
+        );
     }
     let answer = client.send(post("/mutate", "Application/JSON; charset=utf-8", review("p"))).await.unwrap();
     assert_eq!(answer.status, StatusCode::OK);
@@ -44,7 +56,9 @@ async fn an_envelope_that_cannot_be_read_is_answered_with_field_and_reason() {
     let answer =
         client.post("/validate", r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#).await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
-    assert_eq!(answer.json(), json!({"error": {"field": "request", "reason": "`request` is missing"}}));
+    let mut expected = status(400, ("BadRequest", "`request` is missing"));
+    expected["details"] = json!({"causes": [{"field": "request", "message": "`request` is missing"}]});
+    assert_eq!(answer.json(), expected);
     assert!(!answer.body.contains(&b'\n'));
 }
 
@@ -56,7 +70,9 @@ async fn unknown_paths_and_methods_are_answered_in_json() {
     for (path, status) in cases {
         let answer = client.get(path).await;
         assert_eq!(answer.status, status);
-        assert!(answer.json()["error"]["reason"].is_string());
+        let said = answer.json();
+        assert_eq!((&said["kind"], &said["code"]), (&json!("Status"), &json!(status.as_u16())), "{said}");
+        assert!(said["message"].is_string(), "{said}");
     }
 }
 

@@ -38,10 +38,10 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
             }
         }
         for offer in &node.offers {
-            stage.say(format_args!("  {} ({})", node.name, offer.profile));
+            stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();
-                stage.say(format_args!("{}", line(card, usage.card(&card.id), &tenants)));
+                stage.say(format_args!("{}", line(card, usage.card(&card.id), &tenants)))?;
             }
         }
     }

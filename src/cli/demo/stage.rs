@@ -1,22 +1,25 @@
 //! The cluster of the demo: API server, nodes with agents, and Berth as it runs anywhere else.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow};
+use futures::FutureExt as _;
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
     core::v1::Namespace,
 };
-use kube::{Api, Client, Resource, api::PostParams, runtime::wait::await_condition};
+use kube::{Api, Client, Resource, runtime::wait::await_condition};
 use owo_colors::Stream;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet};
 
-use super::DemoArgs;
+use super::{
+    DemoArgs,
+    register::{create, register},
+};
 use crate::{
     app::{App, CertificateSource, Options, Parts},
-    cli::manifests::{self, ManifestsArgs},
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::{
@@ -50,10 +53,13 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Says a line of the story: on standard output, unless that is kept for the kubeconfig.
-    pub(super) fn say(&self, line: std::fmt::Arguments<'_>) {
+    pub(super) fn say(&self, line: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
         match self.told_on {
-            Stream::Stdout => println!("{line}"),
-            Stream::Stderr => eprintln!("{line}"),
+            Stream::Stdout => crate::cli::output::write(&format!("{line}\n")),
+            Stream::Stderr => {
+                eprintln!("{line}");
+                Ok(())
+            }
         }
     }
 
@@ -77,7 +83,7 @@ impl Stage {
         let (end, ended) = oneshot::channel();
         let mut berth = JoinSet::new();
         berth.spawn(async move {
-            app.run(async move { drop(ended.await) }).await?;
+            app.run(ended.map(|_| Duration::ZERO)).await?;
             Ok(())
         });
         let mut stage = Self {
@@ -121,12 +127,12 @@ impl Stage {
     /// Serves the cluster on a socket until the process is told to end; the kubeconfig goes to standard output.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
-        println!("{}", served.kubeconfig);
+        crate::cli::output::write(&format!("{}\n", served.kubeconfig))?;
         eprintln!("The cluster stays up at {} until you press Ctrl-C.", served.url);
         self.while_it_stands(async move |_: &Self| {
             tokio::select! {
                 never = served.run => match never {},
-                () = crate::cli::serve::told_to_end() => Ok(()),
+                _ = crate::cli::serve::told_to_end() => Ok(()),
             }
         })
         .await
@@ -160,35 +166,6 @@ fn options(config: Config, client: Client) -> Options {
         client_ca_file: None,
         registration: Registration { mutating: "berth".to_owned(), validating: "berth".to_owned() },
     }
-}
-
-/// Applies the webhook configurations that `berth manifests` prints.
-async fn register(client: &Client, webhook: SocketAddr) -> anyhow::Result<()> {
-    let args = ManifestsArgs { webhook_url: Some(format!("https://{webhook}")), ..ManifestsArgs::default() };
-    for object in manifests::objects(&args, &manifests::Settings::default())? {
-        match object["kind"].as_str() {
-            Some("MutatingWebhookConfiguration") => {
-                create::<MutatingWebhookConfiguration>(client, object).await?;
-            }
-            Some("ValidatingWebhookConfiguration") => {
-                create::<ValidatingWebhookConfiguration>(client, object).await?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-async fn create<K>(client: &Client, object: serde_json::Value) -> anyhow::Result<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Serialize,
-{
-    let api: Api<K> = Api::all(client.clone());
-    Ok(api.create(&PostParams::default(), &serde_json::from_value(object)?).await?)
 }
 
 /// Waits until the configuration trusts Berth's authority.

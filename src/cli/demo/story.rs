@@ -41,17 +41,17 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
                 "A cluster of {} GPU nodes: HAMi's device plugin on one half, Volcano's on the other.",
                 args.nodes
             ),
-        );
+        )?;
         stage.say(format_args!(
             "  Namespace {OPTED_IN} has opted in (label berth.dev/admission: enabled); {OUTSIDE} has not.\n"
-        ));
+        ))?;
         for (at, step) in steps().into_iter().enumerate() {
             play(stage, at + 1, step).await?;
         }
         if args.pods > 0 {
             more(stage, &args).await?;
         }
-        heading(stage, "The cards");
+        heading(stage, "The cards")?;
         picture::draw(stage).await?;
         let violations = stage.fleet.violations();
         if !violations.is_empty() {
@@ -60,7 +60,7 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         stage.say(format_args!(
             "\nDone in {:.1} s. The node agents found every assignment as they need it.",
             started.elapsed().as_secs_f64()
-        ));
+        ))?;
         Ok(())
     }
 }
@@ -163,12 +163,12 @@ fn outside() -> Value {
 
 async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
     let name = step.pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    heading(stage, &format!("{number}. {} ({}/{name})", step.title, step.namespace));
+    heading(stage, &format!("{number}. {} ({}/{name})", step.title, step.namespace))?;
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), step.namespace);
     let created = create(&pods, step.pod, matches!(step.expected, Expected::DryRun)).await;
     match (step.expected, created) {
         (Expected::Denied, Err(kube::Error::Api(status))) => {
-            stage.say(format_args!("   {} {}", bad(stage, "denied"), status.message));
+            stage.say(format_args!("   {} {}", bad(stage, "denied"), status.message))?;
         }
         (Expected::DryRun, Ok(pod)) => {
             let stored = pods.get_opt(&name).await?.is_some();
@@ -176,17 +176,21 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
                 "   {} schedulerName would be {}; stored: {stored}",
                 good(stage, "admitted"),
                 scheduler(&pod)
-            ));
+            ))?;
         }
         (Expected::Bound, Ok(pod)) => {
-            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)));
+            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)))?;
             let pod = await_pod(&pods, &name, |pod| phase(pod) == "Running").await?;
-            stage.say(format_args!("   {} {}", good(stage, "running"), place(&pod)));
+            stage.say(format_args!("   {} {}", good(stage, "running"), place(&pod)))?;
         }
         (Expected::Unschedulable, Ok(pod)) => {
-            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)));
+            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)))?;
             let pod = await_pod(&pods, &name, |pod| waits_because(pod).is_some()).await?;
-            stage.say(format_args!("   {} {}", bad(stage, "waits"), waits_because(&pod).unwrap_or_default()));
+            stage.say(format_args!(
+                "   {} {}",
+                bad(stage, "waits"),
+                waits_because(&pod).unwrap_or_default()
+            ))?;
         }
         (_, Ok(pod)) => bail!("pod {name} was admitted and should not have been: {pod:?}"),
         (_, Err(error)) => return Err(error).with_context(|| format!("creating pod {name}")),
@@ -196,7 +200,7 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
 
 /// Further pods, all at once, of sizes that the seed decides.
 async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
-    heading(stage, &format!("{} more pods at once", args.pods));
+    heading(stage, &format!("{} more pods at once", args.pods))?;
     let pods: Api<Pod> = Api::namespaced(stage.client.clone(), OPTED_IN);
     let started = Instant::now();
     let mut dice = args.seed;
@@ -221,7 +225,7 @@ async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
         running += u32::from(phase(&pod) == "Running");
     }
     let seconds = started.elapsed().as_secs_f64();
-    stage.say(format_args!("   {} {running} of {} in {seconds:.2} s", good(stage, "running"), args.pods));
+    stage.say(format_args!("   {} {running} of {} in {seconds:.2} s", good(stage, "running"), args.pods))?;
     Ok(())
 }
 
@@ -260,8 +264,8 @@ fn waits_because(pod: &Pod) -> Option<&str> {
     waits.message.as_deref()
 }
 
-fn heading(stage: &Stage, text: &str) {
-    stage.say(format_args!("{}", text.if_supports_color(stage.stream(), |text| text.bold())));
+fn heading(stage: &Stage, text: &str) -> anyhow::Result<()> {
+    stage.say(format_args!("{}", text.if_supports_color(stage.stream(), |text| text.bold())))
 }
 
 fn good(stage: &Stage, text: &str) -> String {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
+use serde_saphyr::UserMessageFormatter;
 
 use super::{Document, DocumentError, Place};
 
@@ -24,6 +25,10 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>, DocumentError> {
             let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, error))?;
             documents.extend(parse(&text, &file.display().to_string())?);
         }
+    }
+    if documents.is_empty() {
+        let asked: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        return Err(DocumentError::Nothing { asked: asked.join(", ") });
     }
     Ok(documents)
 }
@@ -91,7 +96,7 @@ fn values(text: &str, file: &str) -> Result<Vec<Value>, DocumentError> {
             file: file.to_owned(),
             line,
             document: document_at(text, line),
-            message: error.without_snippet().to_string(),
+            message: error.without_snippet().render_with_formatter(&UserMessageFormatter),
         }
     })
 }

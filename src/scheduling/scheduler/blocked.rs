@@ -1,21 +1,23 @@
-//! Why the pod at the head of a line is not served, and saying so while it lasts.
+//! Why the pod at the head of a line is not served: saying so while it lasts, and sending who waits to another node where one would do.
 //!
 //! It must not decide whether it is served: that is asked of the lock and of the ledger.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
-use super::Scheduler;
+use super::{Scheduler, Work};
 use crate::{
     device::Lock,
     scheduling::{
         effect::Effect,
         line::Blocked,
         node::{NodeInfo, NodeName},
-        pod::{Ask, Uid},
+        pod::{Ask, Claim, Uid},
     },
 };
 
-/// For so long a wait is nothing to speak of: a device plugin takes its time.
+/// For so long a wait is nothing to speak of: a device plugin takes its time. After it, other nodes come first.
 const USUAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// When a wait is said the next time: each time after twice as long.
@@ -24,7 +26,7 @@ fn said_after(told: u32) -> Option<SignedDuration> {
 }
 
 impl Scheduler {
-    /// The pod at the head of this line waits, for this reason.
+    /// The pod at the head of this line waits, for this reason. If that lasts, who waits here may go elsewhere.
     pub(super) fn block(
         &mut self,
         node: &NodeName,
@@ -32,23 +34,72 @@ impl Scheduler {
         now: Timestamp,
         why: impl Fn(&Self) -> String,
     ) {
-        let Some(line) = self.lines.get_mut(node) else { return };
-        let begins = || Blocked { uid: uid.clone(), since: now, told: 0 };
-        let before = line.blocked.take().filter(|blocked| blocked.uid == *uid);
-        let mut blocked = before.unwrap_or_else(begins);
-        let due = said_after(blocked.told).is_some_and(|patience| blocked.since + patience <= now);
-        blocked.told += u32::from(due);
-        line.blocked = Some(blocked);
+        let due = self.note_wait(node, uid, now);
+        if due {
+            self.lines.hold_up(node);
+        }
+        if self.lines.is_held_up(node) {
+            self.find_other_places(node, now);
+        }
+        if self.lines.get(node).and_then(|line| line.waiting.front()) != Some(uid) {
+            return self.lines.touch(node);
+        }
         if due && let Some(pod) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             let message = why(self);
             self.effects.push(Effect::TellWaiting { pod, message });
         }
     }
 
-    /// Nobody waits in vain here.
-    pub(super) fn unblock(&mut self, node: &NodeName) {
+    /// Keeps in mind since when the head of this line waits; whether that is to be said now.
+    fn note_wait(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) -> bool {
+        let Some(line) = self.lines.get_mut(node) else { return false };
+        let begins = || Blocked { uid: uid.clone(), since: now, told: 0 };
+        let before = line.blocked.take().filter(|blocked| blocked.uid == *uid);
+        let mut blocked = before.unwrap_or_else(begins);
+        let due = said_after(blocked.told).is_some_and(|patience| blocked.since + patience <= now);
+        blocked.told += u32::from(due);
+        line.blocked = Some(blocked);
+        due
+    }
+
+    /// Sends who waits in a line that is held up to nodes that are not and would have him; the others keep their places.
+    fn find_other_places(&mut self, node: &NodeName, now: Timestamp) {
+        let waiting = self.lines.get(node).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
+        let mut stay: Vec<(Arc<str>, Arc<Ask>)> = Vec::new();
+        for uid in waiting.unwrap_or_default() {
+            let Some(entry) = self.pods.get(&uid) else { continue };
+            let Claim::Place(ask) = entry.info.claim.clone() else { continue };
+            let alike = (entry.info.key.namespace.clone(), ask.clone());
+            if !stay.contains(&alike) && !self.move_on(&uid, &ask, node, now) {
+                stay.push(alike);
+            }
+        }
+    }
+
+    /// Sends a pod to the line of a better node, if there is one.
+    fn move_on(&mut self, uid: &Uid, ask: &Arc<Ask>, from: &NodeName, now: Timestamp) -> bool {
+        let Some(before) = self.snapshot.release(uid) else { return false };
+        let better = self.decide(uid, ask).ok();
+        let Some((node, assignment)) = better.filter(|(node, _)| !self.lines.is_held_up(node)) else {
+            self.snapshot.charge(uid.clone(), before);
+            return false;
+        };
+        self.lines.leave(from, uid);
+        self.assume(uid, node.clone(), assignment, now);
+        self.set_work(uid, Work::InLine(node.clone()));
+        self.lines.join(&node, uid.clone());
+        self.wake(from);
+        self.wake_within_quota(&before.namespace);
+        true
+    }
+
+    /// Nobody waits here; the node is no longer held up unless it still would be.
+    pub(super) fn unblock(&mut self, node: &NodeName, now: Timestamp) {
         if let Some(line) = self.lines.get_mut(node) {
             line.blocked = None;
+        }
+        if self.lines.is_held_up(node) && !self.agent_is_busy(node, now) && !self.is_locked(node, now) {
+            self.lines.go_on(node);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler};
+use super::{Course, Scheduler, reads::Read};
 use crate::{
     device::{Lock, LockOwner},
     scheduling::{
@@ -15,7 +15,7 @@ use crate::{
         line::Step,
         measure::Measure,
         node::{NodeInfo, NodeLock, NodeName, Signature},
-        pod::{Ask, Claim, PodInfo, PodKey, Stage, is_older},
+        pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
     },
 };
 
@@ -112,17 +112,31 @@ fn owners(info: &NodeInfo) -> impl Iterator<Item = (&LockOwner, Timestamp)> {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        let Some(lock) = info.lock(&ask.profile.name) else { return Gate::Open };
-        let Lock::Held { since, .. } = &lock.state else { return Gate::Takeable };
-        // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
-        if is_held_by(&lock.state, pod) || lock.expires().is_some_and(|at| at <= now) {
+        match info.lock(&ask.profile.name) {
+            None => Gate::Open,
+            // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
+            Some(lock) if is_held_by(&lock.state, pod) => Gate::Takeable,
+            Some(lock) => self.gate_of(&info.name, lock, now),
+        }
+    }
+
+    /// What a lock means to whoever does not hold it.
+    fn gate_of(&mut self, node: &NodeName, lock: &NodeLock, now: Timestamp) -> Gate {
+        let Lock::Held { since, .. } = lock.state else { return Gate::Takeable };
+        if lock.is_over(now) {
             return Gate::Takeable;
         }
-        let owner = self.owner(&info.name, lock);
-        match owner.map(|owner| self.holder(&info.name, &owner, *since)) {
+        let owner = self.owner(node, lock);
+        match owner.map(|owner| self.holder(node, &owner, since)) {
             Some(Holder::Dead) => Gate::Takeable,
             Some(Holder::Alive | Holder::Unknown) | None => Gate::Shut,
         }
+    }
+
+    /// Whether somebody holds a lock of the node.
+    pub(super) fn is_locked(&mut self, node: &NodeName, now: Timestamp) -> bool {
+        let info = self.snapshot.node(node).map(|state| state.info.clone());
+        info.is_some_and(|info| info.locks.iter().any(|lock| self.gate_of(node, lock, now) == Gate::Shut))
     }
 
     /// Whose lock it is: it names the pod, or was taken here.
@@ -160,8 +174,8 @@ impl Scheduler {
         match self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Bound) {
             Some(charge) if charge.node == *node => Holder::Alive,
             Some(_) => Holder::Dead,
-            // One of ours that is not being served: its lock was taken before a restart or in vain.
-            None if matches!(entry.info.claim, Claim::Place(_) | Claim::Unreadable(_)) => Holder::Dead,
+            // One of ours that is not being served, or no longer to be: its lock was taken before a restart or in vain.
+            None if entry.info.placer == Placer::Berth => Holder::Dead,
             None => Holder::Alive,
         }
     }
@@ -213,14 +227,22 @@ impl Scheduler {
             Some(Stranger::Asked) => Holder::Unknown,
             None => {
                 self.strangers.insert((owner.clone(), since), Stranger::Asked);
-                self.effects.push(Effect::ReadHolder { owner: owner.clone(), since });
+                self.read_holder(owner, since);
                 Holder::Unknown
             }
         }
     }
 
-    pub(super) fn holder_read(&mut self, owner: &LockOwner, since: Timestamp, found: Option<&PodInfo>) {
-        let alive = found.is_some_and(|pod| pod.stage != Stage::Ended);
+    pub(super) fn holder_read(
+        &mut self,
+        owner: &LockOwner,
+        since: Timestamp,
+        found: Option<Box<PodInfo>>,
+        now: Timestamp,
+    ) {
+        let alive = found.as_ref().is_some_and(|pod| pod.stage != Stage::Ended);
+        // What it holds counts from now on: its lock may be gone before the watch shows it.
+        self.take_in_read(&Read::Holder(owner.clone()), found.into_iter().map(|pod| *pod).collect(), now);
         if let Some(stranger) = self.strangers.get_mut(&(owner.clone(), since)) {
             *stranger = if alive { Stranger::Alive } else { Stranger::Absent };
         }
@@ -293,7 +315,7 @@ impl Scheduler {
             ReleaseOutcome::Failed { wait } => {
                 let until = now.checked_add(wait.max(RELEASE_PAUSE)).unwrap_or(now);
                 self.releasing.insert(node.clone(), Releasing::Pausing(until));
-                self.effects.push(Effect::ReadNode { node: node.clone() });
+                self.read_node(node);
             }
         }
         self.lines.touch(node);

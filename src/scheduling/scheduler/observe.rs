@@ -14,6 +14,7 @@ use crate::scheduling::{
 
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
+        self.reads.note_list();
         let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
         let mut gone: Vec<Uid> = self.pods.keys().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
@@ -93,6 +94,7 @@ impl Scheduler {
     }
 
     pub(super) fn lose_pod(&mut self, uid: &Uid) {
+        self.reads.note_gone(uid);
         let Some(entry) = self.pods.get(uid) else { return };
         let key = entry.info.key.clone();
         let node = entry.info.holding.as_ref().map(|holding| holding.node.clone());
@@ -145,6 +147,7 @@ impl Scheduler {
         self.releasing.remove(name);
         self.drop_held(name);
         self.silences.remove(name);
+        self.lines.go_on(name);
         self.lines.touch(name);
         self.dismiss(name);
     }

@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Scheduler, Work,
     lock::{Releasing, is_held_by, is_since},
+    reads::{Read, Validity},
 };
 use crate::device::ProfileName;
 use crate::scheduling::{
@@ -63,10 +64,17 @@ impl Scheduler {
         }
     }
 
-    /// Binds the pod that has just been given the lock, unless that is gone again.
+    /// Binds the pod that has just been given the lock, unless that is gone again, as the node and its pods are by now.
     fn bind_locked(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
         self.measure_wait(uid, now);
-        if self.has_its_lock(node) { self.bind(node) } else { self.lock_again(node, now) }
+        if !self.has_its_lock(node) {
+            self.lock_again(node, now);
+        } else if self.decide_again(uid, node, now).is_some() {
+            self.bind(node);
+        } else {
+            self.forget(uid);
+            self.enqueue_if_wanted(uid);
+        }
     }
 
     /// The API server asks to be left alone with what is being done here.
@@ -83,10 +91,10 @@ impl Scheduler {
         now.checked_add(pause).unwrap_or(now).max(not_before.unwrap_or(now))
     }
 
-    /// The lock may be taken or not: the node is read.
+    /// The lock may be taken or not, or somebody else was served here meanwhile: the node is read, and its pods after it.
     fn doubt_lock(&mut self, node: &NodeName) {
         self.set_step(node, Step::DoubtingLock);
-        self.effects.push(Effect::ReadNode { node: node.clone() });
+        self.read_node(node);
     }
 
     fn refuse_lock(&mut self, uid: &Uid, node: &NodeName, message: &str, now: Timestamp) {
@@ -95,7 +103,14 @@ impl Scheduler {
         self.tell_unschedulable(uid, format!("taking the lock of node {node} failed: {message}"));
     }
 
-    pub(super) fn node_read(&mut self, node: &NodeName, found: Option<Box<NodeInfo>>, now: Timestamp) {
+    pub(super) fn node_read(
+        &mut self,
+        node: &NodeName,
+        found: Option<Box<NodeInfo>>,
+        pods: Vec<PodInfo>,
+        now: Timestamp,
+    ) {
+        let validity = self.take_in_read(&Read::Node(node.clone()), pods, now);
         match found {
             Some(found) => self.see_node(*found, now),
             None => self.lose_node(node),
@@ -108,6 +123,8 @@ impl Scheduler {
         };
         if !self.wants_place(&uid) {
             self.forget(&uid);
+        } else if validity == Validity::Overtaken {
+            self.read_node(node);
         } else if let Some((pod, version)) = self.holds_lock(&uid, node) {
             self.hold_lock(node, &pod, version, now);
             self.bind_locked(&uid, node, now);

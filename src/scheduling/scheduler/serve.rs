@@ -115,7 +115,7 @@ impl Scheduler {
             }
             return;
         }
-        self.unblock(node);
+        self.unblock(node, now);
     }
 
     /// Keeps in mind when a pod joined its line.
@@ -132,8 +132,13 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod in line once more, on the node as it now is; `None`: the node would no longer have it.
-    fn decide_again(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) -> Option<std::sync::Arc<Ask>> {
+    /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it.
+    pub(super) fn decide_again(
+        &mut self,
+        uid: &Uid,
+        node: &NodeName,
+        now: Timestamp,
+    ) -> Option<std::sync::Arc<Ask>> {
         let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
             return None;
         };
@@ -165,6 +170,7 @@ impl Scheduler {
             line.serving =
                 Some(Serving { uid, step, bindings: 0, doubted: None, not_before: None, lock_since });
         }
+        self.lines.go_on(node);
     }
 
     /// Sends the Binding of the pod that is being served.

@@ -39,8 +39,8 @@ impl Scheduler {
     /// The cluster as it stands, for others to judge by while this goes on.
     pub fn outlook(&self) -> Outlook {
         let nodes = self.snapshot.nodes().cloned().collect();
-        let (full, quotas) = (self.lines.full(), self.snapshot.quotas().clone());
-        Outlook::new(nodes, full, quotas, self.settings.device_resources.clone())
+        let (passed_over, quotas) = (self.lines.passed_over(), self.snapshot.quotas().clone());
+        Outlook::new(nodes, passed_over, quotas, self.settings.device_resources.clone())
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.

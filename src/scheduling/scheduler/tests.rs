@@ -2,13 +2,19 @@
 
 mod locks;
 mod play;
+mod reads;
+mod steps;
 
 use jiff::SignedDuration;
 
 use super::*;
 use crate::{
     device::Answer,
-    scheduling::event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+    scheduling::{
+        event::{BindOutcome, LockOutcome, Setback, TellOutcome},
+        ledger::Commitment,
+        measure::Attempt,
+    },
 };
 use play::{Play, Sent, setback};
 

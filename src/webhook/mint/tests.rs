@@ -98,9 +98,17 @@ fn a_new_authority_is_followed_by_the_earlier_one_until_that_ends() {
 
 #[test]
 fn a_name_that_no_certificate_can_hold_is_named() {
-    let odd = ServingNames { extra: vec!["naïve".to_owned()], ..names() };
-    let error = bundle(&odd, lifetimes(), at("2026-03-01T12:00:00Z")).unwrap_err();
-    assert!(error.to_string().contains("naïve"), "{error}");
+    let made = |name: &str| {
+        let odd = ServingNames { extra: vec![name.to_owned()], ..names() };
+        bundle(&odd, lifetimes(), at("2026-03-01T12:00:00Z"))
+    };
+    for name in ["naïve", "", "not a name", "-a", "a..b", "https://a", "a.*", "_a"] {
+        let error = made(name).unwrap_err().to_string();
+        assert_eq!(error, format!("certificate name `{name}` is neither a DNS name nor an IP address"));
+    }
+    for name in ["a", "*.example.com", "10.0.0.1", "::1", "A-1.b"] {
+        assert!(made(name).is_ok(), "{name}");
+    }
 }
 
 #[test]

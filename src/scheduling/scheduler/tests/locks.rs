@@ -58,7 +58,7 @@ fn a_lock_that_names_nobody_is_known_by_its_time() {
     assert_eq!(play.sent(), [Sent::ReadHolder]);
     play.locked_by_somebody();
     assert_eq!(play.sent(), [], "it is asked for once");
-    play.holder_absent("a");
+    play.holder_of_bare_lock_absent("a");
     assert_eq!(play.sent(), [Sent::Unlock]);
 }
 
@@ -102,7 +102,7 @@ fn a_lock_that_was_given_back_is_not_given_back_again_before_the_node_is_seen() 
     let mut play = Play::new();
     play.locked_for_nobody("gone-long-ago");
     assert_eq!(play.sent(), [Sent::ReadHolder]);
-    play.holder_absent("gone-long-ago");
+    play.holder_absent();
     assert_eq!(play.sent(), [Sent::Unlock]);
     // Done is also what is answered where the node is gone, and the watch may lag.
     for _ in 0..3 {

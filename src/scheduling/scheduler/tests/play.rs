@@ -1,5 +1,6 @@
 //! A scheduler with one node of one card, and short words for what happens to it and what it wants done.
 
+mod lock;
 mod pod;
 
 use std::sync::Arc;
@@ -8,19 +9,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{
-        Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, LockOwner, MiB, Mode,
-        Percent, ProfileName, Role, Share, Slicing,
+        Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, MiB, Mode, Percent,
+        ProfileName, Role, Share, Slicing,
     },
     scheduling::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
-        event::{BindOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome},
+        event::{BindOutcome, Setback, TellOutcome},
         ledger::Commitment,
         node::{NodeLock, Signature},
         pod::{Binding, Placer},
         scheduler::{Scheduler, Settings},
     },
 };
-use pod::{key, pod};
+use pod::key;
+pub(super) use pod::pod;
 
 const NODE: &str = "n1";
 fn hami() -> ProfileName {
@@ -211,40 +213,6 @@ impl Play {
         self.happens(Event::NodeSeen(Box::new(node)));
     }
 
-    /// The node is seen without a lock.
-    pub(super) fn unlocked(&mut self) {
-        self.sees_node(Lock::Free);
-    }
-
-    /// The node is seen with the lock of somebody of another scheduler, who is there.
-    pub(super) fn locked_by(&mut self, owner: &str) {
-        let (namespace, name) = owner.split_once('/').unwrap();
-        let owner = LockOwner { namespace: namespace.to_owned(), name: name.to_owned() };
-        let mut holder = self.pod(name);
-        holder.key.namespace = namespace.into();
-        holder.claim = Claim::None;
-        holder.placer = Placer::Another;
-        self.happens(Event::PodSeen(Box::new(holder)));
-        self.sees_node(Lock::Held { owner: Some(owner), since: self.now });
-    }
-
-    /// The node is seen with the lock of a pod of which nothing was seen.
-    pub(super) fn locked_for_nobody(&mut self, name: &str) {
-        let lock = self.own_lock(name);
-        self.sees_node(lock);
-    }
-
-    /// There is no pod of the name that the lock gives.
-    pub(super) fn holder_absent(&mut self, name: &str) {
-        let Lock::Held { owner: Some(owner), since } = self.own_lock(name) else { return };
-        self.happens(Event::HolderRead { owner, since, found: None });
-    }
-
-    /// Giving the lock back is answered with a yes.
-    pub(super) fn released(&mut self) {
-        self.happens(Event::LockReleased { node: NODE.into(), outcome: ReleaseOutcome::Done });
-    }
-
     /// A pod that wants a little.
     pub(super) fn pod(&self, name: &str) -> PodInfo {
         pod(name, 1000, self.now)
@@ -277,12 +245,25 @@ impl Play {
         self.happens(Event::PodSeen(Box::new(pod)));
     }
 
+    /// The pod is seen, changed like this.
+    pub(super) fn changed(&mut self, name: &str, change: impl FnOnce(&mut PodInfo)) {
+        let mut pod = self.pod(name);
+        change(&mut pod);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
     pub(super) fn gone(&mut self, name: &str) {
         self.happens(Event::PodGone(name.into()));
     }
 
-    /// Another scheduler's pod, bound here with so much of the card.
+    /// Another scheduler's pod is seen, bound here with so much of the card.
     pub(super) fn foreign(&mut self, name: &str, memory: u64) {
+        let pod = self.foreign_pod(name, memory);
+        self.happens(Event::PodSeen(Box::new(pod)));
+    }
+
+    /// Another scheduler's pod, bound here with so much of the card.
+    pub(super) fn foreign_pod(&self, name: &str, memory: u64) -> PodInfo {
         let share =
             Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Percent::NONE, slice: None };
         let shares = ContainerShares { role: Role::App, shares: vec![share] };
@@ -297,8 +278,7 @@ impl Play {
             binding: Binding::Bound,
         };
         let pod = self.pod(name);
-        let pod = PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod };
-        self.happens(Event::PodSeen(Box::new(pod)));
+        PodInfo { placer: Placer::Another, claim: Claim::None, holding: Some(holding), ..pod }
     }
 
     pub(super) fn ended(&mut self, name: &str) {
@@ -311,59 +291,19 @@ impl Play {
         self.happens(Event::PodSeen(Box::new(pod)));
     }
 
-    pub(super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
-        let pod = key(name);
-        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: hami(), outcome });
-    }
-
-    fn own_lock(&self, name: &str) -> Lock {
-        let owner = LockOwner { namespace: "default".to_owned(), name: name.to_owned() };
-        Lock::Held { owner: Some(owner), since: self.now }
-    }
-
-    /// The lock is the pod's, and the node is seen to say so.
-    pub(super) fn lock_taken(&mut self, name: &str) {
-        self.lock_taken_unseen(name);
-        let lock = self.own_lock(name);
-        self.lock = lock.clone();
-        let node = self.node_of(self.version.to_string(), lock);
-        self.happens(Event::NodeSeen(Box::new(node)));
-    }
-
-    /// The lock is the pod's, by the answer alone.
-    pub(super) fn lock_taken_unseen(&mut self, name: &str) {
-        let resource_version = self.next_version();
-        self.lock_answered(name, LockOutcome::Taken { resource_version });
-    }
-
-    /// The lock is the pod's and does not say so; the node is seen with it before the answer comes.
-    pub(super) fn bare_lock_seen_and_taken(&mut self, name: &str) {
-        self.sees_node(Lock::Held { owner: None, since: self.now });
-        let resource_version = self.version.to_string();
-        self.lock_answered(name, LockOutcome::Taken { resource_version });
-    }
-
-    /// The node is read with a lock that says that it is held since now, and nothing else.
-    pub(super) fn node_read_locked_by_somebody(&mut self) {
-        self.lock = Lock::Held { owner: None, since: self.now };
-        self.node_read();
-    }
-
-    /// The node is seen with a lock that says since when it is held, and nothing else.
-    pub(super) fn locked_by_somebody(&mut self) {
-        self.sees_node(Lock::Held { owner: None, since: self.now });
-    }
-
-    /// The lock was the pod's, and the node is seen to be free again before the answer comes.
-    pub(super) fn lock_taken_and_lost(&mut self, name: &str) {
-        let resource_version = self.next_version();
-        self.unlocked();
-        self.lock_answered(name, LockOutcome::Taken { resource_version });
-    }
-
     pub(super) fn node_read(&mut self) {
+        self.node_read_with(Vec::new());
+    }
+
+    /// The node is read, and then these pods on it.
+    pub(super) fn node_read_with(&mut self, pods: Vec<PodInfo>) {
         let node = self.node();
-        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)) });
+        self.happens(Event::NodeRead { node: NODE.into(), found: Some(Box::new(node)), pods });
+    }
+
+    /// These are all pods that there are.
+    pub(super) fn listed(&mut self, pods: Vec<PodInfo>) {
+        self.happens(Event::Pods(pods));
     }
 
     pub(super) fn bind_answered(&mut self, name: &str, outcome: BindOutcome) {

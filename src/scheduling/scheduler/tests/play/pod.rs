@@ -18,7 +18,7 @@ pub(super) fn key(name: &str) -> PodKey {
 }
 
 /// A pod that asks for so many MiB.
-pub(super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
+pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodInfo {
     let share = ShareRequest {
         cards: NonZeroU32::MIN,
         memory: MemoryRequest::Exact(MiB::new(memory)),

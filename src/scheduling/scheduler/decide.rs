@@ -1,0 +1,131 @@
+//! Deciding the pods of the queue: the best node and its cards are assumed for each, or why there is none is said.
+//!
+//! An assumption stands in the ledger until the Binding is confirmed or the decision taken back. How cards are chosen stands elsewhere.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Course, Scheduler, Work};
+use crate::{
+    device::{Answer, Assignment, InitPhase},
+    scheduling::{
+        ledger::{Charge, Commitment},
+        measure::{Attempt, Measure},
+        node::NodeName,
+        pod::{Ask, Claim, Stage, Uid},
+        queue::backoff,
+        reason::FitError,
+    },
+};
+
+impl Scheduler {
+    pub(super) fn schedule(&mut self, now: Timestamp) {
+        if self.course != Course::Onward {
+            return;
+        }
+        while let Some(uid) = self.queue.pop() {
+            let Some(entry) = self.pods.get(&uid) else {
+                continue;
+            };
+            match entry.info.claim.clone() {
+                Claim::None => self.set_work(&uid, Work::Idle),
+                Claim::Unreadable(message) => {
+                    self.set_work(&uid, Work::Idle);
+                    self.tell_unschedulable(&uid, message);
+                }
+                Claim::Place(ask) => self.place(&uid, &ask, now),
+            }
+        }
+    }
+
+    fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
+        if let Some(error) = self.unserved(ask) {
+            self.measures.push(Measure::Attempt(Attempt::Unschedulable));
+            self.set_work(uid, Work::Idle);
+            self.tell_unschedulable(uid, error.to_string());
+            return;
+        }
+        match self.decide(uid, ask) {
+            Ok((node, assignment)) => {
+                self.measures.push(Measure::Attempt(Attempt::Scheduled));
+                self.assume(uid, node.clone(), assignment, now);
+                self.line_up(uid, now);
+                self.set_work(uid, Work::InLine(node.clone()));
+                self.withdraw_reason(uid);
+                self.lines.join(&node, uid.clone());
+            }
+            Err(error) => {
+                self.measures.push(Measure::Attempt(Attempt::Unschedulable));
+                self.wait(uid, ask, error.awaits());
+                self.tell_unschedulable(uid, error.to_string());
+            }
+        }
+    }
+
+    /// The best node and its cards, or why there is none.
+    pub(super) fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
+        let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
+        let (lines, resources) = (&self.lines, &self.settings.device_resources);
+        self.classes.decide(ask, &namespace, &self.snapshot, resources, |node| lines.rank(node))
+    }
+
+    /// Judges for a pod that may come, once there is something to judge by.
+    pub(super) fn prepare(&mut self, ask: &Arc<Ask>) {
+        let serves = ask.constraints.unserved.is_empty();
+        if self.course == Course::Onward && self.is_synced() && serves {
+            self.classes.warm(ask, &self.snapshot, &self.settings.device_resources);
+        }
+    }
+
+    /// Charges a decision to the ledger until it is confirmed or forgotten.
+    pub(super) fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
+        let Some(entry) = self.pods.get(uid) else { return };
+        let profile = match &entry.info.claim {
+            Claim::Place(ask) => Some(ask.profile.name.clone()),
+            Claim::None | Claim::Unreadable(_) => None,
+        };
+        let charge = Charge {
+            node,
+            namespace: entry.info.key.namespace.clone(),
+            profile,
+            assignment: Some(Arc::new(assignment)),
+            init: InitPhase::Ahead,
+            resources: entry.info.resources.clone(),
+            commitment: Commitment::Assumed,
+            stage: Stage::Pending,
+            answer: Answer::Awaited,
+            since: now,
+        };
+        self.snapshot.charge(uid.clone(), charge);
+    }
+
+    /// Takes an assumed decision back: the pod holds nothing and stands in no line.
+    pub(super) fn forget(&mut self, uid: &Uid) {
+        let assumed =
+            self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
+        if assumed.is_some() {
+            self.release(uid);
+        }
+        let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
+            Work::InLine(node) => Some(node.clone()),
+            _ => None,
+        });
+        if let Some(node) = in_line {
+            self.lines.leave(&node, uid);
+            self.set_work(uid, Work::Idle);
+        }
+    }
+
+    /// Lets a pod wait out a failure.
+    pub(super) fn back_off(&mut self, uid: &Uid, now: Timestamp) {
+        self.measures.push(Measure::Attempt(Attempt::Failed));
+        self.forget(uid);
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.failures += 1;
+            entry.work = Work::BackingOff;
+            let until = now.checked_add(backoff(entry.failures)).unwrap_or(now);
+            self.queue.back_off(uid.clone(), until);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What is answered instead of a review: a `metav1.Status`, which the API server's client reads, so that whoever asked it for a pod
+//! reads the reason too.
+//!
+//! It must not decide what is refused.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// An HTTP status of failure, the reason and, where it is one, the field.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    field: Option<String>,
+    reason: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, field: None, reason: reason.into() }
+    }
+
+    pub(super) fn of_field(self, field: Option<&str>) -> Self {
+        Self { field: field.map(str::to_owned), ..self }
+    }
+
+    fn json(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.reason,
+            "reason": word(self.status),
+            "code": self.status.as_u16(),
+        });
+        if let Some(field) = &self.field {
+            status["details"] = json!({"causes": [{"field": field, "message": self.reason}]});
+        }
+        status
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        as_json(self.status, self.json().to_string())
+    }
+}
+
+/// The machine's word for a status (apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`).
+fn word(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::BAD_REQUEST => "BadRequest",
+        StatusCode::UNAUTHORIZED => "Unauthorized",
+        StatusCode::FORBIDDEN => "Forbidden",
+        StatusCode::NOT_FOUND => "NotFound",
+        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowed",
+        StatusCode::REQUEST_TIMEOUT => "Timeout",
+        StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLarge",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "UnsupportedMediaType",
+        StatusCode::TOO_MANY_REQUESTS => "TooManyRequests",
+        StatusCode::SERVICE_UNAVAILABLE => "ServiceUnavailable",
+        _ => "InternalError",
+    }
+}
+
+/// An answer of JSON.
+pub(super) fn as_json(status: StatusCode, body: impl Into<Body>) -> Response {
+    (status, [(header::CONTENT_TYPE, JSON)], body.into()).into_response()
+}
