@@ -6,14 +6,22 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+#[path = "simulation/actors.rs"]
+mod actors;
+#[path = "simulation/bug.rs"]
+mod bug;
 #[path = "simulation/checker.rs"]
 mod checker;
 #[path = "simulation/dice.rs"]
 mod dice;
+#[path = "simulation/fresh.rs"]
+mod fresh;
 #[path = "simulation/lie.rs"]
 mod lie;
 #[path = "simulation/plan.rs"]
 mod plan;
+#[path = "simulation/quota.rs"]
+mod quota;
 #[path = "simulation/record.rs"]
 mod record;
 #[path = "simulation/run.rs"]
@@ -28,21 +36,28 @@ use std::{
     num::NonZero,
     sync::{
         Mutex,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
 };
 
-use lie::Bug;
+use bug::{Bug, STORIES};
 use run::{Outcome, run};
+use story::{Act, GENERAL, Story};
 
 /// Faults that each test run injects; the environment may ask for more.
-const FAULTS: u64 = 2000;
-/// In so many runs each deliberate bug is found.
-const RUNS_TO_FIND: u64 = 128;
+const FAULTS: u64 = 4000;
+/// In so many runs of its story each deliberate bug is found.
+const RUNS_TO_FIND: u64 = 8;
 
 #[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap())
+}
+
+/// Every second run is of everything; the others go through what deliberate bugs are looked for with.
+fn story_of(seed: u64) -> &'static Story {
+    let at = usize::try_from(seed / 2).unwrap() % STORIES.len();
+    if seed.is_multiple_of(2) { &GENERAL } else { STORIES[at] }
 }
 
 fn fail(seed: u64, outcome: &Outcome) -> ! {
@@ -51,64 +66,98 @@ fn fail(seed: u64, outcome: &Outcome) -> ! {
     panic!("seed {seed}: {:#?}\nthe last of what happened:\n{lines}", outcome.violations);
 }
 
+/// Calls this in as many threads as there are processors.
+fn on_all_processors(play: impl Fn() + Sync) {
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(&play);
+        }
+    });
+}
+
 #[test]
 fn no_fault_breaks_an_invariant() {
     if let Some(seed) = number("BERTH_SIMULATION_SEED") {
-        let outcome = run(seed, None);
+        let outcome = run(seed, story_of(seed), None);
         println!("{}", outcome.lines.join("\n"));
         assert_eq!(outcome.violations, Vec::<String>::new());
         return;
     }
     let wanted = number("BERTH_SIMULATION_FAULTS").unwrap_or(FAULTS);
     let (faults, seeds) = (AtomicU64::new(0), AtomicU64::new(0));
-    let failed = Mutex::new(BTreeMap::new());
-    let play = || {
+    let (failed, counts) = (Mutex::new(BTreeMap::new()), Mutex::new(BTreeMap::<String, u64>::new()));
+    on_all_processors(|| {
         while faults.load(Relaxed) < wanted && failed.lock().unwrap().is_empty() {
             let seed = seeds.fetch_add(1, Relaxed);
-            let outcome = run(seed, None);
+            let outcome = run(seed, story_of(seed), None);
             faults.fetch_add(outcome.faults, Relaxed);
+            for (name, count) in &outcome.counts {
+                *counts.lock().unwrap().entry(name.clone()).or_default() += count;
+            }
             if !outcome.violations.is_empty() {
                 failed.lock().unwrap().insert(seed, outcome);
             }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
-            scope.spawn(play);
         }
     });
     if let Some((seed, outcome)) = failed.into_inner().unwrap().pop_first() {
         fail(seed, &outcome);
     }
-    println!("{faults:?} faults in {seeds:?} runs, no violation");
+    let counts = counts.into_inner().unwrap();
+    println!("{faults:?} faults in {seeds:?} runs, no violation\n{counts:#?}");
+    let wanted = wanted_of_all();
+    let missing: Vec<_> = wanted.iter().filter(|name| !counts.contains_key(*name)).collect();
+    assert!(missing.is_empty(), "nobody has done {missing:?}");
+}
+
+/// What a search must have done at least once: whatever any user does, and whatever can go wrong.
+fn wanted_of_all() -> Vec<String> {
+    let acts = Act::ALL.iter().map(|act| format!("{act:?}"));
+    let reads = GENERAL.reads.iter().map(|(wrong, _)| format!("read {wrong:?}"));
+    let writes = GENERAL.writes.iter().map(|(wrong, _)| format!("write {wrong:?}"));
+    let events = GENERAL.events.iter().map(|(slip, _)| format!("event {slip:?}"));
+    let skies = ["event LeftOut", "Parted", "Paused", "the API server is down"].map(str::to_owned);
+    acts.chain(reads).chain(writes).chain(events).chain(skies).collect()
 }
 
 #[test]
 fn a_seed_replays_exactly() {
-    let first = run(11, None);
+    let first = run(10, &GENERAL, None);
     assert!(first.faults > 10, "{} faults", first.faults);
-    let second = run(11, None);
+    let second = run(10, &GENERAL, None);
     let differ = first.lines.iter().zip(&second.lines).position(|(first, second)| first != second);
     assert_eq!(differ.map(|at| (&first.lines[at], &second.lines[at])), None);
     assert_eq!(first.lines.len(), second.lines.len());
-    assert_ne!(first.lines, run(12, None).lines);
+    assert_ne!(first.lines, run(12, &GENERAL, None).lines);
+}
+
+/// The first run of its story in which the bug is found, and by what; each of these runs finds nothing where there is no bug.
+fn find(bug: Bug) -> Result<(u64, String), String> {
+    for seed in 0..RUNS_TO_FIND {
+        if let Some(alarm) = run(seed, bug.story(), None).violations.first() {
+            return Err(format!("{bug:?}: false alarm in run {}: {alarm}", seed + 1));
+        }
+        if let Some(violation) = run(seed, bug.story(), Some(bug)).violations.first() {
+            return Ok((seed + 1, violation.clone()));
+        }
+    }
+    Err(format!("{bug:?} is not found in {RUNS_TO_FIND} runs"))
 }
 
 #[test]
 fn every_deliberate_bug_is_found() {
-    let missed = Mutex::new(Vec::new());
-    let find = &|bug| {
-        let found =
-            (0..RUNS_TO_FIND).find_map(|seed| Some((seed, run(seed, Some(bug)).violations.first()?.clone())));
-        match found {
-            Some((seed, violation)) => println!("{bug:?} is found in run {}: {violation}", seed + 1),
-            None => missed.lock().unwrap().push(bug),
-        }
-    };
-    std::thread::scope(|scope| {
-        for bug in Bug::ALL {
-            scope.spawn(move || find(bug));
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    on_all_processors(|| {
+        while let Some(bug) = Bug::ALL.get(next.fetch_add(1, Relaxed)) {
+            let result = find(*bug);
+            found.lock().unwrap().push((*bug, result));
         }
     });
-    assert_eq!(missed.into_inner().unwrap(), [], "not found in {RUNS_TO_FIND} runs");
+    let mut failed = Vec::new();
+    for (bug, result) in found.into_inner().unwrap() {
+        match result {
+            Ok((run, violation)) => println!("{bug:?} is found in run {run}: {violation}"),
+            Err(error) => failed.push(error),
+        }
+    }
+    assert_eq!(failed, Vec::<String>::new());
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::{
     device::{Answer, Counted, InitPhase, Lock, ProfileName, Remains},
-    dialect::{Carried, Dialect, Dialects, Problem, Registered, Registration, Unreadable},
+    dialect::{Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable},
     object::{
         Node, Pod, ResourceQuota,
         quota::{key_of, units},
@@ -17,7 +17,7 @@ use crate::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
         affinity::NodeAffinity,
-        node::NodeLock,
+        node::{NodeLock, Signature},
         pod::{Binding, Placer},
         quota::Bound,
     },
@@ -109,7 +109,11 @@ impl Reader {
                     troubles.push(trouble);
                 }
             }
-            Some(NodeLock { profile: dialect.name().clone(), state, expiry: spec.expiry })
+            let signature = match spec.form {
+                LockForm::Comma | LockForm::Underscore => Signature::Pod,
+                LockForm::Bare => Signature::Time,
+            };
+            Some(NodeLock { profile: dialect.name().clone(), state, signature, expiry: spec.expiry })
         });
         let locks = locks.collect();
         let info = NodeInfo {

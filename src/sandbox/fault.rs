@@ -5,7 +5,10 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,6 +21,9 @@ use tokio::{sync::Notify, task::JoinSet};
 use tower::Service;
 
 use super::ApiService;
+
+/// How an event says that its object is gone.
+const DELETED: &[u8] = br#"{"type":"DELETED""#;
 
 /// What becomes of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,6 +48,8 @@ pub enum CallFault {
     Silence(Duration),
     /// The server does it, and nothing is heard of it any more: its caller dies.
     CallerDies,
+    /// Its caller dies before it is sent.
+    CallerDiesFirst,
 }
 
 /// What becomes of one event of a watch.
@@ -53,6 +61,9 @@ pub enum EventFault {
     Slow(Duration),
     /// It arrives twice.
     Twice,
+    /// It arrives, and then the one before it once more. Only where neither is a deletion: no server
+    /// tells of an object again that is gone.
+    ThenStale,
     /// It is left out; allowed for bookmarks only, since a server never skips a change.
     LeftOut,
     /// The stream ends in its place.
@@ -132,12 +143,21 @@ struct Shared {
     /// Calls that arrive although their connection has broken.
     late: Mutex<JoinSet<()>>,
     death: Notify,
+    /// How often all watches have been broken, and who waits for the next time: in the order in which they came, so that it repeats.
+    breaks: AtomicU64,
+    broken: Notify,
 }
 
 impl FaultyApi {
     /// Faults by this plan in front of that server.
     pub fn new(server: ApiService, plan: Box<dyn Plan>) -> Self {
-        let shared = Shared { plan: Mutex::new(plan), late: Mutex::default(), death: Notify::new() };
+        let shared = Shared {
+            plan: Mutex::new(plan),
+            late: Mutex::default(),
+            death: Notify::new(),
+            breaks: AtomicU64::new(0),
+            broken: Notify::new(),
+        };
         Self { server, shared: Arc::new(shared) }
     }
 
@@ -149,6 +169,12 @@ impl FaultyApi {
     /// Returns when a call was made whose caller is to die.
     pub async fn caller_dies(&self) {
         self.shared.death.notified().await;
+    }
+
+    /// Breaks every watch that is open, as an API server does that ends.
+    pub fn break_watches(&self) {
+        self.shared.breaks.fetch_add(1, Ordering::Relaxed);
+        self.shared.broken.notify_waiters();
     }
 
     /// Returns once no call is on its way any more that lost its caller.
@@ -206,6 +232,10 @@ impl FaultyApi {
                 self.shared.death.notify_one();
                 std::future::pending().await
             }
+            CallFault::CallerDiesFirst => {
+                self.shared.death.notify_one();
+                std::future::pending().await
+            }
         }
     }
 
@@ -226,8 +256,9 @@ impl FaultyApi {
 
     /// The stream of a watch, event by event.
     fn watch(&self, call: Call, body: Body) -> Body {
-        let stream =
-            Events { api: self.clone(), call, lines: body.into_data_stream(), ready: VecDeque::new() };
+        let breaks = self.shared.breaks.load(Ordering::Relaxed);
+        let (lines, ready) = (body.into_data_stream(), VecDeque::new());
+        let stream = Events { api: self.clone(), call, lines, ready, before: None, breaks };
         Body::from_stream(stream::unfold(Some(stream), |events| async { events?.next().await }))
     }
 }
@@ -238,6 +269,10 @@ struct Events {
     call: Call,
     lines: axum::body::BodyDataStream,
     ready: VecDeque<Bytes>,
+    /// The last event that has arrived.
+    before: Option<Bytes>,
+    /// How often watches had been broken when it began.
+    breaks: u64,
 }
 
 /// One step of a stream: a line or an error, and what is left.
@@ -249,9 +284,19 @@ impl Events {
             if let Some(line) = self.ready.pop_front() {
                 return Some((Ok(line), Some(self)));
             }
-            let line = self.lines.next().await?.ok()?;
+            let shared = self.api.shared.clone();
+            let broken = shared.broken.notified();
+            if shared.breaks.load(Ordering::Relaxed) != self.breaks {
+                return Some((Err(Reset), None));
+            }
+            let line = tokio::select! {
+                biased;
+                () = broken => return Some((Err(Reset), None)),
+                line = self.lines.next() => line?.ok()?,
+            };
             let fault = self.api.plan().event(&self.call, &line);
             let line = self.api.plan().answer(&self.call, 200, line).1;
+            let before = self.before.replace(line.clone());
             match fault {
                 EventFault::None => self.ready.push_back(line),
                 EventFault::Slow(time) => {
@@ -259,6 +304,11 @@ impl Events {
                     self.ready.push_back(line);
                 }
                 EventFault::Twice => self.ready.extend([line.clone(), line]),
+                EventFault::ThenStale => {
+                    let stale = before.filter(|before| !is_deletion(before) && !is_deletion(&line));
+                    self.ready.push_back(line);
+                    self.ready.extend(stale);
+                }
                 EventFault::LeftOut => {}
                 EventFault::Cut => return None,
                 EventFault::Broken => return Some((Err(Reset), None)),
@@ -291,6 +341,10 @@ where
         }
         .boxed()
     }
+}
+
+fn is_deletion(line: &[u8]) -> bool {
+    line.starts_with(DELETED)
 }
 
 fn status(code: u16) -> serde_json::Value {

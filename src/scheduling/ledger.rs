@@ -149,8 +149,14 @@ impl Ledger {
 
     /// What is in use of each card of a node.
     pub fn usage(&self, node: &NodeName) -> Usage {
+        self.usage_by(node, |_| true)
+    }
+
+    /// What is in use of each card of a node by these charges.
+    pub(super) fn usage_by(&self, node: &NodeName, counts: impl Fn(&Charge) -> bool) -> Usage {
         let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
-        let held: Vec<_> = self.on_node(node).filter_map(|(_, charge)| held(charge)).collect();
+        let charges = self.on_node(node).map(|(_, charge)| charge).filter(|charge| counts(charge));
+        let held: Vec<_> = charges.filter_map(held).collect();
         Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 

@@ -25,6 +25,15 @@ pub struct Offer {
     pub inventory: Option<Inventory>,
 }
 
+/// What a lock that is taken here says of whose it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Signature {
+    /// Its pod.
+    Pod,
+    /// Since when it is held, and nothing else.
+    Time,
+}
+
 /// A lock of a node and what stands under it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NodeLock {
@@ -32,6 +41,8 @@ pub struct NodeLock {
     pub profile: ProfileName,
     /// Who holds it.
     pub state: Lock,
+    /// What it says when it is taken here.
+    pub signature: Signature,
     /// After this time a holder that gives no sign may be taken over.
     pub expiry: SignedDuration,
 }

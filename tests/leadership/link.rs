@@ -47,6 +47,7 @@ struct Condition {
     cut: Cut,
     bindings_take: Duration,
     locks_take: Duration,
+    lease_writes_take: Duration,
 }
 
 #[derive(Debug)]
@@ -58,6 +59,10 @@ struct Shared {
     watches: watch::Sender<Watches>,
     /// How many lists of whole pods have arrived.
     lists: AtomicU32,
+    /// How many writes of the Lease have arrived.
+    lease_writes: watch::Sender<u32>,
+    /// How many of them were answered with a conflict.
+    lease_conflicts: watch::Sender<u32>,
     carrying: Mutex<JoinSet<()>>,
 }
 
@@ -80,6 +85,7 @@ pub(crate) struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Lease,
+    LeaseWrite,
     Binding,
     Lock,
     Watch,
@@ -90,14 +96,20 @@ enum Kind {
 
 impl Link {
     pub(crate) fn new(who: &'static str, sandbox: &Sandbox, log: Log) -> Self {
-        let condition =
-            Condition { cut: Cut::Nothing, bindings_take: Duration::ZERO, locks_take: Duration::ZERO };
+        let condition = Condition {
+            cut: Cut::Nothing,
+            bindings_take: Duration::ZERO,
+            locks_take: Duration::ZERO,
+            lease_writes_take: Duration::ZERO,
+        };
         let shared = Shared {
             condition: Mutex::new(condition),
             log,
             locks: watch::channel(0).0,
             watches: watch::Sender::default(),
             lists: AtomicU32::new(0),
+            lease_writes: watch::channel(0).0,
+            lease_conflicts: watch::channel(0).0,
             carrying: Mutex::new(JoinSet::new()),
         };
         Self { who, sandbox: sandbox.clone(), service: sandbox.service(), shared: Arc::new(shared) }
@@ -119,6 +131,21 @@ impl Link {
     /// From now on the server carries the n-th lock's write out only after n times this time.
     pub(crate) fn locks_take(&self, time: Duration) {
         self.shared.condition.lock().unwrap().locks_take = time;
+    }
+
+    /// From now on the server carries a write of the Lease out only after this time.
+    pub(crate) fn lease_writes_take(&self, time: Duration) {
+        self.shared.condition.lock().unwrap().lease_writes_take = time;
+    }
+
+    /// Returns once the next write of the Lease has arrived.
+    pub(crate) async fn next_lease_write(&self) {
+        self.shared.lease_writes.subscribe().changed().await.unwrap();
+    }
+
+    /// How many writes of the Lease were answered with a conflict.
+    pub(crate) fn lease_conflicts(&self) -> u32 {
+        *self.shared.lease_conflicts.borrow()
     }
 
     /// Returns once so many lock writes have arrived.
@@ -178,7 +205,7 @@ impl Link {
         B::Error: Into<BoxError>,
     {
         let (answer, answered) = oneshot::channel();
-        let shared = self.shared.clone();
+        let (shared, conflicts) = (self.shared.clone(), self.shared.lease_conflicts.clone());
         shared.carrying.lock().unwrap().spawn(async move {
             tokio::time::sleep(takes).await;
             let path = request.uri().path().to_owned();
@@ -189,6 +216,9 @@ impl Link {
                 self.shared.log.lock().unwrap().push(carried);
             }
             let response = if kind == Kind::Watch { self.watched(response) } else { response };
+            if kind == Kind::LeaseWrite && response.status() == StatusCode::CONFLICT {
+                conflicts.send_modify(|conflicts| *conflicts += 1);
+            }
             // A sender who has hung up gets no answer.
             drop(answer.send(response));
         });
@@ -202,7 +232,7 @@ fn kind<B>(request: &Request<B>) -> Kind {
     let accepted = request.headers().get(header::ACCEPT);
     let by_name = || accepted.is_some_and(|kind| kind.as_bytes().ends_with(b"v=v1"));
     if path.contains("/leases") {
-        Kind::Lease
+        if *method == Method::GET { Kind::Lease } else { Kind::LeaseWrite }
     } else if path.ends_with("/binding") {
         Kind::Binding
     } else if *method == Method::PATCH && path.contains("/nodes/") {
@@ -236,11 +266,12 @@ where
         match kind {
             Kind::Lock => self.shared.locks.send_modify(|asked| *asked += 1),
             Kind::List => drop(self.shared.lists.fetch_add(1, Ordering::Relaxed)),
+            Kind::LeaseWrite => self.shared.lease_writes.send_modify(|asked| *asked += 1),
             Kind::Lease | Kind::Binding | Kind::Watch | Kind::Other => {}
         }
         let is_cut = match condition.cut {
             Cut::Nothing => false,
-            Cut::Leases => kind == Kind::Lease,
+            Cut::Leases => matches!(kind, Kind::Lease | Kind::LeaseWrite),
             Cut::Everything => true,
         };
         if is_cut {
@@ -249,6 +280,7 @@ where
         let takes = match kind {
             Kind::Binding => condition.bindings_take,
             Kind::Lock => condition.locks_take * self.locks(),
+            Kind::LeaseWrite => condition.lease_writes_take,
             Kind::Lease | Kind::Watch | Kind::List | Kind::Other => Duration::ZERO,
         };
         self.clone().pass(kind, takes, request).boxed()

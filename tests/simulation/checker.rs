@@ -1,12 +1,19 @@
 //! The invariants, checked on what the API server holds after every write, without any of Berth's code.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use berth::sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use crate::record::{Amount, Family, Pod, Wish, annotation, cards, text};
+use crate::{
+    fresh,
+    quota::Quotas,
+    record::{Amount, Family, Pod, Wish, annotation, cards, text},
+};
 
 /// A foreign lock is respected for so long.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
@@ -42,6 +49,9 @@ pub(crate) struct Checker {
     locks: BTreeMap<String, String>,
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
+    quotas: Quotas,
+    /// Which lives of Berth have bound a pod of this name.
+    binders: BTreeMap<String, BTreeSet<String>>,
     pub(crate) violations: Vec<String>,
 }
 
@@ -55,6 +65,8 @@ impl Checker {
             inventories: BTreeMap::new(),
             locks: BTreeMap::new(),
             taken: BTreeMap::new(),
+            quotas: Quotas::default(),
+            binders: BTreeMap::new(),
             violations: Vec::new(),
         }
     }
@@ -85,6 +97,7 @@ impl Checker {
         }
         let living: Vec<&Pod> =
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
+        self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         for pod in &living {
             self.judge_bound(pod, &living, now);
         }
@@ -92,11 +105,21 @@ impl Checker {
 
     /// Who binds holds the Lease, or nobody else does.
     pub(crate) fn judge_binder(&mut self, who: &str, call: &Call) {
+        let pod = call.path.rsplit('/').nth(1).unwrap_or_default();
+        self.binders.entry(format!("default/{pod}")).or_default().insert(who.to_owned());
         for lease in self.sandbox.objects_of("coordination.k8s.io", "leases") {
             let holder = text(&lease, "/spec/holderIdentity");
             if !holder.is_empty() && holder != who {
                 self.violations.push(format!("{who} was served {call} while {holder} leads"));
             }
+        }
+    }
+
+    /// Whether no life of Berth has bound pods of both names, so that the second can't have known of the first, which was gone.
+    pub(crate) fn bound_in_different_lives(&self, one: &str, other: &str) -> bool {
+        match (self.binders.get(one), self.binders.get(other)) {
+            (Some(one), Some(other)) => one.is_disjoint(other),
+            _ => false,
         }
     }
 
@@ -139,7 +162,13 @@ impl Checker {
         if let Err(error) = pod.is_given_its_wish() {
             self.violations.push(format!("{}: {error}", pod.name));
         }
+        if pod.gated {
+            self.violations.push(format!("{} was bound behind its gate", pod.name));
+        }
         self.judge_cards(pod, living, now);
+        if let Err(error) = self.quotas.judge(pod, living, now - MEMORY) {
+            self.violations.push(format!("{} was bound beyond the quota: {error}", pod.name));
+        }
         let others = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
         for other in others.filter(|other| other.is_awaited()) {
             let text = format!(
@@ -209,6 +238,7 @@ impl Checker {
             pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.terminating)
         {
             match &pod.waits_because {
+                _ if pod.gated => {}
                 None => self.violations.push(format!("{} is neither bound nor told why", pod.name)),
                 Some(reason) => self.judge_waiting(pod, reason, &pods, &nodes),
             }
@@ -221,6 +251,7 @@ impl Checker {
                 self.violations.push(format!("{} is bound and never answered", pod.name));
             }
         }
+        self.violations.extend(fresh::look(&self.sandbox));
         for node in &nodes {
             let lock = annotation(node, LOCK).unwrap_or_default();
             if lock.contains(",default,pod-") {
@@ -233,11 +264,17 @@ impl Checker {
     fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
         let told = format!("0/{} nodes are available: ", nodes.len());
         let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
-        let true_of_it = reason.starts_with(&told) || (unreadable && !pod.readable);
+        let holders: Vec<&Pod> =
+            pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
+        let surely_over = self.quotas.exceeds(pod, &holders, Pod::takes);
+        let maybe_over = self.quotas.exceeds(pod, &holders, Pod::may_take);
+        let true_of_it = (reason.starts_with(&told) && (!surely_over || !pod.readable))
+            || (unreadable && !pod.readable)
+            || (maybe_over && reason.starts_with("exceeded quota: "));
         if !true_of_it {
             self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
         }
-        if !pod.readable {
+        if !pod.readable || maybe_over {
             return;
         }
         for node in nodes {

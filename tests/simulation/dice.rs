@@ -38,4 +38,16 @@ impl Dice {
         let at = usize::try_from(self.below(of.len() as u64)).unwrap();
         of[at]
     }
+
+    /// One of these, each as often as its weight says.
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[(T, u64)]) -> T {
+        let mut at = self.below(of.iter().map(|(_, weight)| weight).sum());
+        for (choice, weight) in of {
+            match at.checked_sub(*weight) {
+                None => return *choice,
+                Some(rest) => at = rest,
+            }
+        }
+        unreachable!("what is below the sum of all weights is below one of them")
+    }
 }

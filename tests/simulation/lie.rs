@@ -11,56 +11,13 @@ use berth::sandbox::{
 };
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-
-/// A bug that Berth could have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Bug {
-    /// The lock is taken whatever the node's version.
-    LockWithoutCompareAndSwap,
-    /// The Binding names no uid.
-    BindingWithoutUid,
-    /// A pod that is being deleted counts as ended.
-    TerminatingNotCharged,
-    /// What vanished while nobody watched is still there after a list.
-    ResyncMissesDeletions,
-    /// The node lock is never seen.
-    LockNotRead,
-    /// A pod's answer is taken for given as soon as it is bound.
-    AnswerNotAwaited,
-    /// What the assignment says is not what the ledger holds.
-    WrongAssignment,
-    /// The Lease is taken and renewed whatever its version.
-    LeaseWithoutCompareAndSwap,
-    /// Others respect the Lease for a shorter time than its holder claims the lead.
-    ClaimOutlastsLease,
-    /// A Binding is sent although its claim has run out: what was cut off arrives all the same.
-    FenceIgnored,
-    /// The Lease is given back before the last Binding.
-    LeaseGivenBackEarly,
-}
-
-impl Bug {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::LockWithoutCompareAndSwap,
-        Self::BindingWithoutUid,
-        Self::TerminatingNotCharged,
-        Self::ResyncMissesDeletions,
-        Self::LockNotRead,
-        Self::AnswerNotAwaited,
-        Self::WrongAssignment,
-        Self::LeaseWithoutCompareAndSwap,
-        Self::ClaimOutlastsLease,
-        Self::FenceIgnored,
-        Self::LeaseGivenBackEarly,
-    ];
-}
+use crate::{bug::Bug, dice::Dice};
 
 /// One bug at work.
 pub(crate) struct Lie {
     bug: Bug,
     sandbox: Sandbox,
-    /// The pods of the last list, and those that have been seen to come since.
+    /// The pods of the last list, and those that have been seen to come since; or the cards of each node.
     known: BTreeMap<String, Value>,
 }
 
@@ -69,10 +26,21 @@ impl Lie {
         Self { bug, sandbox, known: BTreeMap::new() }
     }
 
-    /// What becomes of a call because of the bug.
-    pub(crate) fn call(&mut self, call: &Call, dice: &mut Dice) -> Option<CallFault> {
-        let late = self.bug == Bug::FenceIgnored && call.path.ends_with("/binding") && dice.in_thousand(300);
-        late.then(|| CallFault::Late(dice.millis(30_000)))
+    /// What becomes of a call because of the bug, where `fault` would have become of it.
+    pub(crate) fn call(&mut self, call: &Call, fault: CallFault, dice: &mut Dice) -> Option<CallFault> {
+        let binding = call.path.ends_with("/binding");
+        match (self.bug, fault) {
+            (Bug::FenceIgnored, _) if binding && dice.in_thousand(500) => {
+                Some(CallFault::Late(dice.millis(30_000)))
+            }
+            // What was done and not heard of is taken to have been refused.
+            (Bug::AssumptionDroppedOnTimeout, CallFault::AnswerLost | CallFault::DoneButRefused(500..))
+                if binding =>
+            {
+                Some(CallFault::DoneButRefused(422))
+            }
+            _ => None,
+        }
     }
 
     pub(crate) fn request(&mut self, call: &Call, body: Bytes) -> Bytes {
@@ -91,7 +59,9 @@ impl Lie {
             Bug::ClaimOutlastsLease if call.path.contains("/leases") => {
                 sent["spec"]["leaseDurationSeconds"] = json!(3);
             }
-            Bug::BindingWithoutUid if binding => forget(&mut sent["metadata"], "uid"),
+            Bug::BindingWithoutUid | Bug::ConfirmWithoutUid if binding => {
+                forget(&mut sent["metadata"], "uid");
+            }
             Bug::WrongAssignment if binding => {
                 for value in sent["metadata"]["annotations"]
                     .as_object_mut()
@@ -110,6 +80,11 @@ impl Lie {
 
     pub(crate) fn answer(&mut self, call: &Call, status: u16, body: Bytes) -> (u16, Bytes) {
         let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return (status, body) };
+        let one_pod = call.method == "GET" && call.path.contains("/pods/pod-");
+        if self.bug == Bug::AssumptionDroppedInDoubt && one_pod {
+            let gone = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+            return (404, Bytes::from(gone.to_string()));
+        }
         if self.bug == Bug::ResyncMissesDeletions && call.method == "GET" && call.path == "/api/v1/pods" {
             self.add_ghosts(call, &mut value);
         }
@@ -123,7 +98,7 @@ impl Lie {
     }
 
     /// Changes one object on its way to Berth.
-    fn tell(&self, call: &Call, object: &mut Value) {
+    fn tell(&mut self, call: &Call, object: &mut Value) {
         let (pod, node) = (call.path.contains("/pods"), call.path.contains("/nodes"));
         let bound = object["spec"].get("nodeName").is_some();
         match self.bug {
@@ -135,8 +110,31 @@ impl Lie {
                     object["metadata"]["annotations"][key] = json!("success");
                 }
             }
+            // Of two pods of one name the second is taken for the first.
+            Bug::ConfirmWithoutUid if pod && object["metadata"].get("uid").is_some() => {
+                object["metadata"]["uid"] = object["metadata"]["name"].clone();
+            }
+            Bug::HolderNotRespected if node => {
+                if let Some(Value::String(lock)) =
+                    object["metadata"]["annotations"].get_mut("hami.io/mutex.lock")
+                {
+                    *lock = lock.replace(",foreign-", ",gone-");
+                }
+            }
+            Bug::NodeReadOnce if node => self.remember_cards(object),
+            Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
             _ => {}
+        }
+    }
+
+    /// The cards of a node stay as they were first seen.
+    fn remember_cards(&mut self, node: &mut Value) {
+        let name = node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        for key in ["hami.io/node-nvidia-register", "volcano.sh/node-vgpu-register"] {
+            if let Some(cards) = node["metadata"]["annotations"].get_mut(key) {
+                *cards = self.known.entry(name.clone()).or_insert(cards.clone()).clone();
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use crate::{
     checker::{Checker, Writer},
     dice::Dice,
     lie::Lie,
+    story::{self, Slip, Story, Wrong},
     world::REPLICAS,
 };
 
@@ -25,6 +26,9 @@ const MOST_LINES: usize = 50_000;
 
 /// For so long a throttled caller is asked to wait.
 const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(1);
+
+/// How an event says that it is of nothing.
+const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK""#;
 
 /// How much goes wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,6 +57,10 @@ pub(crate) struct Log {
     pub(crate) weather: [Weather; REPLICAS],
     pub(crate) lines: Vec<String>,
     pub(crate) faults: u64,
+    /// Until when the API server takes no call.
+    pub(crate) down: Timestamp,
+    /// How often what was done, by name.
+    pub(crate) counts: BTreeMap<String, u64>,
 }
 
 impl Watch {
@@ -64,6 +72,8 @@ impl Watch {
             weather: [Weather::Still; REPLICAS],
             lines: Vec::new(),
             faults: 0,
+            down: Timestamp::MIN,
+            counts: BTreeMap::new(),
         };
         Self { inner: Arc::new(Mutex::new(log)) }
     }
@@ -93,6 +103,11 @@ impl Log {
     pub(crate) fn fault(&mut self, text: &str) {
         self.faults += 1;
         self.say(text);
+    }
+
+    /// Something was done once more.
+    pub(crate) fn count(&mut self, what: &str) {
+        *self.counts.entry(what.to_owned()).or_default() += 1;
     }
 
     fn now(&self) -> Timestamp {
@@ -136,14 +151,42 @@ pub(crate) struct Rough {
     who: String,
     watch: Watch,
     dice: Dice,
+    story: &'static Story,
     lie: Option<Lie>,
     /// Bindings that are not to be sent again before then.
     throttled: BTreeMap<String, Timestamp>,
 }
 
 impl Rough {
-    pub(crate) fn new(replica: usize, who: &str, watch: Watch, dice: Dice, lie: Option<Lie>) -> Self {
-        Self { replica, who: who.to_owned(), watch, dice, lie, throttled: BTreeMap::new() }
+    pub(crate) fn new(
+        replica: usize,
+        who: &str,
+        watch: Watch,
+        dice: Dice,
+        story: &'static Story,
+        lie: Option<Lie>,
+    ) -> Self {
+        Self { replica, who: who.to_owned(), watch, dice, story, lie, throttled: BTreeMap::new() }
+    }
+
+    fn call_fault(&mut self, call: &Call, log: &mut Log) -> CallFault {
+        let (kind, mix) =
+            if call.is_write() { ("write", self.story.writes) } else { ("read", self.story.reads) };
+        let wrong = match self.dice.pick(mix) {
+            // What it would do next is what it does when it is told to end.
+            Wrong::CallerDies if call.is_watch() => Wrong::Lost,
+            wrong => wrong,
+        };
+        log.count(&format!("{kind} {wrong:?}"));
+        wrong.fault(&mut self.dice)
+    }
+
+    fn event_fault(&mut self, line: &[u8], log: &mut Log) -> EventFault {
+        let slip = if line.starts_with(BOOKMARK) { Slip::LeftOut } else { self.dice.pick(self.story.events) };
+        let fault = slip.fault(&mut self.dice, self.story.lag);
+        let name = format!("{fault:?}");
+        log.count(&format!("event {}", name.split('(').next().unwrap_or_default()));
+        fault
     }
 
     /// What the server has asked for is kept to.
@@ -159,18 +202,25 @@ impl Plan for Rough {
         let mut log = watch.log();
         let now = log.now();
         log.checker.violations.extend(self.judge_patience(call, now));
-        let lied = self.lie.as_mut().and_then(|lie| lie.call(call, &mut self.dice));
         let fault = match log.weather[self.replica] {
-            _ if lied.is_some() => lied.unwrap_or(CallFault::None),
+            _ if now < log.down => CallFault::Lost,
             Weather::Parted(until) if now < until => parted(&mut self.dice, until.duration_since(now)),
             Weather::Paused(until) if now < until => {
                 CallFault::SlowRequest(Duration::try_from(until.duration_since(now)).unwrap_or_default())
             }
-            Weather::Rough(rate) if self.dice.in_thousand(rate) => call_fault(&mut self.dice, call),
+            Weather::Rough(rate)
+                if self.dice.in_thousand(story::rate(self.story.calls, &call.path, rate)) =>
+            {
+                self.call_fault(call, &mut log)
+            }
             _ => CallFault::None,
         };
+        let fault = self.lie.as_mut().and_then(|lie| lie.call(call, fault, &mut self.dice)).unwrap_or(fault);
         if fault == CallFault::Refused(429) && call.path.ends_with("/binding") {
             self.throttled.insert(call.path.clone(), now + RETRY_AFTER);
+        }
+        if let Some(sky) = sky(log.weather[self.replica], log.down, now) {
+            log.count(sky);
         }
         if fault != CallFault::None {
             log.fault(&format!("{} {call}: {fault:?}", self.who));
@@ -179,7 +229,8 @@ impl Plan for Rough {
     }
 
     fn event(&mut self, watch: &Call, line: &[u8]) -> EventFault {
-        let mut log = self.watch.log();
+        let shared = self.watch.clone();
+        let mut log = shared.log();
         let fault = match log.weather[self.replica] {
             Weather::Paused(until) if log.now() < until => {
                 EventFault::Slow(Duration::try_from(until.duration_since(log.now())).unwrap_or_default())
@@ -188,7 +239,9 @@ impl Plan for Rough {
                 let rest = Duration::try_from(until.duration_since(log.now())).unwrap_or_default();
                 if self.dice.in_thousand(500) { EventFault::Slow(rest) } else { EventFault::Broken }
             }
-            Weather::Rough(rate) if self.dice.in_thousand(rate) => event_fault(&mut self.dice, line),
+            Weather::Rough(rate) if self.dice.in_thousand(event_rate(self.story, watch, line, rate)) => {
+                self.event_fault(line, &mut log)
+            }
             _ => EventFault::None,
         };
         if fault != EventFault::None {
@@ -219,45 +272,22 @@ impl Plan for Rough {
     }
 }
 
+/// Bookmarks are few, and each second one is lost.
+fn event_rate(story: &Story, watch: &Call, line: &[u8], weather: u64) -> u64 {
+    if line.starts_with(BOOKMARK) { 500 } else { story::rate(story.watches, &watch.path, weather) }
+}
+
+/// What the weather does to a call now, beyond what the dice do.
+fn sky(weather: Weather, down: Timestamp, now: Timestamp) -> Option<&'static str> {
+    match weather {
+        _ if now < down => Some("the API server is down"),
+        Weather::Parted(until) if now < until => Some("Parted"),
+        Weather::Paused(until) if now < until => Some("Paused"),
+        _ => None,
+    }
+}
+
 fn parted(dice: &mut Dice, rest: jiff::SignedDuration) -> CallFault {
     let rest = Duration::try_from(rest).unwrap_or_default();
     if dice.in_thousand(500) { CallFault::Lost } else { CallFault::Silence(rest) }
-}
-
-fn call_fault(dice: &mut Dice, call: &Call) -> CallFault {
-    if !call.is_write() {
-        return match dice.below(6) {
-            0 => CallFault::SlowRequest(dice.millis(3000)),
-            1 => CallFault::SlowAnswer(dice.millis(6000)),
-            2 => CallFault::Refused(dice.one_of(&[410, 429, 500, 504])),
-            3 => CallFault::Silence(dice.millis(20_000)),
-            4 if call.is_watch() => CallFault::Lost,
-            4 => CallFault::CallerDies,
-            _ => CallFault::Lost,
-        };
-    }
-    match dice.below(12) {
-        0 => CallFault::SlowRequest(dice.millis(4000)),
-        1 | 2 => CallFault::SlowAnswer(dice.millis(12_000)),
-        3 | 4 => CallFault::Refused(dice.one_of(&[409, 429, 500, 504])),
-        5 | 6 => CallFault::DoneButRefused(dice.one_of(&[409, 500, 504])),
-        7 => CallFault::Lost,
-        8 => CallFault::AnswerLost,
-        9 => CallFault::Late(dice.millis(4000)),
-        10 => CallFault::Silence(dice.millis(20_000)),
-        _ => CallFault::CallerDies,
-    }
-}
-
-fn event_fault(dice: &mut Dice, line: &[u8]) -> EventFault {
-    let bookmark = line.starts_with(br#"{"type":"BOOKMARK""#);
-    match dice.below(10) {
-        0..4 => EventFault::Slow(dice.millis(5000)),
-        4..6 => EventFault::Twice,
-        6 => EventFault::Cut,
-        7 => EventFault::Broken,
-        8 => EventFault::Expired,
-        _ if bookmark => EventFault::LeftOut,
-        _ => EventFault::Slow(dice.millis(500)),
-    }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Family {
 impl Family {
     pub(crate) const BOTH: [Self; 2] = [Self::Hami, Self::Volcano];
 
-    fn names(self) -> [&'static str; 3] {
+    pub(crate) fn names(self) -> [&'static str; 3] {
         match self {
             Self::Hami => ["nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores"],
             Self::Volcano => ["volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"],
@@ -116,6 +116,7 @@ pub(crate) struct Pod {
     pub(crate) waits_because: Option<String>,
     pub(crate) readable: bool,
     pub(crate) terminating: bool,
+    pub(crate) gated: bool,
 }
 
 impl Pod {
@@ -150,6 +151,7 @@ impl Pod {
             waits_because: waits_because(object),
             readable,
             terminating: !text(object, "/metadata/deletionTimestamp").is_empty(),
+            gated: !list("schedulingGates").is_empty(),
         }
     }
 
@@ -166,6 +168,17 @@ impl Pod {
     pub(crate) fn asks(&self) -> Amount {
         let amount =
             |wish: &Wish| Amount { slots: wish.cards as u64, memory: wish.memory, cores: wish.cores };
+        let (inits, apps) = self.wishes.split_at(self.inits.min(self.wishes.len()));
+        let inits = inits.iter().map(amount).fold(Amount::default(), Amount::most);
+        apps.iter().map(amount).fold(Amount::default(), Amount::plus).most(inits)
+    }
+
+    /// What the pod would take of its namespace's quota, on whatever cards.
+    pub(crate) fn least(&self) -> Amount {
+        let amount = |wish: &Wish| {
+            let cards = wish.cards as u64;
+            Amount { slots: cards, memory: wish.memory * cards, cores: wish.cores * cards }
+        };
         let (inits, apps) = self.wishes.split_at(self.inits.min(self.wishes.len()));
         let inits = inits.iter().map(amount).fold(Amount::default(), Amount::most);
         apps.iter().map(amount).fold(Amount::default(), Amount::plus).most(inits)
@@ -212,6 +225,28 @@ impl Pod {
     /// What the pod may hold of each card: the most that any moment of its start or run needs.
     pub(crate) fn may_hold(&self) -> BTreeMap<String, Amount> {
         self.start_and_run().0
+    }
+
+    /// What the pod surely takes of its namespace's quota: once it runs, its init containers have ended.
+    pub(crate) fn takes(&self) -> Amount {
+        let [inits, apps] = self.init_and_apps();
+        if self.phase == "Running" { apps } else { inits.most(apps) }
+    }
+
+    /// What the pod may take of its namespace's quota: its containers together, or the greatest of its init containers.
+    pub(crate) fn may_take(&self) -> Amount {
+        let [inits, apps] = self.init_and_apps();
+        inits.most(apps)
+    }
+
+    fn init_and_apps(&self) -> [Amount; 2] {
+        let shares = self.shares().unwrap_or_default();
+        let inits = if self.family == Some(Family::Hami) { self.inits } else { 0 };
+        let (inits, apps) = shares.split_at(inits.min(shares.len()));
+        let amount = |share: &Share| Amount { slots: 1, memory: share.memory, cores: share.cores };
+        let whole = |segment: &Vec<Share>| segment.iter().map(amount).fold(Amount::default(), Amount::plus);
+        let inits = inits.iter().map(whole).fold(Amount::default(), Amount::most);
+        [inits, apps.iter().map(whole).fold(Amount::default(), Amount::plus)]
     }
 
     fn start_and_run(&self) -> (BTreeMap<String, Amount>, BTreeMap<String, Amount>) {

@@ -21,9 +21,11 @@ use serde_json::json;
 use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
+    bug::Bug,
     dice::Dice,
-    lie::{Bug, Lie},
+    lie::Lie,
     plan::{Honest, Rough, Watch},
+    story::Story,
 };
 
 /// The nodes, each with the family of its cards.
@@ -43,6 +45,7 @@ pub(crate) struct World {
     clock: Clock,
     /// What Berth counts, over all its lives.
     pub(crate) metrics: Metrics,
+    story: &'static Story,
     bug: Option<Bug>,
 }
 
@@ -79,7 +82,7 @@ pub(crate) fn node(name: &str, age: u64) -> Node {
 }
 
 impl World {
-    pub(crate) async fn new(dice: &mut Dice, bug: Option<Bug>) -> Self {
+    pub(crate) async fn new(dice: &mut Dice, story: &'static Story, bug: Option<Bug>) -> Self {
         let sandbox = Sandbox::new(Options { seed: dice.next(), history: 512, ..Options::default() });
         let watch = Watch::new(sandbox.clone());
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
@@ -95,6 +98,7 @@ impl World {
             replicas: [replica(), replica()],
             dice: Dice::new(dice.next()),
             metrics: Metrics::default(),
+            story,
             bug,
         };
         for at in 0..REPLICAS {
@@ -113,6 +117,7 @@ impl World {
             &who,
             self.watch.clone(),
             Dice::new(self.dice.next()),
+            self.story,
             self.bug.map(|bug| Lie::of(bug, self.sandbox.clone())),
         );
         let api = FaultyApi::new(self.sandbox.service(), Box::new(plan));
@@ -136,11 +141,18 @@ impl World {
         (replica.api, replica.stop, replica.starts) = (Some(api), Some(stop), None);
     }
 
+    /// Breaks every watch of every replica.
+    pub(crate) fn break_watches(&self) {
+        for api in self.replicas.iter().filter_map(|replica| replica.api.as_ref()) {
+            api.break_watches();
+        }
+    }
+
     /// Ends a replica as `kill -9` does, if it runs. Its last words may still arrive.
-    pub(crate) async fn kill(&mut self, at: usize) {
+    pub(crate) async fn kill(&mut self, at: usize) -> Option<()> {
         let replica = &mut self.replicas[at];
         if replica.berth.is_empty() {
-            return;
+            return None;
         }
         self.watch.log().fault(&format!("berth-{at} dies"));
         replica.berth.abort_all();
@@ -152,13 +164,14 @@ impl World {
             }
         }
         self.rest(at);
+        Some(())
     }
 
     /// Tells a replica to end in order, if it runs and has not been told.
-    pub(crate) async fn stop(&mut self, at: usize) {
-        let Some(stop) = self.replicas[at].stop.take() else { return };
+    pub(crate) async fn stop(&mut self, at: usize) -> Option<()> {
+        let stop = self.replicas[at].stop.take()?;
         if self.replicas[at].berth.is_empty() {
-            return;
+            return None;
         }
         self.watch.log().fault(&format!("berth-{at} is told to end"));
         let _ = stop.send(());
@@ -167,6 +180,7 @@ impl World {
             let free = Patch::Merge(json!({"spec": {"holderIdentity": ""}}));
             drop(leases.patch("berth", &PatchParams::default(), &free).await);
         }
+        Some(())
     }
 
     /// It is started again before or after the other has noticed.
@@ -186,7 +200,7 @@ impl World {
                 () = tokio::time::sleep_until(end) => return,
             };
             match turn {
-                Turn::Struck(at) => self.kill(at).await,
+                Turn::Struck(at) => drop(self.kill(at).await),
                 Turn::Due(at) => self.start(at),
                 Turn::Ended(at, how) if self.replicas[at].stop.is_none() && how == "Ok(Ok(()))" => {
                     self.watch.say(&format!("berth-{at} has ended"));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Scheduler;
 use crate::{
-    device::{Card, CardId, CardUsage, Inventory, MiB, Percent},
+    device::{Card, CardId, CardUsage, Inventory, MiB, Percent, Usage},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -40,13 +40,16 @@ impl Scheduler {
         }
     }
 
-    /// For each card with too many users, in words what is held of it.
+    /// For each card with too many users, in words what is held of it. What is only assumed is nobody's yet.
     fn excess_of(&self, node: &NodeName) -> BTreeMap<CardId, String> {
         let Some(state) = self.snapshot.node(node) else { return BTreeMap::new() };
-        // What is held of a card of two names stands under both.
-        let second = |id: &CardId| state.info.aliases.iter().any(|(number, _)| number == id);
-        let used = state.usage.cards().filter(|(id, _)| !second(id));
-        used.filter_map(|(id, used)| Some((id.clone(), words(&state.info, id, used)?))).collect()
+        let found = excess_in(&state.info, &state.usage);
+        if found.is_empty() {
+            return found;
+        }
+        let ledger = self.snapshot.ledger();
+        let given = ledger.usage_by(node, |charge| charge.commitment != Commitment::Assumed);
+        excess_in(&state.info, &given.with_aliases(&state.info.aliases))
     }
 
     fn holders_of(&self, node: &NodeName, card: &CardId) -> Vec<PodKey> {
@@ -59,6 +62,13 @@ impl Scheduler {
         let holding = self.snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge));
         holding.filter_map(|(uid, _)| Some(self.pods.get(uid)?.info.key.clone())).collect()
     }
+}
+
+fn excess_in(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, String> {
+    // What is held of a card of two names stands under both.
+    let second = |id: &CardId| info.aliases.iter().any(|(number, _)| number == id);
+    let used = usage.cards().filter(|(id, _)| !second(id));
+    used.filter_map(|(id, used)| Some((id.clone(), words(info, id, used)?))).collect()
 }
 
 /// What is held of a card beyond what there is, by the plugin that has most of it to give; `None`: nothing, or no plugin names it.

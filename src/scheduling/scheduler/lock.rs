@@ -14,7 +14,7 @@ use crate::{
         ledger::Commitment,
         line::Step,
         measure::Measure,
-        node::{NodeInfo, NodeLock, NodeName},
+        node::{NodeInfo, NodeLock, NodeName, Signature},
         pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
     },
 };
@@ -68,8 +68,8 @@ pub(super) struct Held {
 
 impl Held {
     /// Whether this is the lock that was taken: it names the pod, or says since when and nothing else.
-    fn is(&self, lock: &Lock) -> bool {
-        is_held_by(lock, &self.pod) || is_since(lock, self.written)
+    fn is(&self, lock: &NodeLock) -> bool {
+        is_held_by(&lock.state, &self.pod) || is_since(lock, self.written)
     }
 }
 
@@ -96,9 +96,10 @@ fn owner_of(pod: &PodKey) -> LockOwner {
     LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() }
 }
 
-/// Whether the lock names nobody and is held since then.
-pub(super) fn is_since(lock: &Lock, written: Option<Timestamp>) -> bool {
-    matches!(lock, Lock::Held { owner: None, since } if Some(*since) == written)
+/// Whether the lock names nobody and is held since then, where one that is taken here would say no more.
+pub(super) fn is_since(lock: &NodeLock, written: Option<Timestamp>) -> bool {
+    let then = matches!(lock.state, Lock::Held { owner: None, since } if Some(since) == written);
+    then && lock.signature == Signature::Time
 }
 
 /// Whom a node's locks name.
@@ -125,7 +126,7 @@ impl Scheduler {
         if lock.is_over(now) {
             return Gate::Takeable;
         }
-        let owner = self.owner(node, &lock.state);
+        let owner = self.owner(node, lock);
         match owner.map(|owner| self.holder(node, &owner, since)) {
             Some(Holder::Dead) => Gate::Takeable,
             Some(Holder::Alive | Holder::Unknown) | None => Gate::Shut,
@@ -139,8 +140,8 @@ impl Scheduler {
     }
 
     /// Whose lock it is: it names the pod, or was taken here.
-    fn owner(&self, node: &NodeName, lock: &Lock) -> Option<LockOwner> {
-        let Lock::Held { owner, .. } = lock else { return None };
+    fn owner(&self, node: &NodeName, lock: &NodeLock) -> Option<LockOwner> {
+        let Lock::Held { owner, .. } = &lock.state else { return None };
         let ours = || self.held.get(node).filter(|held| held.is(lock)).map(|held| owner_of(&held.pod));
         owner.clone().or_else(ours)
     }
@@ -192,7 +193,7 @@ impl Scheduler {
     /// Finds out whether a lock that was taken is still its pod's, on the node as it is now known, unless that is from before.
     pub(super) fn check_held(&mut self, node: &NodeName, now: Timestamp) {
         let (Some(held), Some(state)) = (self.held.get(node), self.snapshot.node(node)) else { return };
-        let kept = state.info.locks.iter().any(|lock| held.is(&lock.state));
+        let kept = state.info.locks.iter().any(|lock| held.is(lock));
         if !kept && !is_older(&state.info.resource_version, &held.version) {
             self.measures.push(Measure::LockHold(now.duration_since(held.since)));
             self.drop_held(node);
@@ -291,7 +292,7 @@ impl Scheduler {
         let Some(info) = self.snapshot.node(node).map(|state| state.info.clone()) else { return };
         for lock in &info.locks {
             let Lock::Held { since, .. } = &lock.state else { continue };
-            let Some(owner) = self.owner(node, &lock.state) else { continue };
+            let Some(owner) = self.owner(node, lock) else { continue };
             if self.holder(node, &owner, *since) == Holder::Dead {
                 self.releasing.insert(node.clone(), Releasing::UnderWay);
                 self.effects.push(Effect::ReleaseLock {

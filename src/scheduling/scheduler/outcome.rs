@@ -137,9 +137,9 @@ impl Scheduler {
     fn holds_lock(&self, uid: &Uid, node: &NodeName) -> Option<(PodKey, String)> {
         let (entry, state) = (self.pods.get(uid)?, self.snapshot.node(node)?);
         let Claim::Place(ask) = &entry.info.claim else { return None };
-        let lock = &state.info.lock(&ask.profile.name)?.state;
+        let lock = state.info.lock(&ask.profile.name)?;
         let serving = self.lines.get(node)?.serving.as_ref()?;
-        let held = is_held_by(lock, &entry.info.key) || is_since(lock, serving.lock_since);
+        let held = is_held_by(&lock.state, &entry.info.key) || is_since(lock, serving.lock_since);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }
 

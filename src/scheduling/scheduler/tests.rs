@@ -253,6 +253,18 @@ fn a_card_that_another_scheduler_gave_away_twice_is_found_said_once_and_given_to
 }
 
 #[test]
+fn a_card_that_is_only_about_to_be_given_is_not_given_twice() {
+    let mut play = Play::new();
+    play.create("a");
+    play.sent();
+    play.foreign("theirs", 9500);
+    let sent = play.sent();
+    assert!(!sent.contains(&Sent::Excess("theirs")), "{sent:?}");
+    play.foreign("theirs-too", 9500);
+    assert!(play.sent().contains(&Sent::Excess("theirs")));
+}
+
+#[test]
 fn who_waits_for_a_lock_is_told_for_whom_and_since_when() {
     let mut play = Play::new();
     let since = play.now;

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     device::Answer,
-    scheduling::event::{BindOutcome, LockOutcome},
+    scheduling::{
+        event::{BindOutcome, LockOutcome},
+        node::Signature,
+    },
 };
 
 #[test]
@@ -68,6 +71,18 @@ fn a_lock_whose_taking_was_not_answered_is_known_by_its_time_too() {
     assert_eq!(play.sent(), [Sent::ReadNode]);
     play.node_read_locked_by_somebody();
     assert_eq!(play.sent(), [Sent::Bind("a")]);
+}
+
+#[test]
+fn a_lock_that_names_nobody_is_not_taken_for_one_that_would_name_its_pod() {
+    let mut play = Play::of_locks(Signature::Pod);
+    play.create("a");
+    play.sent();
+    // Another scheduler has locked the node in the same second.
+    play.lock_answered("a", LockOutcome::Stale);
+    assert_eq!(play.sent(), [Sent::ReadNode]);
+    play.node_read_locked_by_somebody();
+    assert_eq!(play.sent(), []);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
         event::{BindOutcome, Setback, TellOutcome},
         ledger::Commitment,
-        node::NodeLock,
+        node::{NodeLock, Signature},
         pod::{Binding, Placer},
         scheduler::{Scheduler, Settings},
     },
@@ -63,6 +63,7 @@ pub(super) struct Play {
     pub(super) now: Timestamp,
     version: u64,
     lock: Lock,
+    signature: Signature,
     effects: Vec<Effect>,
     /// Names that have been handed out.
     names: Vec<&'static str>,
@@ -70,12 +71,18 @@ pub(super) struct Play {
 
 impl Play {
     pub(super) fn new() -> Self {
+        Self::of_locks(Signature::Time)
+    }
+
+    /// A scheduler whose locks say this when they are taken.
+    pub(super) fn of_locks(signature: Signature) -> Self {
         let settings = Settings { device_resources: std::collections::BTreeSet::new(), lock_expiry: EXPIRY };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
             now: "2026-11-21T12:00:00Z".parse().unwrap(),
             version: 100,
             lock: Lock::Free,
+            signature,
             effects: Vec::new(),
             names: Vec::new(),
         };
@@ -163,10 +170,10 @@ impl Play {
 
     fn node(&mut self) -> NodeInfo {
         let version = self.next_version();
-        Self::node_of(version, self.lock.clone())
+        self.node_of(version, self.lock.clone())
     }
 
-    fn node_of(resource_version: String, lock: Lock) -> NodeInfo {
+    fn node_of(&self, resource_version: String, lock: Lock) -> NodeInfo {
         let card = Card {
             id: "GPU-0".into(),
             index: 0,
@@ -190,7 +197,7 @@ impl Play {
             cordoned: false,
             allocatable: ResourceAmounts::default(),
             offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
-            locks: vec![NodeLock { profile: hami(), state: lock, expiry: EXPIRY }],
+            locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
         }
     }
 
@@ -202,7 +209,7 @@ impl Play {
 
     /// A node from before everything arrives late.
     pub(super) fn old_node(&mut self) {
-        let node = Self::node_of("1".to_owned(), Lock::Free);
+        let node = self.node_of("1".to_owned(), Lock::Free);
         self.happens(Event::NodeSeen(Box::new(node)));
     }
 

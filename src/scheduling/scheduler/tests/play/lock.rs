@@ -71,7 +71,7 @@ impl Play {
         self.lock_taken_unseen(name);
         let lock = self.own_lock(name);
         self.lock = lock.clone();
-        let node = Self::node_of(self.version.to_string(), lock);
+        let node = self.node_of(self.version.to_string(), lock);
         self.happens(Event::NodeSeen(Box::new(node)));
     }
 

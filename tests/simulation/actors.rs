@@ -1,0 +1,386 @@
+//! People, other schedulers and machines, who do meanwhile what the story says.
+
+use std::collections::BTreeMap;
+
+use berth::sandbox::agent::{Answer, Behaviour, node::Health};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as core;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    checker::LOCK,
+    dice::Dice,
+    plan::Weather,
+    record::Pod,
+    story::{Act, Sky, Story},
+    world::{NODES, REPLICAS, World, node},
+};
+
+/// The name of the namespace's quota.
+const QUOTA: &str = "shares";
+
+/// Everyone but Berth.
+pub(crate) struct Actors {
+    story: &'static Story,
+    dice: Dice,
+    pods: u64,
+    foreign: u64,
+    ages: BTreeMap<&'static str, u64>,
+}
+
+impl Actors {
+    pub(crate) fn new(story: &'static Story, dice: Dice) -> Self {
+        Self { story, dice, pods: 0, foreign: 0, ages: BTreeMap::new() }
+    }
+
+    /// Before anything else, the namespace may be given a quota.
+    pub(crate) async fn begin(&mut self, world: &World) {
+        if self.dice.in_thousand(self.story.crowd.quota) {
+            self.set_quota(world).await;
+        }
+    }
+
+    /// One thing happens; what it is not possible to do is not done.
+    pub(crate) async fn go_on(&mut self, world: &mut World) {
+        let act = self.dice.pick(self.story.acts);
+        if self.act(act, world).await.is_some() {
+            world.watch.log().count(&format!("{act:?}"));
+        }
+    }
+
+    /// `None`: it was not possible.
+    async fn act(&mut self, act: Act, world: &mut World) -> Option<()> {
+        match act {
+            Act::Create => self.create(world).await,
+            Act::Delete => return self.delete(world).await,
+            Act::Recreate => return self.recreate(world).await,
+            Act::Gate => self.gate(world).await,
+            Act::Quota => self.quota(world).await,
+            Act::Cordon => self.cordon(world).await,
+            Act::Touch => self.touch(world).await,
+            Act::SwapNode => self.swap_node(world).await,
+            Act::ForeignLock => return self.foreign_lock(world).await,
+            Act::ForeignPod => self.foreign_pod(world).await,
+            Act::Behave => self.behave(world),
+            Act::Sicken => return self.sicken(world).await,
+            Act::Compact => {
+                world.sandbox.compact();
+                world.watch.log().fault("history is compacted");
+            }
+            Act::RestartServer => self.restart_server(world),
+            Act::Kill => return world.kill(self.replica()).await,
+            Act::Stop => return world.stop(self.replica()).await,
+            Act::Weather => self.weather(world),
+        }
+        Some(())
+    }
+
+    fn replica(&mut self) -> usize {
+        usize::try_from(self.dice.below(REPLICAS as u64)).unwrap()
+    }
+
+    fn weather(&mut self, world: &World) {
+        let until = world.sandbox.now() + self.dice.millis(25_000);
+        let weather = match self.dice.pick(self.story.skies) {
+            Sky::Still => Weather::Still,
+            Sky::Parted => Weather::Parted(until),
+            Sky::Paused => Weather::Paused(until),
+            Sky::Rough(rate) => Weather::Rough(rate),
+        };
+        let alone = self.dice.in_thousand(600).then(|| self.replica());
+        let mut log = world.watch.log();
+        for (at, of) in log.weather.iter_mut().enumerate() {
+            if alone.is_none_or(|alone| alone == at) {
+                *of = weather;
+            }
+        }
+        log.say(&format!("weather for {alone:?}: {weather:?}"));
+    }
+
+    /// All its connections break, for a moment it takes none, and it may come back without a history.
+    fn restart_server(&mut self, world: &World) {
+        let until = world.sandbox.now() + self.dice.millis(5000);
+        if self.dice.in_thousand(500) {
+            world.sandbox.compact();
+        }
+        {
+            let mut log = world.watch.log();
+            log.down = until;
+            log.fault(&format!("the API server ends, and is back at {until}"));
+        }
+        world.break_watches();
+    }
+
+    async fn create(&mut self, world: &World) {
+        self.pods += 1;
+        let name = format!("pod-{}", self.pods);
+        self.create_named(world, &name, &[]).await;
+    }
+
+    async fn create_named(&mut self, world: &World, name: &str, gates: &[&str]) {
+        let mut pod = self.pod(name);
+        if !gates.is_empty() {
+            pod["spec"]["schedulingGates"] = gates.iter().map(|gate| json!({"name": gate})).collect();
+        }
+        let made = pods(world).create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await;
+        world.watch.say(&format!(
+            "a user creates {name}: {:?}",
+            made.map(|pod| pod.spec.map(|spec| spec.containers[0].resources.clone()))
+        ));
+    }
+
+    /// A pod of some request, now and then a wrong one.
+    fn pod(&mut self, name: &str) -> Value {
+        let crowd = &self.story.crowd;
+        let hami = self.dice.in_thousand(crowd.hami);
+        let limits = |dice: &mut Dice| {
+            let count = if dice.in_thousand(800) { "1" } else { "2" };
+            let memory = dice.one_of(crowd.memory);
+            let cores = dice.one_of(crowd.cores);
+            if hami {
+                json!({"nvidia.com/gpu": count, "nvidia.com/gpumem": memory, "nvidia.com/gpucores": cores})
+            } else {
+                json!({"volcano.sh/vgpu-number": count, "volcano.sh/vgpu-memory": memory, "volcano.sh/vgpu-cores": cores})
+            }
+        };
+        let container =
+            |name: &str, limits: Value| json!({"name": name, "image": "i", "resources": {"limits": limits}});
+        let mut containers = vec![container("main", limits(&mut self.dice))];
+        let mut spec =
+            json!({"schedulerName": "berth", "terminationGracePeriodSeconds": self.dice.one_of(crowd.grace)});
+        match self.dice.below(20) {
+            form if form >= crowd.odd => {}
+            0 => {
+                containers[0]["resources"]["limits"]
+                    [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi");
+            }
+            1 => spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+            2 | 3 if hami => containers.push(container("second", limits(&mut self.dice))),
+            4 | 5 if hami => spec["initContainers"] = json!([container("first", limits(&mut self.dice))]),
+            6 => {
+                spec["tolerations"] =
+                    json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
+            }
+            _ => {}
+        }
+        spec["containers"] = json!(containers);
+        json!({"metadata": {"name": name}, "spec": spec})
+    }
+
+    fn some_pod(&mut self, world: &World, which: impl Fn(&Pod) -> bool) -> Option<String> {
+        let pods = world.watch.log().checker.pods().into_iter().filter(|pod| pod.ours && which(pod));
+        let names: Vec<String> = pods.map(|pod| pod.name.clone()).collect();
+        let at = usize::try_from(self.dice.below(names.len() as u64)).unwrap();
+        names.get(at).cloned()
+    }
+
+    async fn delete(&mut self, world: &World) -> Option<()> {
+        let force = self.dice.in_thousand(300);
+        let name = self.some_pod(world, |_| true)?;
+        let how = if force { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
+        let gone = pods(world).delete(&name, &how).await.is_ok();
+        world.watch.say(&format!("a user deletes {name}: {gone}"));
+        Some(())
+    }
+
+    async fn recreate(&mut self, world: &World) -> Option<()> {
+        let name = self.some_pod(world, |_| true)?;
+        drop(pods(world).delete(&name, &DeleteParams::default().grace_period(0)).await);
+        self.create_named(world, &name, &[]).await;
+        Some(())
+    }
+
+    /// A pod is created that may not be placed yet, or the gate of one is opened.
+    async fn gate(&mut self, world: &World) {
+        let gated = self.some_pod(world, |pod| pod.gated);
+        if let Some(name) = gated.filter(|_| self.dice.in_thousand(600)) {
+            world.watch.say(&format!("the gate of {name} is opened"));
+            let open = Patch::Merge(json!({"spec": {"schedulingGates": null}}));
+            drop(pods(world).patch(&name, &PatchParams::default(), &open).await);
+        } else {
+            self.pods += 1;
+            let name = format!("pod-{}", self.pods);
+            self.create_named(world, &name, &["example.com/not-yet"]).await;
+        }
+    }
+
+    async fn quota(&mut self, world: &World) {
+        if self.dice.in_thousand(250) {
+            world.watch.say("the quota is taken away");
+            drop(quotas(world).delete(QUOTA, &DeleteParams::default()).await);
+        } else {
+            self.set_quota(world).await;
+        }
+    }
+
+    /// From barely anything to nearly everything that there is.
+    async fn set_quota(&mut self, world: &World) {
+        let hard = json!({
+            "limits.nvidia.com/gpu": self.dice.one_of(&["3", "8", "100"]),
+            "limits.nvidia.com/gpumem": self.dice.one_of(&["13000", "40000", "80000", "1000000"]),
+            "limits.volcano.sh/vgpu-memory": self.dice.one_of(&["13000", "40000", "60000"]),
+            "limits.volcano.sh/vgpu-cores": self.dice.one_of(&["120", "400"]),
+        });
+        world.watch.say(&format!("the quota is {hard}"));
+        let quota = json!({"metadata": {"name": QUOTA}, "spec": {"hard": hard}});
+        let quota: core::ResourceQuota = serde_json::from_value(quota).unwrap();
+        if quotas(world).create(&PostParams::default(), &quota).await.is_err() {
+            let hard = Patch::Merge(json!({"spec": quota.spec}));
+            quotas(world).patch(QUOTA, &PatchParams::default(), &hard).await.unwrap();
+        }
+    }
+
+    async fn cordon(&mut self, world: &World) {
+        let name = self.dice.one_of(&NODES);
+        let to = self.dice.in_thousand(300);
+        patch(world, name, json!({"spec": {"unschedulable": to}})).await;
+        world.watch.say(&format!("{name} is cordoned: {to}"));
+    }
+
+    /// Something that matters to nobody changes on a node.
+    async fn touch(&mut self, world: &World) {
+        let name = self.dice.one_of(&NODES);
+        patch(world, name, json!({"metadata": {"annotations": {"heartbeat": self.dice.next().to_string()}}}))
+            .await;
+    }
+
+    /// A machine goes away with its pods, or another comes in its place.
+    async fn swap_node(&mut self, world: &World) {
+        let name = self.dice.one_of(&NODES);
+        if nodes(world).get_opt(name).await.unwrap().is_none() {
+            let age = self.ages.entry(name).or_default();
+            *age += self.dice.below(2);
+            world.fleet.replace(node(name, *age)).await.unwrap();
+            world.watch.say(&format!("{name} comes back, age {age}"));
+            return;
+        }
+        nodes(world).delete(name, &DeleteParams::default()).await.unwrap();
+        world.watch.say(&format!("{name} leaves"));
+        collect_pods(world, name).await;
+    }
+
+    /// Another scheduler holds a node's lock for its pod; or gives one back; or its pod dies first.
+    async fn foreign_lock(&mut self, world: &World) -> Option<()> {
+        let name = self.dice.one_of(&NODES[..3]);
+        let node = nodes(world).get_opt(name).await.unwrap()?;
+        let now = world.sandbox.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let lock = node.annotations().get(LOCK).cloned();
+        if let Some(lock) = lock {
+            let holder = lock.rsplit(',').next().unwrap_or_default();
+            if lock.contains(",foreign-") || !lock.contains(',') {
+                if holder.starts_with("foreign-") && self.dice.in_thousand(500) {
+                    drop(pods(world).delete(holder, &DeleteParams::default().grace_period(0)).await);
+                } else {
+                    set_lock(world, &node, json!(null)).await;
+                }
+            }
+            return Some(());
+        }
+        self.foreign += 1;
+        let value = match self.dice.below(5) {
+            0 => now,
+            1 => "nobody knows".to_owned(),
+            2 => format!("{now},default,never-was"),
+            _ => {
+                let pod = format!("foreign-{}", self.foreign);
+                let object = json!({"metadata": {"name": pod}, "spec": {"schedulerName": "other", "containers": [{"name": "c", "image": "i"}]}});
+                drop(
+                    pods(world)
+                        .create(&PostParams::default(), &serde_json::from_value(object).unwrap())
+                        .await,
+                );
+                format!("{now},default,{pod}")
+            }
+        };
+        world.watch.say(&format!("another scheduler locks {name}: {value}"));
+        set_lock(world, &node, json!(value)).await;
+        Some(())
+    }
+
+    /// Another scheduler places a pod that asks for no card.
+    async fn foreign_pod(&mut self, world: &World) {
+        self.foreign += 1;
+        let name = format!("plain-{}", self.foreign);
+        let object = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "nodeName": self.dice.one_of(&NODES),
+            "containers": [{"name": "c", "image": "i"}]}});
+        drop(pods(world).create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await);
+    }
+
+    fn behave(&mut self, world: &World) {
+        let name = self.dice.one_of(&NODES);
+        let answer = match self.dice.below(6) {
+            0 => Answer::After(self.dice.millis(4000)),
+            1 => Answer::FailingEvery(3),
+            2 => Answer::Never,
+            _ => Answer::Promptly,
+        };
+        let runs_for = self.dice.in_thousand(400).then(|| self.dice.millis(60_000));
+        world.watch.say(&format!("the agent of {name}: {answer:?}, pods run for {runs_for:?}"));
+        world.fleet.behave(name, Behaviour { answer, runs_for }).unwrap();
+    }
+
+    async fn sicken(&mut self, world: &World) -> Option<()> {
+        let name = self.dice.one_of(&NODES);
+        nodes(world).get_opt(name).await.unwrap()?;
+        let age = self.ages.get(name).copied().unwrap_or_default();
+        let health = if self.dice.in_thousand(300) { Health::Unhealthy } else { Health::Healthy };
+        let card = format!("GPU-{name}-{age}-{}", self.dice.below(2));
+        world.watch.say(&format!("{card} is {health:?}"));
+        world.fleet.set_health(name, &card, health).await.unwrap();
+        Some(())
+    }
+
+    /// Everyone behaves, every node is back, and nothing goes wrong any more.
+    pub(crate) async fn calm(&mut self, world: &World) {
+        {
+            let mut log = world.watch.log();
+            log.weather = [Weather::Still; REPLICAS];
+            log.down = Timestamp::MIN;
+        }
+        for name in NODES {
+            world.fleet.behave(name, Behaviour::default()).unwrap();
+            if nodes(world).get_opt(name).await.unwrap().is_none() {
+                world
+                    .fleet
+                    .replace(node(name, self.ages.get(name).copied().unwrap_or_default()))
+                    .await
+                    .unwrap();
+            }
+        }
+        world.watch.say("all is calm");
+    }
+}
+
+fn pods(world: &World) -> Api<core::Pod> {
+    Api::default_namespaced(world.client.clone())
+}
+
+fn quotas(world: &World) -> Api<core::ResourceQuota> {
+    Api::default_namespaced(world.client.clone())
+}
+
+fn nodes(world: &World) -> Api<core::Node> {
+    Api::all(world.client.clone())
+}
+
+async fn patch(world: &World, node: &str, patch: Value) {
+    drop(nodes(world).patch(node, &PatchParams::default(), &Patch::Merge(patch)).await);
+}
+
+async fn set_lock(world: &World, node: &core::Node, value: Value) {
+    let version = node.resource_version().unwrap();
+    let metadata = json!({"resourceVersion": version, "annotations": {LOCK: value}});
+    patch(world, &node.name_any(), json!({"metadata": metadata})).await;
+}
+
+/// Kubernetes removes the pods of a node that is gone.
+async fn collect_pods(world: &World, node: &str) {
+    let there: Vec<_> = world.watch.log().checker.pods().into_iter().filter(|pod| pod.node == node).collect();
+    for pod in there {
+        drop(pods(world).delete(&pod.name, &DeleteParams::default().grace_period(0)).await);
+    }
+}

@@ -1,0 +1,199 @@
+//! Deliberate bugs, each with the story that shows it: which faults, which users.
+//!
+//! It must not say how Berth is made to have them ([`crate::lie`]).
+
+use crate::story::{Act, Crowd, GENERAL, Sky, Slip, Story, Wrong};
+
+/// A bug that Berth could have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Bug {
+    /// The lock is taken whatever the node's version.
+    LockWithoutCompareAndSwap,
+    /// The node lock is never seen.
+    LockNotRead,
+    /// A foreign holder that lives is taken for gone.
+    HolderNotRespected,
+    /// A Binding whose answer is lost is taken for refused: its assumption is dropped.
+    AssumptionDroppedOnTimeout,
+    /// In doubt about a Binding, the pod is taken to be gone: its assumption is dropped.
+    AssumptionDroppedInDoubt,
+    /// The Binding names no uid.
+    BindingWithoutUid,
+    /// Pods are told apart by their names.
+    ConfirmWithoutUid,
+    /// A pod that is being deleted counts as ended.
+    TerminatingNotCharged,
+    /// What vanished while nobody watched is still there after a list.
+    ResyncMissesDeletions,
+    /// A node that comes back with other cards is taken to have those of before.
+    NodeReadOnce,
+    /// A pod's answer is taken for given as soon as it is bound.
+    AnswerNotAwaited,
+    /// What the assignment says is not what the ledger holds.
+    WrongAssignment,
+    /// Quotas are not read.
+    QuotaNotRead,
+    /// The Lease is taken and renewed whatever its version.
+    LeaseWithoutCompareAndSwap,
+    /// Others respect the Lease for a shorter time than its holder claims the lead.
+    ClaimOutlastsLease,
+    /// A Binding is sent although its claim has run out: what was cut off arrives all the same.
+    FenceIgnored,
+    /// The Lease is given back before the last Binding.
+    LeaseGivenBackEarly,
+}
+
+/// All is full, and what is free is taken at once.
+const FULL: Crowd =
+    Crowd { hami: 600, odd: 0, memory: &["9900", "12200"], cores: &["0", "20"], grace: &[5], quota: 0 };
+
+/// Locks change hands under Berth's eyes, which see it late.
+const LOCKS: Story = Story {
+    steps: 240,
+    pauses: &[(300, 1)],
+    acts: &[(Act::Create, 4), (Act::Delete, 3), (Act::ForeignLock, 6), (Act::Touch, 1)],
+    crowd: Crowd { hami: 1000, memory: &["1100", "3300"], ..FULL },
+    calls: &[("/nodes/", 500), ("", 50)],
+    writes: &[(Wrong::SlowRequest, 1)],
+    watches: &[("/nodes", 600), ("", 50)],
+    events: &[(Slip::Slow, 1)],
+    lag: 1500,
+    ..GENERAL
+};
+
+/// Answers of Bindings are lost, and what is bound is seen late.
+const DOUBT: Story = Story {
+    steps: 480,
+    pauses: &[(300, 3), (4000, 1)],
+    acts: &[(Act::Create, 6), (Act::Delete, 3)],
+    crowd: Crowd { hami: 300, ..FULL },
+    calls: &[("/binding", 400), ("", 20)],
+    writes: &[(Wrong::AnswerLost, 2), (Wrong::DoneButRefused(504), 1)],
+    reads: &[(Wrong::SlowAnswer, 1)],
+    watches: &[("/api/v1/pods", 250), ("", 20)],
+    events: &[(Slip::Slow, 1)],
+    lag: 40_000,
+    ..GENERAL
+};
+
+/// Pods are replaced by others of their names, and whatever is said of them comes late.
+const NAMES: Story = Story {
+    steps: 240,
+    pauses: &[(500, 1)],
+    acts: &[(Act::Create, 3), (Act::Recreate, 5), (Act::Delete, 2)],
+    calls: &[("/binding", 600), ("", 100)],
+    writes: &[(Wrong::SlowRequest, 3), (Wrong::Late, 1)],
+    watches: &[("/api/v1/pods", 300), ("", 50)],
+    events: &[(Slip::Slow, 3), (Slip::Twice, 1)],
+    crowd: Crowd { odd: 0, quota: 0, ..GENERAL.crowd },
+    lag: 2000,
+    ..GENERAL
+};
+
+/// All is full, and pods take their time to end.
+const ENDS: Story = Story {
+    steps: 480,
+    pauses: &[(500, 1)],
+    acts: &[(Act::Create, 3), (Act::Delete, 3)],
+    crowd: FULL,
+    skies: &[(Sky::Still, 1)],
+    calls: &[("", 20)],
+    watches: &[("", 20)],
+    ..GENERAL
+};
+
+/// Watches end without end, while pods are deleted.
+const GAPS: Story = Story {
+    steps: 240,
+    acts: &[(Act::Create, 10), (Act::Delete, 12), (Act::Compact, 2), (Act::RestartServer, 1)],
+    crowd: FULL,
+    calls: &[("", 50)],
+    reads: &[(Wrong::Refused(410), 1), (Wrong::Lost, 1)],
+    watches: &[("/api/v1/pods", 300), ("", 50)],
+    events: &[(Slip::Expired, 3), (Slip::Broken, 1)],
+    ..GENERAL
+};
+
+/// Machines come and go.
+const MACHINES: Story = Story {
+    steps: 240,
+    acts: &[(Act::Create, 5), (Act::Delete, 3), (Act::SwapNode, 3)],
+    pauses: &[(2000, 1)],
+    calls: &[("", 50)],
+    watches: &[("", 50)],
+    ..GENERAL
+};
+
+/// The namespace may have little, and now and then something else.
+const QUOTAS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (8000, 1)],
+    acts: &[(Act::Create, 30), (Act::Delete, 20), (Act::Quota, 1), (Act::Kill, 1)],
+    crowd: Crowd { quota: 1000, odd: 4, ..GENERAL.crowd },
+    calls: &[("", 200)],
+    watches: &[("", 200)],
+    ..GENERAL
+};
+
+/// The lead is lost and won.
+const LEADS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (5000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 9), (Act::Weather, 4)],
+    crowd: Crowd { hami: 500, odd: 0, memory: &["1100", "3300"], cores: &["0", "20"], grace: &[1], quota: 0 },
+    skies: &[(Sky::Paused, 3), (Sky::Rough(300), 1)],
+    calls: &[("/leases", 400), ("/binding", 500), ("", 50)],
+    writes: &[(Wrong::SlowRequest, 2), (Wrong::AnswerLost, 1), (Wrong::Silence, 1)],
+    reads: &[(Wrong::SlowAnswer, 1)],
+    ..GENERAL
+};
+
+/// The leader is told to end, or dies, in the middle of its work.
+const HANDOVERS: Story = Story {
+    acts: &[(Act::Create, 10), (Act::Delete, 9), (Act::Behave, 2), (Act::Stop, 2), (Act::Kill, 1)],
+    calls: &[("/leases", 20), ("/binding", 700), ("", 50)],
+    writes: &[(Wrong::SlowRequest, 1)],
+    ..LEADS
+};
+
+impl Bug {
+    pub(crate) const ALL: [Self; 17] = [
+        Self::LockWithoutCompareAndSwap,
+        Self::LockNotRead,
+        Self::HolderNotRespected,
+        Self::AssumptionDroppedOnTimeout,
+        Self::AssumptionDroppedInDoubt,
+        Self::BindingWithoutUid,
+        Self::ConfirmWithoutUid,
+        Self::TerminatingNotCharged,
+        Self::ResyncMissesDeletions,
+        Self::NodeReadOnce,
+        Self::AnswerNotAwaited,
+        Self::WrongAssignment,
+        Self::QuotaNotRead,
+        Self::LeaseWithoutCompareAndSwap,
+        Self::ClaimOutlastsLease,
+        Self::FenceIgnored,
+        Self::LeaseGivenBackEarly,
+    ];
+
+    /// What shows it.
+    pub(crate) fn story(self) -> &'static Story {
+        match self {
+            Self::LockWithoutCompareAndSwap | Self::LockNotRead | Self::HolderNotRespected => &LOCKS,
+            Self::AssumptionDroppedOnTimeout | Self::AssumptionDroppedInDoubt => &DOUBT,
+            Self::BindingWithoutUid | Self::ConfirmWithoutUid => &NAMES,
+            Self::TerminatingNotCharged => &ENDS,
+            Self::ResyncMissesDeletions => &GAPS,
+            Self::NodeReadOnce => &MACHINES,
+            Self::QuotaNotRead => &QUOTAS,
+            Self::AnswerNotAwaited | Self::WrongAssignment => &GENERAL,
+            Self::LeaseWithoutCompareAndSwap | Self::ClaimOutlastsLease => &LEADS,
+            Self::FenceIgnored | Self::LeaseGivenBackEarly => &HANDOVERS,
+        }
+    }
+}
+
+/// Every story.
+pub(crate) const STORIES: [&Story; 10] =
+    [&GENERAL, &LOCKS, &DOUBT, &NAMES, &ENDS, &GAPS, &MACHINES, &QUOTAS, &LEADS, &HANDOVERS];

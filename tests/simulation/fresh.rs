@@ -1,0 +1,60 @@
+//! What a scheduler that has just been started makes of the cluster as it stands: nothing that waits has a place, and each is told why.
+//!
+//! It shares Berth's judgement, not its memory: whatever a run has left in that must not matter in the end.
+
+use berth::{
+    config::Config,
+    object::{Node, Pod, ResourceQuota},
+    sandbox::Sandbox,
+    scheduling::{Effect, Event, PodKey, Scheduler},
+};
+use serde::de::DeserializeOwned;
+
+/// What it would do that has not been done.
+pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
+    let config = Config::default();
+    let (reader, now) = (config.reader(), sandbox.now());
+    let mut scheduler = Scheduler::new(config.scheduler_settings());
+    let pods = all::<Pod>(sandbox, "pods");
+    let pods =
+        pods.iter().filter(|pod| pod.status.phase != "Succeeded").map(|pod| reader.pod(pod).0).collect();
+    let nodes = all::<Node>(sandbox, "nodes").iter().map(|node| reader.node(node).0).collect();
+    let quotas = all::<ResourceQuota>(sandbox, "resourcequotas");
+    let quotas = quotas.iter().map(|quota| reader.quota(quota).0).collect();
+    scheduler.observe(Event::Nodes(nodes), now);
+    scheduler.observe(Event::Quotas(quotas), now);
+    scheduler.observe(Event::Pods(pods), now);
+    let told = |pod: &PodKey| told(sandbox, pod);
+    scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()
+}
+
+fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
+    match effect {
+        Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
+            Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
+        }
+        Effect::TellUnschedulable { pod, message, .. } => {
+            // How much of a quota is used changes too often to be told to all who wait for it.
+            let said = told(&pod);
+            let quota = |text: &str| {
+                text.split(", ").next().filter(|head| head.starts_with("exceeded quota: ")).map(str::to_owned)
+            };
+            let same = said == message || (quota(&said).is_some() && quota(&said) == quota(&message));
+            (!same).then(|| format!("{pod} is told `{said}`, and a fresh look says `{message}`"))
+        }
+        _ => None,
+    }
+}
+
+fn all<T: DeserializeOwned>(sandbox: &Sandbox, plural: &str) -> Vec<T> {
+    let objects = sandbox.objects(plural);
+    objects.iter().map(|object| serde_json::from_value((**object).clone()).unwrap()).collect()
+}
+
+fn told(sandbox: &Sandbox, pod: &PodKey) -> String {
+    let pods = sandbox.objects("pods");
+    let pod = pods.iter().find(|object| object["metadata"]["uid"] == *pod.uid);
+    let conditions = pod.and_then(|pod| pod["status"]["conditions"].as_array().cloned()).unwrap_or_default();
+    let said = conditions.iter().find(|condition| condition["type"] == "PodScheduled");
+    said.and_then(|said| said["message"].as_str()).unwrap_or("nothing is said").to_owned()
+}
