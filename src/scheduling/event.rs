@@ -104,6 +104,13 @@ pub enum Event {
     },
     /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
     Hinted(Arc<Ask>),
+    /// A pod is gone for whose node's device plugin another has seen that it may be at work until then.
+    Vacated {
+        /// Which node.
+        node: NodeName,
+        /// Until when it is left alone.
+        until: Timestamp,
+    },
     /// A deadline has passed.
     Tick,
 }

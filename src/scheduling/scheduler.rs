@@ -213,6 +213,7 @@ impl Scheduler {
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::Hinted(ask) => self.prepare(&ask),
+            Event::Vacated { node, until } => drop(self.vacated.insert(node, until)),
             Event::Tick => {}
         }
     }

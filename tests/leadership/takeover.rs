@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use berth::sandbox::agent::Answer;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -89,4 +90,21 @@ async fn who_leaves_while_a_follower_catches_up_is_not_waited_for() {
     contest.bound("one-more").await;
     assert_eq!(b.link.lists(), 1);
     contest.agents_are_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_leaves_a_node_alone_of_which_it_has_seen_a_pod_go_while_that_was_being_allocated() {
+    let (contest, mut a, b) = followed().await;
+    contest.agents(1, &Answer::After(seconds(60)), None);
+    contest.create("gone").await;
+    contest.bound("gone").await;
+    sleep(seconds(1)).await;
+    contest.delete("gone").await;
+    let deleted = Instant::now();
+    a.stop().await;
+    contest.create("next").await;
+    contest.led_by("b").await;
+    contest.bound("next").await;
+    assert!(deleted.elapsed() >= seconds(15), "bound after {:?}", deleted.elapsed());
+    assert_eq!((b.link.lists(), b.bindings(&contest).len()), (1, 1));
 }

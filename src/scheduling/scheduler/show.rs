@@ -36,7 +36,9 @@ impl Scheduler {
         let mut entries: Vec<_> = self.pods.values().collect();
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
-        vec![Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)]
+        let vacated =
+            self.vacated.iter().map(|(node, until)| Event::Vacated { node: node.clone(), until: *until });
+        [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)].into_iter().chain(vacated).collect()
     }
 
     /// How things stand.
