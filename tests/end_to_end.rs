@@ -98,6 +98,10 @@ on_both_floors! {
     handshakes::a_question_and_a_leftover_stop_nothing,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,
-    withdrawal::a_pod_deleted_before_its_allocation_is_withdrawn,
-    withdrawal::a_failed_pod_that_another_scheduler_left_is_withdrawn,
+    withdrawal::a_volcano_pod_deleted_before_its_allocation_is_withdrawn,
+    withdrawal::a_volcano_pod_that_failed_before_its_allocation_is_withdrawn,
+    withdrawal::a_failed_volcano_pod_that_another_scheduler_left_is_withdrawn,
+    withdrawal::a_hygon_pod_deleted_before_its_allocation_is_withdrawn,
+    withdrawal::a_hygon_pod_that_failed_before_its_allocation_is_withdrawn,
+    withdrawal::a_failed_hygon_pod_that_another_scheduler_left_is_withdrawn,
 }

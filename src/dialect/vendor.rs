@@ -15,6 +15,9 @@ mod request;
 pub mod row;
 #[cfg(test)]
 mod tests;
+mod withdrawal;
+
+use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,7 +26,8 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, NodePolicy, PodRequest, Profile, Tie,
+        Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, NodePolicy, PodRequest, Profile,
+        Remains, Tie,
     },
     object::{Node, Pod},
 };
@@ -147,7 +151,18 @@ impl Dialect for Vendor {
     }
 
     fn answer(&self, pod: &Pod) -> Answer {
-        record::answer(&self.row, pod)
+        match record::answer(&self.row, pod) {
+            Answer::Failed if withdrawal::is_withdrawn(&self.row, pod) => Answer::Withdrawn,
+            answer => answer,
+        }
+    }
+
+    fn remains(&self, pod: &Pod) -> Remains {
+        withdrawal::remains(&self.row, pod)
+    }
+
+    fn withdrawal(&self) -> BTreeMap<String, String> {
+        withdrawal::annotations(&self.row)
     }
 
     fn lock(&self) -> Option<&LockSpec> {

@@ -1,4 +1,4 @@
-//! The plugins of AMD, Biren and Cambricon, where they differ from HAMi's own.
+//! The plugins of Hygon, AMD, Biren and Cambricon, where they differ from HAMi's own.
 
 use berth::sandbox::agent::{
     audit::Violation,
@@ -6,7 +6,10 @@ use berth::sandbox::agent::{
     node::{Card, Node, Plugin},
 };
 use k8s_openapi::api::core::v1 as core;
-use kube::{api::DeleteParams, runtime::wait::await_condition};
+use kube::{
+    api::{DeleteParams, Patch, PatchParams},
+    runtime::wait::await_condition,
+};
 use serde_json::{Value, json};
 
 use super::case::{Case, LIMIT, annotation, container};
@@ -18,6 +21,37 @@ fn of_vendor(node: &str, word: &str, devices: &str) -> Value {
         "hami.io/bind-phase": "allocating",
         format!("hami.io/{word}-devices-to-allocate"): devices, format!("hami.io/{word}-devices-allocated"): devices,
     })
+}
+
+#[tokio::test]
+async fn hygons_plugin_serves_the_first_that_says_allocating_dead_or_alive_and_frees_the_node() {
+    let card = |name, index| Card::new(name, index, 32_768).slots(4);
+    let node = Node::new("n1").card(card("DCU-0", 0)).card(card("DCU-1", 1)).plugin(Plugin::Hygon);
+    let Some(case) = Case::start(vec![node]).await else { return };
+    let limits = json!({"hygon.com/dcunum": 1, "hygon.com/dcumem": 1000, "hygon.com/dcucores": 10});
+    let spec = json!({"containers": [container("plain", &json!({})), container("main", &limits)]});
+    // Never bound, so that its kubelet has no part in it.
+    case.create("dead", spec.clone()).await;
+    let carried = of_vendor("n1", "dcu", ";DCU-0,DCU,1000,10:;");
+    let failed = Patch::Merge(json!({"metadata": {"annotations": carried}, "status": {"phase": "Failed"}}));
+    case.pods().patch_status("dead", &PatchParams::default(), &failed).await.unwrap();
+    case.create("next", spec).await;
+    case.lock_hami("n1", "next").await;
+    case.bind("next", "n1", of_vendor("n1", "dcu", ";DCU-1,DCU,1000,10:;")).await;
+    let next = case.in_phase("next", "Running").await;
+    assert_eq!(annotation(&next, "hami.io/bind-phase"), "allocating");
+    assert_eq!(annotation(&case.in_phase("dead", "Failed").await, "hami.io/bind-phase"), "success");
+    assert_eq!(case.node_annotation("n1", "hami.io/mutex.lock").await, None, "whoever holds it");
+    let violations = case.fleet.violations();
+    let [Violation::WrongPod { found, .. }] = &violations[..] else { panic!("{violations:?}") };
+    assert_eq!(found, "default/dead");
+    // One that says anything else is passed over.
+    let passed_over = Patch::Merge(json!({"metadata": {"annotations": {"hami.io/bind-phase": "failed"}}}));
+    case.pods().patch("next", &PatchParams::default(), &passed_over).await.unwrap();
+    case.create("third", json!({"containers": [container("main", &limits)]})).await;
+    case.bind("third", "n1", of_vendor("n1", "dcu", "DCU-1,DCU,1000,10:;")).await;
+    assert_eq!(annotation(&case.in_phase("third", "Running").await, "hami.io/bind-phase"), "success");
+    assert_eq!(case.fleet.violations().len(), 1);
 }
 
 fn amd_share(name: &str) -> Value {

@@ -4,8 +4,8 @@
 //! a pod for served after one Allocate (Project-HAMi/amd-device-plugin `internal/pkg/utils/utils.go` `PodAllocationTrySuccess`).
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
-    name,
+    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
+    Sizes, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -44,6 +44,7 @@ pub fn row(resources: Resources) -> Row {
         },
         cards: Cards::Registered { key: "hami.io/node-amd-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
+        dead: Dead::PassedOver,
         beside: Beside::Nothing,
         runtime_class: None,
         name_variable: None,

@@ -4,8 +4,8 @@
 //! 910C, whose chips are given in pairs, chooses in its own way and is not here.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
-    Template, Templates, ids_only, name,
+    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
+    Sizes, Template, Templates, ids_only, name,
 };
 use crate::device::{CoreBudget, MiB, Percent};
 
@@ -78,6 +78,7 @@ pub fn row(word: &str, resources: Resources, factor: u32, templates: Templates) 
         hints: ids_only(format!("hami.io/use-{word}-uuid"), format!("hami.io/no-use-{word}-uuid")),
         cards: Cards::Registered { key: format!("hami.io/node-register-{word}"), cores: None },
         lock: HAMI_LOCK,
+        dead: Dead::PassedOver,
         beside: Beside::Ascend { key: format!("huawei.com/{word}") },
         runtime_class: None,
         name_variable: None,

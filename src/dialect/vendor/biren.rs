@@ -1,8 +1,8 @@
 //! Biren's cards, given whole or as the instances that their plugin registers. Source: HAMi v2.10 `pkg/device/biren/device.go`.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
-    ids_only, name,
+    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
+    Sizes, ids_only, name,
 };
 use crate::device::{CoreBudget, Percent};
 
@@ -32,6 +32,7 @@ pub fn row(resources: Resources) -> Row {
             cores: Some(Percent::WHOLE),
         },
         lock: HAMI_LOCK,
+        dead: Dead::PassedOver,
         beside: Beside::Nothing,
         runtime_class: None,
         name_variable: None,

@@ -5,7 +5,7 @@
 //! them alone would never be, and of an init container, or a second container, the plugin knows nothing.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, Keys, Lock, MemoryColumn, Resources, Row, Several, Sizes,
+    Beside, Cards, Containers, CoreColumn, Dead, Keys, Lock, MemoryColumn, Resources, Row, Several, Sizes,
     ids_only, name,
 };
 use crate::{
@@ -49,6 +49,7 @@ pub fn row(resources: Resources) -> Row {
         hints: ids_only("cambricon.com/use-gpuuuid", "cambricon.com/nouse-gpuuuid"),
         cards: Cards::Capacity { cores_of_a_card: 100, infix: "-cambricon-mlu-" },
         lock: Lock { key: LOCK, form: LockForm::Bare },
+        dead: Dead::PassedOver,
         beside: Beside::Cambricon,
         runtime_class: None,
         name_variable: None,

@@ -1,8 +1,11 @@
 //! Hygon's DCU. Source: HAMi v2.10 `pkg/device/hygon/device.go`.
+//!
+//! The plugin heeds no lock: it serves the first pod of the cluster that names its node, says `allocating` and has a time of binding, be it
+//! dead (Project-HAMi/dcu-vgpu-device-plugin 10dd197 `internal/pkg/util/util.go` `GetPendingPod`).
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
-    name,
+    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
+    Sizes, name,
 };
 use crate::{
     device::{CoreBudget, Percent},
@@ -41,6 +44,7 @@ pub fn row(resources: Resources, factor: u32) -> Row {
         },
         cards: Cards::Registered { key: "hami.io/node-dcu-register".to_owned(), cores: None },
         lock: HAMI_LOCK,
+        dead: Dead::Taken,
         beside: Beside::Nothing,
         runtime_class: None,
         name_variable: None,

@@ -1,8 +1,11 @@
 //! Iluvatar's cards, a family a chip. Source: HAMi v2.10 `pkg/device/iluvatar/device.go`, `charts/hami` (`iluvatars:`).
+//!
+//! The plugin is not published. HAMi's own heeded no lock yet when Iluvatar's cards came (Project-HAMi/HAMi pull request 451 is later), so
+//! this one is taken to serve dead pods as Hygon's does.
 
 use super::row::{
-    Beside, Cards, Containers, CoreColumn, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several, Sizes,
-    ids_only, name,
+    Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
+    Sizes, ids_only, name,
 };
 use crate::device::{CoreBudget, Percent};
 
@@ -39,6 +42,7 @@ pub fn row(word: &str, resources: Resources) -> Row {
         hints: ids_only(format!("hami.io/use-{word}-uuid"), format!("hami.io/no-use-{word}-uuid")),
         cards: Cards::Registered { key: format!("hami.io/node-{word}-register"), cores: None },
         lock: HAMI_LOCK,
+        dead: Dead::Taken,
         beside: Beside::Nothing,
         runtime_class: None,
         name_variable: Some(NAME_VARIABLE),

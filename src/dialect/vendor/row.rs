@@ -41,6 +41,8 @@ pub struct Row {
     pub cards: Cards,
     /// The node's lock.
     pub lock: Lock,
+    /// What its plugin does with pods that died before it served them.
+    pub dead: Dead,
     /// What is written beside the assignment.
     pub beside: Beside,
     /// The runtime class of share pods that name none.
@@ -217,6 +219,15 @@ pub struct Lock {
     pub key: &'static str,
     /// The form that its readers parse.
     pub form: LockForm,
+}
+
+/// What a plugin that is asked for the next pod does with a dead one that still says `allocating`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Dead {
+    /// It passes it over: its pod is named by the node's lock, or is one of those that have not ended.
+    PassedOver,
+    /// It may serve the next pod with it: its pod is the first of the cluster that says so and names the node.
+    Taken,
 }
 
 /// What is written beside the assignment.

@@ -45,7 +45,10 @@ pub enum Release {
 /// One container's Allocate: everything that goes wrong once the pod is known fails the pod and frees the node.
 pub(super) async fn allocate(ask: &Ask<'_>, release: Release, wire: &Wire) -> Result<(), Refusal> {
     let release = wire.manner.release(release);
-    let pod = pending_pod(ask, release).await?;
+    let pod = match wire.manner {
+        Manner::Lockless(_) => first_allocating(ask, wire).await?,
+        _ => pending_pod(ask, release).await?,
+    };
     if pod.uid() != ask.pod.uid() {
         let (node, admitting, found) = (ask.node.name.clone(), ask.pod.key(), pod.key());
         ask.note(Violation::WrongPod { node, admitting, found });
@@ -65,7 +68,7 @@ async fn give_up(ask: &Ask<'_>, wire: &Wire, pod: &Pod, refusal: &Refusal) {
     }
     ask.settle(ask.calls.annotate_pod(pod, json!({BIND_PHASE: "failed"})).await.map(drop));
     if !biren || matches!(refusal, Refusal::NothingLeft) {
-        free_node(ask, pod).await;
+        free_node(ask, wire, pod).await;
     }
 }
 
@@ -83,6 +86,21 @@ async fn pending_pod(ask: &Ask<'_>, release: Release) -> Result<Pod, Refusal> {
     let of_node = ListParams::default().fields(&format!("spec.nodeName={}", ask.node.name));
     let pods = ask.calls.pods(&of_node).await?;
     pods.into_iter().find(|pod| awaits(pod, &ask.node.name, release)).ok_or(Refusal::NoPod)
+}
+
+/// Of all pods of the cluster, in the order in which the API server lists them; neither phase nor deletion counts.
+async fn first_allocating(ask: &Ask<'_>, wire: &Wire) -> Result<Pod, Refusal> {
+    let pods = ask.calls.pods(&ListParams::default()).await?;
+    let here = |pod: &Pod| {
+        pod.annotation(BIND_TIME).is_some()
+            && pod.annotation(BIND_PHASE) == Some("allocating")
+            && pod.annotation(ASSIGNED_NODE) == Some(&ask.node.name)
+    };
+    let pod = pods.into_iter().find(here);
+    if pod.is_none() {
+        free_node(ask, wire, ask.pod).await;
+    }
+    pod.ok_or(Refusal::NoPod)
 }
 
 fn awaits(pod: &Pod, node: &str, release: Release) -> bool {
@@ -163,7 +181,7 @@ async fn finish(ask: &Ask<'_>, wire: &Wire, pod: &Pod) -> Result<(), Refusal> {
     let now = ask.calls.pod(pod.namespace(), pod.name()).await?;
     let left = now.annotation(wire.to_allocate).unwrap_or_default();
     let goes_on = match wire.manner {
-        Manner::Word(word) => left.contains(word),
+        Manner::Word(word) | Manner::Lockless(word) => left.contains(word),
         Manner::Amd => left.contains(pod.annotation(wire.allocated).unwrap_or_default()),
         Manner::Biren => left.contains(','),
     };
@@ -173,15 +191,15 @@ async fn finish(ask: &Ask<'_>, wire: &Wire, pod: &Pod) -> Result<(), Refusal> {
     if wire.manner != Manner::Biren {
         ask.calls.annotate_pod(pod, json!({BIND_PHASE: "success"})).await?;
     }
-    free_node(ask, pod).await;
+    free_node(ask, wire, pod).await;
     Ok(())
 }
 
-/// Takes the lock away if it is this pod's or does not say whose it is.
-async fn free_node(ask: &Ask<'_>, pod: &Pod) {
+/// Takes the lock away if it is this pod's or does not say whose it is; a plugin that heeds no lock takes away any.
+async fn free_node(ask: &Ask<'_>, wire: &Wire, pod: &Pod) {
     let mut last = Ok(());
     for attempt in 0..RELEASE_TRIES {
-        last = try_free(ask, pod).await;
+        last = try_free(ask, wire, pod).await;
         if last.is_ok() {
             return;
         }
@@ -190,14 +208,15 @@ async fn free_node(ask: &Ask<'_>, pod: &Pod) {
     ask.settle(last);
 }
 
-async fn try_free(ask: &Ask<'_>, pod: &Pod) -> kube::Result<()> {
+async fn try_free(ask: &Ask<'_>, wire: &Wire, pod: &Pod) -> kube::Result<()> {
     let node = match ask.calls.node(&ask.node.name).await {
         Err(error) if code(&error) == Some(404) => return Ok(()),
         node => node?,
     };
     let lock = node.metadata.annotations.as_ref().and_then(|annotations| annotations.get(LOCK));
     let own = format!(",{},{}", pod.namespace(), pod.name());
-    if !lock.is_some_and(|lock| !lock.contains(',') || lock.ends_with(&own)) {
+    let lockless = matches!(wire.manner, Manner::Lockless(_));
+    if !lock.is_some_and(|lock| lockless || !lock.contains(',') || lock.ends_with(&own)) {
         return Ok(());
     }
     let version = node.metadata.resource_version;

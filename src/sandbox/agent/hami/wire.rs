@@ -20,6 +20,11 @@ pub(in super::super) struct Wire {
 pub(super) enum Manner {
     /// As HAMi's own: a pod is served when its word is left nowhere in what is to allocate.
     Word(&'static str),
+    /// As HAMi's own did before its lock named a pod; what is left is looked at for the word. It serves the first pod of the cluster that
+    /// names its node and says `allocating`, dead or alive, and frees the node whoever holds its lock
+    /// (Project-HAMi/dcu-vgpu-device-plugin 10dd197 `internal/pkg/util/util.go` `GetPendingPod`, `internal/pkg/dcu/server.go` `Allocate`,
+    /// `internal/pkg/util/nodelock/nodelock.go` `ReleaseNodeLock`).
+    Lockless(&'static str),
     /// A pod is served when what is to allocate is no longer all of its record, which one Allocate makes true; compute units are
     /// masked (Project-HAMi/amd-device-plugin `internal/pkg/plugin/plugin.go` `Allocate`, `internal/pkg/utils/utils.go`).
     Amd,
@@ -29,12 +34,12 @@ pub(super) enum Manner {
 }
 
 impl Manner {
-    /// As which release of HAMi's plugin it reads segments; `own`: that of HAMi's plugin itself. AMD's and Biren's are built on a
+    /// As which release of HAMi's plugin it reads segments; `own`: that of HAMi's plugin itself. The others' are built on a
     /// decoder that drops the empty ones.
     pub(super) fn release(self, own: Release) -> Release {
         match self {
             Manner::Word(_) => own,
-            Manner::Amd | Manner::Biren => Release::V2_8,
+            Manner::Lockless(_) | Manner::Amd | Manner::Biren => Release::V2_8,
         }
     }
 }
@@ -62,7 +67,7 @@ pub(in super::super) const HYGON: Wire = Wire {
     register: "hami.io/node-dcu-register",
     allocated: "hami.io/dcu-devices-allocated",
     to_allocate: "hami.io/dcu-devices-to-allocate",
-    manner: Manner::Word("DCU"),
+    manner: Manner::Lockless("DCU"),
 };
 
 pub(in super::super) const ASCEND: Wire = Wire {
@@ -88,7 +93,7 @@ pub(in super::super) const ILUVATAR: Wire = Wire {
     register: "hami.io/node-MR-V100-register",
     allocated: "hami.io/MR-V100-devices-allocated",
     to_allocate: "hami.io/MR-V100-devices-to-allocate",
-    manner: Manner::Word("MR-V100"),
+    manner: Manner::Lockless("MR-V100"),
 };
 
 pub(in super::super) const AMD: Wire = Wire {
