@@ -1,6 +1,6 @@
 //! How long nothing is bound while the lead goes from one replica to another, under load.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context as _;
 use tokio::{task::JoinSet, time::Instant};
@@ -13,6 +13,8 @@ use crate::{load, support::installed::Replica};
 
 /// Pods that are created around a change of the lead.
 const LOAD: usize = 1200;
+/// After this time a replica that does not stand by will not.
+const PATIENCE: Duration = Duration::from_mins(1);
 const ELECTED: [&str; 1] = ["--scheduler-only"];
 
 /// How the leader ends.
@@ -30,18 +32,31 @@ pub(crate) async fn measure(cluster: &mut Full, times: usize) -> anyhow::Result<
     let mut started = 0;
     let mut start = |cluster: &Full| {
         started += 1;
-        Replica::start(&cluster.plane, &format!("handover-{started}"), &ELECTED)
+        let name = format!("handover-{started}");
+        let log = cluster.plane.directory().join(format!("{name}.log"));
+        (Replica::start(&cluster.plane, &name, &ELECTED), log)
     };
-    let mut leader = start(cluster);
+    let (mut leader, _) = start(cluster);
     lead.when(|held| leader.is_named_by(&held.holder)).await?;
     for end in [End::Terminated, End::Killed] {
         for _ in 0..times {
-            let follower = start(cluster);
+            let (follower, log) = start(cluster);
+            stands_by(&log).await?;
             once(cluster, &mut lead, leader, &follower, end).await?;
             leader = follower;
         }
     }
     Ok(())
+}
+
+/// Waits until the replica that writes this log has seen what the leader sees.
+async fn stands_by(log: &Path) -> anyhow::Result<()> {
+    let told = async {
+        while !std::fs::read_to_string(log).is_ok_and(|text| text.contains("standing by")) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.with_context(|| format!("{} never stood by", log.display()))
 }
 
 async fn once(
@@ -54,8 +69,8 @@ async fn once(
     let ((run, names), client) = (cluster.next_run(), cluster.client.clone());
     let mut users = JoinSet::new();
     users.spawn(async move { load::create(&client, run, LOAD).await });
-    // The follower stands by once it has watched the Lease for a while.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    // So that pods wait and are being bound.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let last_sign = lead.when(|held| leader.is_named_by(&held.holder)).await?.renewed;
     let ended = Instant::now();
     match end {

@@ -5,7 +5,7 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 use futures::StreamExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     event_loop::{Binder, ClusterError, until},
@@ -30,6 +30,7 @@ pub async fn stand_by<T>(
     let mut watched = takeover::watches(binder);
     let mut scheduler = Scheduler::standing_by(settings.clone());
     let (mut publisher, mut told) = (handoff.publisher(reader.clone()), handoff.told());
+    let began = Instant::now();
     loop {
         let deadline = scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
@@ -39,8 +40,12 @@ pub async fn stand_by<T>(
             () = until(deadline) => vec![Event::Tick],
             () = until(publisher.due(&scheduler)) => Vec::new(),
         };
+        let was_synced = scheduler.is_synced();
         for event in events {
             scheduler.observe(event, clock.now());
+        }
+        if scheduler.is_synced() && !was_synced {
+            tracing::info!(took = ?began.elapsed(), "standing by, pods and nodes are known");
         }
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);

@@ -113,7 +113,13 @@ async fn every_vendor_that_is_served_by_settings_comes_in() {
     .into_iter()
     .enumerate()
     {
-        let pod = made(&world, "train", asking(&format!("share-{at}"), resource, None)).await.unwrap();
+        let mut pod = asking(&format!("share-{at}"), resource, None);
+        if resource == "cambricon.com/vmlu" {
+            let limits = &mut pod["spec"]["containers"][0]["resources"]["limits"];
+            limits["cambricon.com/mlu.smlu.vcore"] = "10".into();
+            limits["cambricon.com/mlu.smlu.vmemory"] = "8".into();
+        }
+        let pod = made(&world, "train", pod).await.unwrap();
         assert_eq!(pod.spec.scheduler_name.as_deref(), Some("berth"), "{resource}");
         let words = refused(made(&world, "kube-system", asking("past", resource, None)).await);
         assert!(words.contains("no known scheduler of shares"), "{resource}: {words}");
