@@ -13,10 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{
-    Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
-    node::{NodeInfo, NodeName},
-};
+use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
 
 /// Whether this process leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -336,21 +333,14 @@ impl Metrics {
     pub fn registrations(&self, event: &Event) {
         let gauges = &self.unreadable_registrations;
         let unreadable = |node: &NodeInfo| node.offers.iter().any(|offer| offer.inventory.is_none());
-        let labels = |name: &NodeName| NodeLabels { node: name.to_string() };
-        let take_in = |node: &NodeInfo| {
-            if unreadable(node) {
-                gauges.get_or_create(&labels(&node.name)).set(1);
-            } else {
-                gauges.remove(&labels(&node.name));
-            }
-        };
+        let take_in = |node: &NodeInfo| list(gauges, &node.name, usize::from(unreadable(node)));
         match event {
             Event::Nodes(nodes) => {
                 gauges.clear();
                 nodes.iter().for_each(take_in);
             }
             Event::NodeSeen(node) => take_in(node),
-            Event::NodeGone(name) => drop(gauges.remove(&labels(name))),
+            Event::NodeGone(name) => list(gauges, name, 0),
             _ => {}
         }
     }

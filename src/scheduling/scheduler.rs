@@ -13,6 +13,7 @@ mod observe;
 mod outcome;
 mod quota;
 mod reads;
+mod said;
 mod serve;
 mod show;
 mod sync;
@@ -45,6 +46,7 @@ use agent::Silence;
 use lock::{Held, Releasing, Stranger};
 use quota::OverQuota;
 use reads::Reads;
+use said::Said;
 use sync::Synced;
 use tell::Telling;
 use withdraw::Remnant;
@@ -136,9 +138,9 @@ pub struct Scheduler {
     /// Dead pods whose assignments their nodes' agents may still take.
     remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
     /// Cards of which more is held than there is, in words.
-    excess: BTreeMap<NodeName, BTreeMap<CardId, String>>,
+    excess: Said<CardId>,
     /// Pods of which nobody can tell which cards they hold, and why, as it was said.
-    unread: BTreeMap<NodeName, BTreeMap<Uid, String>>,
+    unread: Said<Uid>,
     /// Words that were not heard, and when they are said again.
     retells: BTreeSet<(Timestamp, Uid)>,
     next_audit: Option<Timestamp>,
@@ -169,8 +171,8 @@ impl Scheduler {
             measures: Vec::new(),
             reads: Reads::default(),
             remnants: BTreeMap::new(),
-            excess: BTreeMap::new(),
-            unread: BTreeMap::new(),
+            excess: Said::default(),
+            unread: Said::default(),
             retells: BTreeSet::new(),
             next_audit: None,
         }

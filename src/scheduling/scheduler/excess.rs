@@ -2,7 +2,7 @@
 //!
 //! Berth gives no card away twice: what is found here was written by others, or a card has shrunk since.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::Scheduler;
 use crate::{
@@ -19,25 +19,13 @@ impl Scheduler {
     /// Finds out of which cards of the node more is held than there is, and says what is new.
     pub(super) fn watch_cards(&mut self, node: &NodeName) {
         let found = self.excess_of(node);
-        let known = self.excess.get(node);
-        if known.map_or(found.is_empty(), |known| *known == found) {
-            return;
-        }
-        let is_new = |card: &&CardId| known.is_none_or(|known| !known.contains_key(*card));
-        let new: BTreeSet<CardId> = found.keys().filter(is_new).cloned().collect();
-        for card in &new {
+        let Some(known) = self.excess.replace(node, &found) else { return };
+        for (card, message) in found.iter().filter(|(card, _)| !known.contains_key(*card)) {
             for pod in self.holders_of(node, card) {
-                let message = found[card].clone();
-                self.effects.push(Effect::TellExcess { pod, message });
+                self.effects.push(Effect::TellExcess { pod, message: message.clone() });
             }
         }
-        let cards = found.values().cloned().collect();
-        self.effects.push(Effect::ReportExcess { node: node.clone(), cards });
-        if found.is_empty() {
-            self.excess.remove(node);
-        } else {
-            self.excess.insert(node.clone(), found);
-        }
+        self.effects.push(Effect::ReportExcess { node: node.clone(), cards: found.into_values().collect() });
     }
 
     /// For each card with too many users, in words what is held of it. What is only assumed is nobody's yet.

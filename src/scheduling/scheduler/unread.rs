@@ -11,13 +11,9 @@ impl Scheduler {
     /// Finds out which pods of the node hold cards that nobody can tell, and says what is new.
     pub(super) fn watch_unread(&mut self, node: &NodeName) {
         let found = self.unread_on(node);
-        let known = self.unread.get(node);
-        if known.map_or(found.is_empty(), |known| *known == found) {
-            return;
-        }
-        for (uid, why) in &found {
-            let said = known.and_then(|known| known.get(uid)) == Some(why);
-            if let Some(entry) = self.pods.get(uid).filter(|_| !said) {
+        let Some(known) = self.unread.replace(node, &found) else { return };
+        for (uid, why) in found.iter().filter(|(uid, why)| known.get(*uid) != Some(*why)) {
+            if let Some(entry) = self.pods.get(uid) {
                 let message = format!(
                     "{why}: which GPUs of node {node} it holds can't be told, so that the node takes no further Pods on them \
                      until this is mended or the Pod has ended"
@@ -26,11 +22,6 @@ impl Scheduler {
             }
         }
         self.effects.push(Effect::ReportUnread { node: node.clone(), pods: found.len() });
-        if found.is_empty() {
-            self.unread.remove(node);
-        } else {
-            self.unread.insert(node.clone(), found);
-        }
     }
 
     /// What can't be read, by pod.
