@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt, net::IpAddr};
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SanType,
 };
 use time::OffsetDateTime;
 use x509_parser::{extensions::GeneralName, pem::Pem};
@@ -23,17 +23,9 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 pub enum MintError {
     /// A name that nobody can have.
     #[error("certificate name `{name}` is neither a DNS name nor an IP address")]
-    Misspelt {
-        /// The name.
-        name: String,
-    },
-    /// A name that no certificate can hold.
-    #[error("certificate name `{name}` is neither a DNS name nor an IP address")]
     Name {
         /// The name.
         name: String,
-        /// Why.
-        source: rcgen::Error,
     },
     /// The time asked for is outside of what certificates can say.
     #[error("a certificate valid until {until} cannot be made")]
@@ -273,12 +265,12 @@ fn params(
     params.not_before = date(now.checked_sub(CLOCK_SKEW), now)?;
     params.not_after = date(now.checked_add(lifetime), now)?;
     for name in names {
-        if name.parse::<IpAddr>().is_err() && !is_dns_name(&name) {
-            return Err(MintError::Misspelt { name });
-        }
-        let one =
-            CertificateParams::new(vec![name.clone()]).map_err(|source| MintError::Name { name, source })?;
-        params.subject_alt_names.extend(one.subject_alt_names);
+        let alternative = match name.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) if !is_dns_name(&name) => return Err(MintError::Name { name }),
+            Err(_) => SanType::DnsName(name.as_str().try_into().map_err(|_| MintError::Name { name })?),
+        };
+        params.subject_alt_names.push(alternative);
     }
     Ok(params)
 }
