@@ -4,6 +4,7 @@
 
 pub mod act;
 pub mod bind;
+mod binder;
 pub mod candidate;
 pub mod clock;
 pub mod event_loop;
@@ -26,9 +27,9 @@ pub mod watch;
 pub mod wire;
 pub mod withdraw;
 
+pub use binder::{Binder, ClusterError, Leadership};
 pub use clock::Clock;
-pub use event_loop::ClusterError;
 pub use handoff::{Handoff, Hinted, View};
-pub use leading::{Leadership, run};
+pub use leading::run;
 pub use metrics::Metrics;
 pub use read::Reader;

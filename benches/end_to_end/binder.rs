@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::Context as _;
 use berth::{
-    cluster::{self, Clock, Handoff, Leadership, Metrics, Reader, event_loop::Binder},
+    cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, Reader},
     dialect::{Dialects, hami::Hami},
     scheduling::scheduler,
 };

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::{AppError, Options};
 use crate::{
-    cluster::{self, Handoff, Metrics, event_loop::Binder},
+    cluster::{self, Binder, Handoff, Metrics},
     config::Config,
 };
 

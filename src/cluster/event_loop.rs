@@ -3,43 +3,24 @@
 //! A term remembers nothing of one before: it begins with what was watched up to now (`takeover`), or with a list. It must not decide
 //! who leads.
 
-use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
 
 use futures::StreamExt;
-use kube::Client;
-use tokio::{
-    task::{JoinError, JoinSet},
-    time::Instant,
-};
+use tokio::{task::JoinSet, time::Instant};
 
 use super::{
-    act::Hands, candidate::SettingsError, clock::Clock, fence::Fence, handoff::Handoff, leading::Leadership,
-    ledger, metrics::Metrics, read::Reader, takeover::Beginning,
+    act::Hands,
+    binder::{Binder, ClusterError},
+    clock::Clock,
+    fence::Fence,
+    ledger,
+    metrics::Metrics,
+    takeover::Beginning,
 };
-use crate::scheduling::{
-    Effect, Event, LockOutcome, Scheduler,
-    scheduler::{self},
-};
+use crate::scheduling::{Effect, Event, LockOutcome, Scheduler};
 
 /// What is half done at shutdown has so long to be finished: the longest write, its doubt and one more try.
 const DRAIN: Duration = Duration::from_secs(20);
-
-/// Why the loop ended before it was asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
-    /// A watch ended, which none ever should.
-    #[error("the watches of pods and nodes have ended")]
-    WatchEnded,
-    /// A task that wrote to the API server panicked.
-    #[error("a write to the API server panicked")]
-    Write(#[source] JoinError),
-    /// The settings of the election make no sense.
-    #[error(transparent)]
-    Election(#[from] SettingsError),
-    /// The task that holds the Lease has ended.
-    #[error("the task that holds the lease has ended")]
-    Lease(#[source] Option<JoinError>),
-}
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,27 +31,6 @@ pub enum Ended {
     Undrained,
     /// The claim to lead is over; what was under way was dropped.
     Lost,
-}
-
-/// What the loop is given.
-#[derive(Clone)]
-pub struct Binder {
-    /// The client; it must not retry by itself.
-    pub client: Client,
-    /// What is read of pods and nodes.
-    pub reader: Arc<Reader>,
-    /// The present.
-    pub clock: Clock,
-    /// Counts what is done.
-    pub metrics: Metrics,
-    /// What the scheduler is told.
-    pub settings: scheduler::Settings,
-    /// How many writes may be under way at once.
-    pub writes_at_once: usize,
-    /// Who may bind.
-    pub leadership: Leadership,
-    /// What it shows to its process, and what it is handed.
-    pub handoff: Handoff,
 }
 
 /// Binds until `shutdown` or until the claim is over. After `shutdown` no pod is locked any more, but one whose lock was taken is

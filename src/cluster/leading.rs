@@ -12,22 +12,14 @@ use tokio::{
 
 use super::{
     bind,
+    binder::{Binder, ClusterError, Leadership},
     candidate::{Candidate, Settings},
-    event_loop::{self, Binder, ClusterError, Ended},
+    event_loop::{self, Ended},
     fence::{Claim, Fence},
     metrics::Leads,
     standby::stand_by,
     takeover::{self, Beginning},
 };
-
-/// How a binder knows that it is the only one.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Leadership {
-    /// There is no other.
-    Alone,
-    /// It holds a Lease.
-    Elected(Settings),
-}
 
 /// Runs until `shutdown`, and then carries through what is half done: a pod whose lock is taken is still bound. A Lease is given
 /// back after that.

@@ -8,7 +8,8 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout};
 
 use super::{
-    event_loop::{Binder, ClusterError, until},
+    binder::{Binder, ClusterError},
+    event_loop::until,
     takeover::{self, Watching},
 };
 use crate::scheduling::{Event, Scheduler};

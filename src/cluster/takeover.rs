@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{event_loop::Binder, watch, wire::Watched};
+use super::{binder::Binder, watch, wire::Watched};
 use crate::{
     object::{Node, Pod},
     scheduling::{Event, Scheduler},

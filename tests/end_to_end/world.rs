@@ -5,7 +5,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use berth::{
     app::{App, CertificateSource, Options, Parts},
     cli::demo::register,
-    cluster::{self, Clock, Handoff, Leadership, Metrics, candidate::Settings, event_loop::Binder},
+    cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, candidate::Settings},
     config::Config,
     sandbox::agent::{Fleet, node::Node},
     webhook::{mint::ServingNames, registration::Registration},

@@ -5,10 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{
-        self, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings,
-        event_loop::Binder,
-    },
+    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings},
     config::Config,
     sandbox::{
         Options, Sandbox,

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use berth::{
-    cluster::{self, Clock, ClusterError, Handoff, Leadership, Metrics, candidate, event_loop::Binder},
+    cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate},
     config::Config,
     sandbox::{
         Options, Sandbox,
