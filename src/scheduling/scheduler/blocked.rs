@@ -115,7 +115,7 @@ impl Scheduler {
         let known = in_flight.and_then(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge.since)));
         match known {
             Some((pod, since)) => {
-                format!("Waiting for the device plugin of node {node}, at work for {pod} since {since}")
+                format!("Waiting for the device plugin of node {node}, at work for {pod} since {since:.0}")
             }
             None => format!(
                 "Waiting for the device plugin of node {node}, which may be at work for a deleted pod"
@@ -130,11 +130,11 @@ pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
     match info.lock(&ask.profile.name).map(|lock| &lock.state) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);
-            format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since}")
+            format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since:.0}")
         }
         Some(Lock::Held { owner: None, since }) => {
             format!(
-                "Waiting for the lock of node {node}, held since {since} by somebody whom it does not name"
+                "Waiting for the lock of node {node}, held since {since:.0} by somebody whom it does not name"
             )
         }
         _ => format!("Waiting for the lock of node {node}"),
