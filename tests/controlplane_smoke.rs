@@ -7,7 +7,10 @@
 #[path = "support/lib.rs"]
 mod support;
 
-use k8s_openapi::api::core::v1::{Binding, Event, Namespace, Node, Pod};
+use k8s_openapi::api::{
+    core::v1::{Binding, Event, Namespace, Node, Pod},
+    events,
+};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::core::Status;
 use serde_json::json;
@@ -179,6 +182,31 @@ async fn an_identity_may_do_what_its_roles_say_and_events_are_kept() {
 
     let metrics = cluster.control_plane().unwrap().metrics().await.unwrap();
     assert!(metrics.contains("apiserver_request_total"));
+}
+
+/// What has no namespace has its Events in `default`, and a namespace has its own in itself.
+#[tokio::test]
+async fn events_of_nodes_and_namespaces_are_kept() {
+    let Some(cluster) = Cluster::start(Floor::Real).await else { return };
+    for (namespace, regarding) in [
+        ("default", json!({"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n1"})),
+        (
+            "kube-system",
+            json!({"apiVersion": "v1", "kind": "Namespace", "namespace": "kube-system", "name": "kube-system"}),
+        ),
+    ] {
+        let event = parsed::<events::v1::Event>(json!({
+            "metadata": {"name": "e"}, "regarding": regarding, "eventTime": "2026-01-01T00:00:00.000000Z",
+            "type": "Warning", "reason": "LedgerDrift", "action": "Auditing", "note": "why",
+            "reportingController": "berth", "reportingInstance": "berth",
+        }));
+        let written: Api<events::v1::Event> = Api::namespaced(cluster.client.clone(), namespace);
+        written.create(&PostParams::default(), &event).await.unwrap();
+        let read: Api<Event> = Api::namespaced(cluster.client.clone(), namespace);
+        let read = read.get("e").await.unwrap();
+        let said = [read.type_, read.reason, read.message, read.involved_object.kind].map(Option::unwrap);
+        assert_eq!(said, ["Warning", "LedgerDrift", "why", regarding["kind"].as_str().unwrap()]);
+    }
 }
 
 #[tokio::test]

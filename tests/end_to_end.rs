@@ -12,6 +12,8 @@ mod binding;
 mod cambricon;
 #[path = "end_to_end/cards.rs"]
 mod cards;
+#[path = "end_to_end/events.rs"]
+mod events;
 #[path = "end_to_end/handshakes.rs"]
 mod handshakes;
 #[path = "end_to_end/leftovers.rs"]
@@ -93,6 +95,8 @@ on_both_floors! {
     numbers::what_the_plugin_would_fail_is_refused,
     nodes::every_release_of_a_plugin_is_served,
     nodes::linked_cards_go_together,
+    events::who_waits_for_a_node_is_told_for_whom,
+    events::a_plugin_that_never_answers_is_told_and_gets_no_further_pod_until_it_does,
     handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,
     handshakes::a_question_and_a_leftover_stop_nothing,

@@ -1,0 +1,101 @@
+//! What people read in `kubectl get events` of a node that serves nobody: for whom a pod waits there, and whose plugin is silent.
+//!
+//! It must not repeat what a pod's condition says.
+
+#![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
+
+use berth::{
+    config::Config,
+    sandbox::agent::{Answer, Behaviour},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as core;
+use serde_json::{Value, json};
+
+use crate::{
+    machines::hami_node,
+    support::floor::Floor,
+    world::{World, node_of, pod},
+};
+
+const LOCK: &str = "hami.io/mutex.lock";
+
+/// The words of `kubectl get events` after the age.
+fn line(event: &core::Event) -> String {
+    let word = |word: &Option<String>| word.clone().unwrap_or_default();
+    let of = &event.involved_object;
+    let object = format!("{}/{}", word(&of.kind).to_lowercase(), word(&of.name));
+    [word(&event.type_), word(&event.reason), object, word(&event.message)].join(" ")
+}
+
+fn share(name: &str) -> Value {
+    pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}))
+}
+
+fn on(node: &str, mut pod: Value) -> Value {
+    pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    pod
+}
+
+fn answering(answer: Answer) -> Behaviour {
+    Behaviour { answer, ..Behaviour::default() }
+}
+
+/// Two nodes of one card each; the plugin of `silent` answers nobody for now, and Berth is yet to start.
+async fn beside_a_silent_node(floor: Floor, other: &str) -> Option<World> {
+    let nodes = vec![hami_node("silent", 1), hami_node(other, 1)];
+    let world = World::without_berth(floor, nodes).await?;
+    world.fleet.behave("silent", answering(Answer::Never)).unwrap();
+    Some(world)
+}
+
+pub(crate) async fn who_waits_for_a_node_is_told_for_whom(floor: Floor) {
+    let Some(mut world) = beside_a_silent_node(floor, "locked").await else { return };
+    let mut theirs = on("locked", share("theirs"));
+    theirs["spec"]["schedulerName"] = json!("another");
+    world.create(theirs).await;
+    let since = format!("{:.0}", Timestamp::now());
+    world.annotate_node("locked", LOCK, json!(format!("{since},default,theirs"))).await;
+    world.start_berth();
+    world.create(on("silent", share("first"))).await;
+    world.pod_when("first", |pod| node_of(pod) == "silent").await;
+    world.create(on("silent", share("second"))).await;
+    world.create(on("locked", share("third"))).await;
+    let told = line(&world.event_when("second", "WaitingForNode").await);
+    let words = "Normal WaitingForNode pod/second Waiting for the device plugin of node silent, at work for default/first since ";
+    let since_then = told.strip_prefix(words).unwrap_or_else(|| panic!("{told}"));
+    assert!(!since_then.contains('.') && since_then.parse::<Timestamp>().is_ok(), "to the second: {told}");
+    let told = line(&world.event_when("third", "WaitingForNode").await);
+    let words =
+        "Normal WaitingForNode pod/third Waiting for the lock of node locked, held by default/theirs since";
+    assert_eq!(told, format!("{words} {since}"));
+    world.fleet.behave("silent", answering(Answer::Promptly)).unwrap();
+    world.annotate_node("locked", LOCK, Value::Null).await;
+    for name in ["first", "second", "third"] {
+        world.running(name).await;
+    }
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_plugin_that_never_answers_is_told_and_gets_no_further_pod_until_it_does(floor: Floor) {
+    let Some(mut world) = beside_a_silent_node(floor, "good").await else { return };
+    let settings = "dialects: {hami: {nodeLockExpire: 1s}}\n";
+    world.start_berth_with(&Config::parse(settings, "berth.yaml").expect("the settings are good").0);
+    world.create(on("silent", share("first"))).await;
+    let told = line(&world.event_when("first", "DevicePluginSilent").await);
+    let words = "The device plugin of node silent has not answered for default/first; other pods go on";
+    assert_eq!(told, format!("Warning DevicePluginSilent pod/first {words}"));
+    world.create(on("silent", share("second"))).await;
+    let waits = "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, \
+                 1 node(s) had a device plugin that does not answer.";
+    assert_eq!(world.unschedulable("second").await, waits);
+    let told = line(&world.event_when("second", "FailedScheduling").await);
+    assert_eq!(told, format!("Warning FailedScheduling pod/second {waits}"));
+    world.create(share("third")).await;
+    assert_eq!(node_of(&world.running("third").await), "good");
+    world.fleet.behave("silent", answering(Answer::Promptly)).unwrap();
+    for name in ["first", "second"] {
+        assert_eq!(node_of(&world.running(name).await), "silent");
+    }
+    world.agents_are_content();
+}
