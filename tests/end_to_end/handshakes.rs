@@ -16,6 +16,7 @@ use crate::{
 };
 
 const HANDSHAKE: &str = "hami.io/node-handshake";
+const LOCK: &str = "hami.io/mutex.lock";
 const DEAD: &str = "0/2 nodes are available: 2 node(s) had a device plugin that has stopped reporting.";
 /// A report is good for 90 s. So far behind is a plugin's clock, and for so long its reports hold.
 const BEHIND: Duration = Duration::from_secs(88);
@@ -73,15 +74,26 @@ pub(crate) async fn a_plugin_that_goes_on_reporting_goes_on_serving(floor: Floor
         world.create(on(share(&format!("late-{node}")), node)).await;
         world.running(&format!("late-{node}")).await;
     }
+    // Who stands in line there is sent back when the last report no longer holds.
+    let mut theirs = share("theirs");
+    theirs["spec"]["schedulerName"] = json!("another");
+    world.create(theirs).await;
+    let lock = json!(format!("{:.0},default,theirs", Timestamp::now()));
+    for (node, _) in OLD {
+        world.annotate_node(node, LOCK, lock.clone()).await;
+    }
+    world.create(share("in-line")).await;
     for (node, _) in OLD {
         world.fleet.report(node, Reports::Never).unwrap();
     }
-    // Nothing happens at the end of this but that time has passed.
-    tokio::time::sleep(HOLDS + Duration::from_millis(200)).await;
+    assert_eq!(world.unschedulable("in-line").await, DEAD);
     world.create(share("next")).await;
     assert_eq!(world.unschedulable("next").await, DEAD);
+    world.annotate_node("v2-7", LOCK, Value::Null).await;
     world.fleet.report("v2-7", Reports::Regularly).unwrap();
-    assert_eq!(node_of(&world.running("next").await), "v2-7");
+    for name in ["in-line", "next"] {
+        assert_eq!(node_of(&world.running(name).await), "v2-7");
+    }
     world.agents_are_content();
 }
 
