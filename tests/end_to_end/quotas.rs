@@ -25,7 +25,7 @@ fn share(name: &str, memory: &str) -> Value {
     pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory}))
 }
 
-async fn bound(world: &World, name: &str, hard: Value) {
+pub(crate) async fn bound(world: &World, name: &str, hard: Value) {
     let quotas: Api<core::ResourceQuota> = Api::default_namespaced(world.cluster.client.clone());
     let quota = json!({"metadata": {"name": name}, "spec": {"hard": hard}});
     quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
