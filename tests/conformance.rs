@@ -35,6 +35,8 @@ mod table;
 mod upstream;
 #[path = "conformance/volcano.rs"]
 mod volcano;
+#[path = "conformance/volcano_ascend_hami_unit.rs"]
+mod volcano_ascend_hami_unit;
 #[path = "conformance/volcano_deviceshare_unit.rs"]
 mod volcano_deviceshare_unit;
 #[path = "conformance/volcano_gpushare_unit.rs"]
