@@ -1,20 +1,15 @@
 //! Watches: lists and changes of pods, nodes and quotas as the scheduler's events.
 //!
-//! A list becomes one event, so that what vanished during a gap is seen to be gone. Errors are logged and retried for ever.
+//! A list becomes one event, so that what vanished during a gap is seen to be gone.
 
-use std::{fmt::Debug, sync::Arc};
+use std::sync::Arc;
 
 use futures::{Stream, StreamExt, stream};
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt, watcher},
-};
-use serde::de::DeserializeOwned;
+use kube::Client;
 
 use super::{
     read::{Reader, Reading, quota_key},
-    retry,
-    wire::{Watched, Wire},
+    reflector::{Told, reflect},
 };
 use crate::{
     object::{Node, Pod, ResourceQuota},
@@ -25,10 +20,6 @@ use crate::{
 /// it carries may have to be withdrawn.
 pub(super) const PODS: &str = "status.phase!=Succeeded";
 
-/// Objects in one page of a list. While the API server writes a page nothing else is done, so that few large ones come sooner; one of
-/// pods is some 25 MB.
-const PAGE: u32 = 5000;
-
 /// Everything that the scheduler is to see, as events.
 pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
@@ -38,7 +29,6 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
 
 /// Pods, as events.
 pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let config = watcher::Config::default().fields(PODS);
     let read = move |pod: &Pod| {
         let (info, troubles) = reader.pod(pod);
         for trouble in troubles {
@@ -46,12 +36,12 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
         }
         info
     };
-    let listed = |pods: Vec<_>| Event::Pods(pods);
     let gone = |pod: &Pod| {
         let uid = pod.metadata.uid.as_str().into();
         if pod.is_terminal() { Event::PodEnded(uid) } else { Event::PodGone(uid) }
     };
-    watch(Api::all(client.clone()), config, read, listed, |pod| Event::PodSeen(Box::new(pod)), gone)
+    let told = reflect(client.clone(), Some(PODS), read);
+    events(told, Event::Pods, |pod| Event::PodSeen(Box::new(pod)), gone)
 }
 
 /// Nodes, as events.
@@ -63,10 +53,9 @@ pub fn nodes(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> 
         }
         info
     };
-    let listed = |nodes: Vec<_>| Event::Nodes(nodes);
     let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
-    let config = watcher::Config::default();
-    watch(Api::all(client.clone()), config, read, listed, |node| Event::NodeSeen(Box::new(node)), gone)
+    let told = reflect(client.clone(), None, read);
+    events(told, Event::Nodes, |node| Event::NodeSeen(Box::new(node)), gone)
 }
 
 /// Quotas, as events.
@@ -79,45 +68,20 @@ pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event>
         }
         info
     };
-    let config = watcher::Config::default();
     let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
-    watch(Api::all(client.clone()), config, read, Event::Quotas, Event::QuotaSeen, gone)
+    events(reflect(client.clone(), None, read), Event::Quotas, Event::QuotaSeen, gone)
 }
 
-fn watch<T, I>(
-    api: Api<Watched<T>>,
-    config: watcher::Config,
-    read: impl Fn(&T) -> I + Send + 'static,
-    listed: impl Fn(Vec<I>) -> Event + Send + 'static,
-    seen: impl Fn(I) -> Event + Send + 'static,
-    gone: impl Fn(&T) -> Event + Send + 'static,
-) -> impl Stream<Item = Event> + Send
-where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = ()>,
-    I: Send + 'static,
-{
-    let events = watcher(api, config.page_size(PAGE)).backoff(retry::pauses());
-    events
-        .scan(Vec::new(), move |listing, event| {
-            let event = match event {
-                Ok(watcher::Event::Init) => {
-                    listing.clear();
-                    None
-                }
-                Ok(watcher::Event::InitApply(watched)) => {
-                    listing.push(read(&watched.object));
-                    None
-                }
-                Ok(watcher::Event::InitDone) => Some(listed(std::mem::take(listing))),
-                Ok(watcher::Event::Apply(watched)) => Some(seen(read(&watched.object))),
-                Ok(watcher::Event::Delete(watched)) => Some(gone(&watched.object)),
-                Err(error) => {
-                    tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
-                    None
-                }
-            };
-            std::future::ready(Some(event))
-        })
-        .flat_map(stream::iter)
+/// What is told of a kind, as the scheduler's events.
+fn events<T, I>(
+    told: impl Stream<Item = Told<T, I>> + Send,
+    listed: impl Fn(Vec<I>) -> Event + Send,
+    seen: impl Fn(I) -> Event + Send,
+    gone: impl Fn(&T) -> Event + Send,
+) -> impl Stream<Item = Event> + Send {
+    told.map(move |told| match told {
+        Told::Listed(all) => listed(all),
+        Told::Seen(one) => seen(one),
+        Told::Gone(one) => gone(&one),
+    })
 }

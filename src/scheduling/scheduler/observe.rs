@@ -21,6 +21,7 @@ impl Scheduler {
         for uid in gone {
             self.miss_pod(&uid, now);
         }
+        self.pods.reserve(pods.len().saturating_sub(self.pods.len()));
         for pod in pods {
             self.take_in(pod, now);
         }

@@ -1,0 +1,255 @@
+//! A list of the API server's, object by object while the API server still writes it.
+//!
+//! It must not keep what it has read, nor try again. Half of the time of a large list is the API server's: whoever waits for the end of
+//! an answer before reading it waits twice (kube's own lists do).
+
+use futures::{AsyncBufRead, AsyncBufReadExt};
+use kube::{Client, api::ListParams, core::Request};
+use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
+
+/// So much is read at least before a value that was cut off is tried again.
+const STRIDE: usize = 64 << 10;
+
+/// Why there is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The API server refuses it, fails, or can't be reached.
+    #[error(transparent)]
+    Request(#[from] kube::Error),
+    /// The connection broke in the middle of it.
+    #[error("the list broke off: {0}")]
+    Broken(#[from] std::io::Error),
+    /// It is no list, or one of its objects is none of its kind.
+    #[error("object {at} of the list can't be read: {source}")]
+    Object {
+        /// How many were read before.
+        at: usize,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// It does not look as lists do.
+    #[error("the answer is no list: {0}")]
+    Shape(#[from] ShapeError),
+    /// Nothing can be watched from there on.
+    #[error("the list has no resourceVersion")]
+    NoVersion,
+}
+
+/// Why an answer is no list.
+#[derive(Debug, thiserror::Error)]
+pub enum ShapeError {
+    /// Something else stands there.
+    #[error("{found:?} stands where {expected} should")]
+    Unexpected {
+        /// What is there.
+        found: char,
+        /// What lists have there.
+        expected: &'static str,
+    },
+    /// A part of it that is no object can't be read.
+    #[error(transparent)]
+    Unreadable(#[from] serde_json::Error),
+}
+
+/// What a page says of itself and of the list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ListMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    rest: String,
+}
+
+/// As what objects come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Form {
+    /// As they are.
+    Whole,
+    /// As `PartialObjectMetadata`: without specs and statuses.
+    Metadata,
+}
+
+/// Gives every object of a list to `each`, and answers the list's `resourceVersion`. Where the API server sends pages, all of them are
+/// asked for.
+pub async fn list<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    form: Form,
+    mut parameters: ListParams,
+    mut each: impl FnMut(T),
+) -> Result<String, ListError> {
+    let mut count = 0;
+    loop {
+        let ListMeta { resource_version, rest } =
+            page(client, path, form, &parameters, &mut count, &mut each).await?;
+        if rest.is_empty() {
+            return if resource_version.is_empty() {
+                Err(ListError::NoVersion)
+            } else {
+                Ok(resource_version)
+            };
+        }
+        parameters.continue_token = Some(rest);
+    }
+}
+
+/// The `resourceVersion` that a list would have.
+pub async fn version(client: &Client, path: &str) -> Result<String, ListError> {
+    let one = ListParams::default().limit(1);
+    let meta = page(client, path, Form::Metadata, &one, &mut 0, &mut |_: IgnoredAny| {}).await?;
+    Ok(meta.resource_version)
+}
+
+async fn page<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    form: Form,
+    parameters: &ListParams,
+    count: &mut usize,
+    each: &mut impl FnMut(T),
+) -> Result<ListMeta, ListError> {
+    let request = match form {
+        Form::Whole => Request::new(path).list(parameters),
+        Form::Metadata => Request::new(path).list_metadata(parameters),
+    };
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    Answer::new(client.request_stream(request).await?).page(count, each).await
+}
+
+/// An answer on its way: a JSON object, read value by value.
+struct Answer<R> {
+    bytes: R,
+    /// What has come and was not read, from `at` on.
+    buffer: Vec<u8>,
+    at: usize,
+    end: End,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum End {
+    Ahead,
+    Reached,
+}
+
+impl<R: AsyncBufRead + Unpin> Answer<R> {
+    fn new(bytes: R) -> Self {
+        Self { bytes, buffer: Vec::new(), at: 0, end: End::Ahead }
+    }
+
+    /// Reads one page to its end.
+    async fn page<T: DeserializeOwned>(
+        &mut self,
+        count: &mut usize,
+        each: &mut impl FnMut(T),
+    ) -> Result<ListMeta, ListError> {
+        let mut meta = ListMeta::default();
+        self.expect(b'{', "the beginning of an object").await?;
+        loop {
+            let name: String = self.value().await?.map_err(ShapeError::Unreadable)?;
+            self.expect(b':', "a colon").await?;
+            match name.as_str() {
+                "metadata" => meta = self.value().await?.map_err(ShapeError::Unreadable)?,
+                "items" if self.peek().await? == b'[' => self.items(count, each).await?,
+                _ => {
+                    let _: IgnoredAny = self.value().await?.map_err(ShapeError::Unreadable)?;
+                }
+            }
+            match self.token().await? {
+                b',' => {}
+                b'}' => return Ok(meta),
+                found => return Err(unexpected(found, "a comma or the end of the object")),
+            }
+        }
+    }
+
+    async fn items<T: DeserializeOwned>(
+        &mut self,
+        count: &mut usize,
+        each: &mut impl FnMut(T),
+    ) -> Result<(), ListError> {
+        self.expect(b'[', "the beginning of the items").await?;
+        if self.peek().await? == b']' {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            each(self.value().await?.map_err(|source| ListError::Object { at: *count, source })?);
+            *count += 1;
+            match self.token().await? {
+                b',' => {}
+                b']' => return Ok(()),
+                found => return Err(unexpected(found, "a comma or the end of the items")),
+            }
+        }
+    }
+
+    /// The next value. One that reaches to the end of what has come may go on, and is read again when more has come.
+    async fn value<T: DeserializeOwned>(&mut self) -> Result<serde_json::Result<T>, ListError> {
+        loop {
+            let mut values = serde_json::Deserializer::from_slice(&self.buffer[self.at..]).into_iter();
+            let value = values.next();
+            let end = self.at + values.byte_offset();
+            match value {
+                Some(Ok(value)) if end < self.buffer.len() || self.end == End::Reached => {
+                    self.at = end;
+                    return Ok(Ok(value));
+                }
+                Some(Err(error)) if !error.is_eof() => return Ok(Err(error)),
+                _ => self.fill(STRIDE).await?,
+            }
+        }
+    }
+
+    async fn expect(&mut self, token: u8, expected: &'static str) -> Result<(), ListError> {
+        match self.token().await? {
+            found if found == token => Ok(()),
+            found => Err(unexpected(found, expected)),
+        }
+    }
+
+    async fn token(&mut self) -> Result<u8, ListError> {
+        let token = self.peek().await?;
+        self.at += 1;
+        Ok(token)
+    }
+
+    /// The next byte that is no white space; it stays to be read.
+    async fn peek(&mut self) -> Result<u8, ListError> {
+        loop {
+            let rest = &self.buffer[self.at..];
+            let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.at += space;
+            match self.buffer.get(self.at) {
+                Some(byte) => return Ok(*byte),
+                None => self.fill(1).await?,
+            }
+        }
+    }
+
+    /// Waits until at least so much more has come, or all; fails where nothing more will.
+    async fn fill(&mut self, least: usize) -> Result<(), ListError> {
+        if self.end == End::Reached {
+            return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+        }
+        self.buffer.drain(..std::mem::take(&mut self.at));
+        let enough = self.buffer.len() + least.max(self.buffer.len());
+        while self.buffer.len() < enough {
+            let more = self.bytes.fill_buf().await?;
+            let count = more.len();
+            if count == 0 {
+                self.end = End::Reached;
+                return Ok(());
+            }
+            self.buffer.extend_from_slice(more);
+            self.bytes.consume_unpin(count);
+        }
+        Ok(())
+    }
+}
+
+fn unexpected(found: u8, expected: &'static str) -> ListError {
+    ShapeError::Unexpected { found: found.into(), expected }.into()
+}
+
+#[cfg(test)]
+mod tests;

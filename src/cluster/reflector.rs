@@ -1,0 +1,214 @@
+//! Every object of a kind, listed and then watched, for ever: what client-go calls a reflector.
+//!
+//! Errors are logged and retried for ever. It must not know what the objects mean. kube's `watcher` does the same, and serves where time
+//! does not matter (`keep`, `sightings`); it reads a list only once all of it has come.
+
+use std::{fmt::Debug, marker::PhantomData, time::Duration};
+
+use futures::{Stream, StreamExt, stream, stream::BoxStream};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, WatchEvent, WatchParams},
+    core::Status,
+};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    list::{Form, ListError, list},
+    retry::{self, Pauses},
+    wire::{Watched, Wire},
+};
+
+/// The API server ends a watch after so long, in seconds.
+const WATCH: u32 = 290;
+/// A watch that has been silent for longer was cut off without a word: the API server would have ended it.
+const SILENCE: Duration = Duration::from_secs(WATCH as u64 + 5);
+/// A watch that ends sooner without having told anything has failed.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// What is told of a kind; objects as `read` makes them.
+#[derive(Debug)]
+pub enum Told<T, I> {
+    /// Everything that there is.
+    Listed(Vec<I>),
+    /// One that is new or has changed.
+    Seen(I),
+    /// One that is no longer there, or no longer selected, as it was last.
+    Gone(T),
+}
+
+/// Why a list or a watch failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("listing: {0}")]
+    List(#[from] ListError),
+    #[error("watching: {0}")]
+    Watch(#[from] kube::Error),
+    #[error("watching: {}", said(.0))]
+    Told(Box<Status>),
+    #[error("watching: it ended at once")]
+    Short,
+    #[error("watching: an object without resourceVersion")]
+    NoVersion,
+}
+
+enum State<T> {
+    Unlisted,
+    /// Everything up to this version is told.
+    Known(String),
+    Watching {
+        version: String,
+        events: BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>,
+        /// When it was opened, until it has told something.
+        silent_since: Option<Instant>,
+    },
+}
+
+struct Reflector<T, I, R> {
+    client: Client,
+    api: Api<Watched<T>>,
+    fields: Option<String>,
+    read: R,
+    pauses: Pauses,
+    state: State<T>,
+    reading: PhantomData<fn(&T) -> I>,
+}
+
+/// Everything of a kind that these fields select, beginning with a list; read as it comes.
+///
+/// The list is the newest there is (no `resourceVersion`, so never from a cache of the API server that lags behind).
+pub fn reflect<T, I>(
+    client: Client,
+    fields: Option<&str>,
+    read: impl Fn(&T) -> I + Send + Sync,
+) -> impl Stream<Item = Told<T, I>> + Send
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: Resource<DynamicType = ()>,
+    I: Send,
+{
+    let reflector = Reflector {
+        api: Api::all(client.clone()),
+        client,
+        fields: fields.map(str::to_owned),
+        read,
+        pauses: retry::pauses(),
+        state: State::Unlisted,
+        reading: PhantomData,
+    };
+    stream::unfold(reflector, async |mut reflector| Some((reflector.next().await, reflector)))
+}
+
+impl<T, I, R> Reflector<T, I, R>
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: Resource<DynamicType = ()>,
+    I: Send,
+    R: Fn(&T) -> I + Send + Sync,
+{
+    async fn next(&mut self) -> Told<T, I> {
+        loop {
+            match self.step().await {
+                Ok(Some(told)) => return told,
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
+                    sleep(self.pauses.next().unwrap_or_default()).await;
+                }
+            }
+        }
+    }
+
+    /// Goes from one state to the next. A failure leaves the state that is to be tried next.
+    async fn step(&mut self) -> Result<Option<Told<T, I>>, Failure> {
+        match std::mem::replace(&mut self.state, State::Unlisted) {
+            State::Unlisted => {
+                let (began, mut all) = (Instant::now(), Vec::new());
+                let parameters = ListParams { field_selector: self.fields.clone(), ..ListParams::default() };
+                let read = |object| all.push((self.read)(&object));
+                let version =
+                    list(&self.client, self.api.resource_url(), Form::Whole, parameters, read).await?;
+                tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
+                self.state = State::Known(version);
+                Ok(Some(Told::Listed(all)))
+            }
+            State::Known(version) => {
+                let events = self.watch(&version).await;
+                let events = events.inspect_err(|error| {
+                    self.state =
+                        if error.is_gone() { State::Unlisted } else { State::Known(version.clone()) };
+                })?;
+                self.state = State::Watching { version, events, silent_since: Some(Instant::now()) };
+                Ok(None)
+            }
+            State::Watching { version, mut events, silent_since } => {
+                let Ok(Some(event)) = timeout(SILENCE, events.next()).await else {
+                    self.state = State::Known(version);
+                    let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
+                    return if short { Err(Failure::Short) } else { Ok(None) };
+                };
+                let told = self.told(event);
+                let version = match &told {
+                    Ok((version, _)) => version.clone(),
+                    Err(error) if error.is_gone() => return told.map(|(_, told)| told),
+                    // What can't be read costs nothing else; a connection that broke ends by itself.
+                    Err(_) => version,
+                };
+                self.state = State::Watching { version, events, silent_since: None };
+                told.map(|(_, told)| told)
+            }
+        }
+    }
+
+    async fn watch(
+        &mut self,
+        version: &str,
+    ) -> Result<BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>, Failure> {
+        let parameters = WatchParams {
+            field_selector: self.fields.clone(),
+            timeout: Some(WATCH),
+            bookmarks: true,
+            ..WatchParams::default()
+        };
+        Ok(self.api.watch(&parameters, version).await?.boxed())
+    }
+
+    /// What one event of a watch tells, and up to which version all is told then.
+    fn told(
+        &self,
+        event: kube::Result<WatchEvent<Watched<T>>>,
+    ) -> Result<(String, Option<Told<T, I>>), Failure> {
+        let (version, told) = match event? {
+            WatchEvent::Added(watched) | WatchEvent::Modified(watched) => {
+                (version_of(&watched), Some(Told::Seen((self.read)(&watched.object))))
+            }
+            WatchEvent::Deleted(watched) => (version_of(&watched), Some(Told::Gone(watched.object))),
+            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
+            WatchEvent::Error(status) => return Err(Failure::Told(status)),
+        };
+        if version.is_empty() { Err(Failure::NoVersion) } else { Ok((version, told)) }
+    }
+}
+
+impl Failure {
+    /// Whether the API server no longer knows what came after the version that we know: everything has to be listed again.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Watch(kube::Error::Api(status)) | Self::Told(status) => status.code == 410,
+            Self::NoVersion => true,
+            _ => false,
+        }
+    }
+}
+
+fn version_of<T: Wire>(watched: &Watched<T>) -> String {
+    watched.object.metadata().resource_version.clone()
+}
+
+fn said(status: &Status) -> String {
+    format!("{} (HTTP status {})", status.message, status.code)
+}
+
+#[cfg(test)]
+mod tests;

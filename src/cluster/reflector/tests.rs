@@ -1,0 +1,193 @@
+//! An API server that follows a script: which list or watch is asked for, and what it answers.
+
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{Arc, Mutex},
+};
+
+use futures::FutureExt as _;
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::object::Node;
+
+/// What is asked, and how it is answered.
+struct Turn {
+    asked: &'static str,
+    status: u16,
+    lines: Vec<Value>,
+    end: End,
+}
+
+/// What becomes of a connection once everything was said.
+#[derive(Clone, Copy)]
+enum End {
+    Closed,
+    Open,
+}
+
+const LIST: &str = "list";
+const REST: &str = "list from b";
+
+fn lists(asked: &'static str, metadata: &Value, names: &[&str]) -> Turn {
+    let items: Vec<_> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
+    Turn { asked, status: 200, lines: vec![json!({"metadata": metadata, "items": items})], end: End::Closed }
+}
+
+fn listed(version: &str, names: &[&str]) -> Turn {
+    lists(LIST, &json!({"resourceVersion": version}), names)
+}
+
+fn watches(asked: &'static str, lines: &[Value], end: End) -> Turn {
+    Turn { asked, status: 200, lines: lines.to_vec(), end }
+}
+
+fn refuses(asked: &'static str, code: u16) -> Turn {
+    let status = json!({"kind": "Status", "status": "Failure", "message": "no", "code": code});
+    Turn { asked, status: code, lines: vec![status], end: End::Closed }
+}
+
+fn event(kind: &str, name: &str, version: &str) -> Value {
+    json!({"type": kind, "object": {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "resourceVersion": version}}})
+}
+
+fn gone() -> Value {
+    json!({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "message": "too old", "code": 410}})
+}
+
+/// What was asked for, in the words of the script.
+fn asked(query: &str) -> String {
+    let of = |key: &str| query.split('&').find_map(|pair| pair.strip_prefix(key)).unwrap_or_default();
+    match (query.contains("watch=true"), of("continue=")) {
+        (true, _) => format!("watch from {}", of("resourceVersion=")),
+        (false, "") => LIST.to_owned(),
+        (false, token) => format!("list from {token}"),
+    }
+}
+
+fn body(turn: &Turn) -> axum::body::Body {
+    let lines: Vec<_> = turn.lines.iter().map(|line| Ok::<_, std::io::Error>(format!("{line}\n"))).collect();
+    let lines = stream::iter(lines);
+    match turn.end {
+        End::Closed => axum::body::Body::from_stream(lines),
+        End::Open => axum::body::Body::from_stream(lines.chain(stream::pending())),
+    }
+}
+
+/// What is told by an API server that does this and then answers nothing any more, as far as it comes within a minute.
+async fn told(script: impl IntoIterator<Item = Turn>) -> Vec<String> {
+    let script = Arc::new(Mutex::new(script.into_iter().collect::<VecDeque<_>>()));
+    let turns = script.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let turn = turns.lock().unwrap().pop_front();
+        async move {
+            let Some(turn) = turn else { return std::future::pending().await };
+            assert_eq!(asked(request.uri().query().unwrap_or_default()), turn.asked);
+            let response = Response::builder().status(turn.status);
+            Ok::<_, std::convert::Infallible>(response.body(body(&turn)).unwrap())
+        }
+    });
+    let client = Client::new(service, "default");
+    let read = |node: &Node| node.metadata.name.clone();
+    let mut told = pin!(reflect(client, None, read).map(|told: Told<Node, String>| match told {
+        Told::Listed(all) => format!("all: {}", all.join(" ")),
+        Told::Seen(name) => format!("seen: {name}"),
+        Told::Gone(node) => format!("gone: {}", node.metadata.name),
+    }));
+    let mut all = Vec::new();
+    while let Ok(Some(one)) = timeout(Duration::from_mins(1), told.next()).await {
+        all.push(one);
+    }
+    assert!(told.next().now_or_never().is_none(), "it goes on for ever");
+    assert_eq!(script.lock().unwrap().len(), 0, "what was not asked for");
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_from_what_was_told_last() {
+    let watched = [event("ADDED", "b", "6"), event("MODIFIED", "a", "8"), event("DELETED", "b", "9")];
+    let bookmark = [event("BOOKMARK", "", "40")];
+    let script = [
+        listed("5", &["a"]),
+        watches("watch from 5", &watched, End::Closed),
+        watches("watch from 9", &bookmark, End::Closed),
+        watches("watch from 40", &[event("ADDED", "c", "41")], End::Open),
+    ];
+    assert_eq!(told(script).await, ["all: a", "seen: b", "seen: a", "gone: b", "seen: c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_api_server_has_forgotten_is_listed_again() {
+    let script = [
+        listed("5", &["a", "b"]),
+        watches("watch from 5", &[gone()], End::Closed),
+        listed("90", &["a"]),
+        refuses("watch from 90", 410),
+        listed("95", &[]),
+        watches("watch from 95", &[], End::Open),
+    ];
+    assert_eq!(told(script).await, ["all: a b", "all: a", "all: "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_one_list_and_one_that_breaks_begins_anew() {
+    let page = || lists(LIST, &json!({"continue": "b"}), &["a"]);
+    let rest = |names: &[&str]| lists(REST, &json!({"resourceVersion": "7"}), names);
+    let script =
+        [page(), refuses(REST, 410), page(), rest(&["b", "c"]), watches("watch from 7", &[], End::Open)];
+    assert_eq!(told(script).await, ["all: a b c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_costs_nothing_else() {
+    let strange = json!({"type": "ADDED", "object": {"metadata": {"name": 7}}});
+    let nameless = json!({"type": "ADDED", "object": {"metadata": {"name": "v"}}});
+    let script = [
+        listed("5", &[]),
+        watches("watch from 5", &[strange, event("ADDED", "a", "6")], End::Closed),
+        watches("watch from 6", &[nameless], End::Open),
+        listed("8", &["a", "v"]),
+        watches("watch from 8", &[], End::Open),
+    ];
+    assert_eq!(told(script).await, ["all: ", "seen: a", "all: a v"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again_after_a_pause() {
+    let began = Instant::now();
+    let script = [
+        refuses(LIST, 500),
+        refuses(LIST, 403),
+        listed("5", &["a"]),
+        refuses("watch from 5", 429),
+        watches("watch from 5", &[], End::Closed),
+        watches("watch from 5", &[event("ADDED", "b", "6")], End::Open),
+    ];
+    assert_eq!(told(script).await, ["all: a", "seen: b"]);
+    let pauses = [250, 500, 1000, 2000].map(Duration::from_millis).iter().sum::<Duration>();
+    assert_eq!(began.elapsed(), pauses + Duration::from_mins(1), "the last is how long the test has waited");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_cut_off_without_a_word_is_opened_again() {
+    let script = [
+        listed("5", &["a"]),
+        watches("watch from 5", &[], End::Open),
+        watches("watch from 5", &[event("ADDED", "b", "6")], End::Open),
+    ];
+    let script = Arc::new(Mutex::new(VecDeque::from(script)));
+    let turns = script.clone();
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let turn = turns.lock().unwrap().pop_front().unwrap();
+        async move { Ok::<_, std::convert::Infallible>(Response::new(body(&turn))) }
+    });
+    let mut told = pin!(reflect(Client::new(service, "default"), None, |_: &Node| ()));
+    let began = Instant::now();
+    assert!(matches!(told.next().await, Some(Told::Listed(_))));
+    assert!(matches!(told.next().await, Some(Told::Seen(()))));
+    assert_eq!(began.elapsed(), SILENCE);
+    assert_eq!(script.lock().unwrap().len(), 0);
+}
