@@ -88,6 +88,7 @@ async fn once(
         End::Terminated => lead.when(|held| held.holder.is_empty()).await?.since,
         End::Killed => last_sign + Duration::from_secs(15),
     };
+    load::delete(&cluster.client, run).await?;
     println!(
         "  {end:?}: free {}, taken {}, bound {}; between two Bindings {}; from free to bound {}",
         since(ended, free),

@@ -2,24 +2,26 @@
 //!
 //! It must not decide who leads. Where the watches stay behind, nothing of them is used, and the term lists everything.
 
-use std::{collections::BTreeSet, fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, time::Duration};
 
-use futures::{Stream, StreamExt, future::try_join};
-use kube::{Client, Resource, api::ListParams, core::Request};
-use serde::Deserialize;
+use futures::{Stream, StreamExt};
 use tokio::{
-    task::{JoinError, JoinSet},
+    task::JoinError,
     time::{Instant, sleep_until},
 };
 
-use super::{binder::Binder, watch, wire::Watched};
-use crate::{
-    object::{Node, Pod},
-    scheduling::{Event, Scheduler},
-};
+use super::{binder::Binder, event_loop::until, list::ListError, watch};
+use crate::scheduling::{Event, Scheduler};
+use awaited::Awaited;
+use inquiry::Inquiry;
+
+pub mod awaited;
+pub mod inquiry;
 
 /// What the API server shows is seen by a watch within this time, or the watch is taken to be stuck.
 const LAG: Duration = Duration::from_secs(1);
+/// Where the watch of pods tells nothing new for so long, their names are listed. While pods come and go it tells enough at once.
+const QUIET: Duration = Duration::from_millis(50);
 /// A list of names that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -63,13 +65,13 @@ enum Behind {
     #[error("not everything was listed yet")]
     Unlisted,
     #[error("pods and nodes could not be listed by name: {0}")]
-    List(#[from] kube::Error),
-    #[error("listing pods and nodes by name panicked")]
+    List(#[from] ListError),
+    #[error("asking for them panicked")]
     Panicked(#[from] JoinError),
     #[error("the list of pods and nodes by name took longer than {PATIENCE:?}")]
     Slow,
-    #[error("{0} have changed and were not seen to within {LAG:?}")]
-    Unseen(Versions),
+    #[error("{pods} pod(s) and {nodes} node(s) have changed and were not seen to within {LAG:?}")]
+    Unseen { pods: usize, nodes: usize },
     #[error("a watch has ended")]
     Ended,
 }
@@ -93,16 +95,15 @@ pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
 }
 
 impl Watching {
-    /// Watches on until every pod and every node that the API server has now was seen as it is now, or later. Meanwhile a scheduler that has
-    /// thought nothing yet is told what this one has seen.
+    /// Watches on until everything that the API server has now was seen as it is now, or later. Meanwhile a scheduler that has thought
+    /// nothing yet is told what this one has seen.
     async fn catch_up(mut self, binder: &Binder) -> Result<Beginning, Behind> {
         if !self.scheduler.is_synced() {
             return Err(Behind::Unlisted);
         }
-        // By itself, so that the answer is read while the scheduler is at work.
-        let mut listing = JoinSet::new();
-        listing.spawn(Versions::list(binder.client.clone()));
-        let mut gone = BTreeSet::new();
+        let mut inquiry = Inquiry::begin(&binder.client);
+        let mut quiet = Some(Instant::now() + QUIET);
+        let mut over = Instant::now() + PATIENCE;
         let mut begins = Scheduler::new(binder.settings.clone());
         let take_in = |begins: &mut Scheduler, events: Vec<Event>| {
             for event in events {
@@ -111,104 +112,34 @@ impl Watching {
             }
         };
         take_in(&mut begins, self.scheduler.recount());
-        let mut unseen: Option<Versions> = None;
-        let mut until = Instant::now() + PATIENCE;
+        let mut awaited = Awaited::default();
         loop {
-            if let Some(unseen) = &mut unseen {
-                unseen.strike(&begins, &gone);
-                if unseen.is_empty() {
-                    return Ok(Beginning { events: self.events, scheduler: begins });
-                }
+            if awaited.is_seen(&begins) {
+                return Ok(Beginning { events: self.events, scheduler: begins });
             }
             tokio::select! {
                 biased;
                 events = self.events.next() => {
                     let events = events.ok_or(Behind::Ended)?;
-                    gone.extend(events.iter().filter_map(leaver));
+                    awaited.note(&events);
                     take_in(&mut begins, events);
+                    continue;
                 }
-                Some(versions) = listing.join_next() => {
-                    unseen = Some(versions??);
-                    until = Instant::now() + LAG;
+                Some(answer) = inquiry.next() => awaited.learn(answer??),
+                () = until(quiet) => {
+                    quiet = None;
+                    if !awaited.pods_are_seen(&begins) {
+                        inquiry.ask_for_pods();
+                    }
                 }
-                () = sleep_until(until) => return Err(unseen.map_or(Behind::Slow, Behind::Unseen)),
+                () = sleep_until(over) => {
+                    let (pods, nodes) = awaited.unseen();
+                    return Err(if inquiry.is_over() { Behind::Unseen { pods, nodes } } else { Behind::Slow });
+                }
+            }
+            if inquiry.is_over() && quiet.is_none() {
+                over = Instant::now() + LAG;
             }
         }
     }
-}
-
-/// Who is gone: pods by uid, nodes by name.
-fn leaver(event: &Event) -> Option<Arc<str>> {
-    match event {
-        Event::PodGone(uid) | Event::PodEnded(uid) => Some(uid.clone()),
-        Event::NodeGone(name) => Some(name.clone()),
-        _ => None,
-    }
-}
-
-/// Pods and nodes as the API server has them.
-#[derive(Debug)]
-struct Versions {
-    pods: Vec<Version>,
-    nodes: Vec<Version>,
-}
-
-impl Versions {
-    /// The newest there are: without a `resourceVersion` no list comes from a cache that lags behind.
-    async fn list(client: Client) -> Result<Self, kube::Error> {
-        let pods = versions::<Watched<Pod>>(&client, ListParams::default().fields(watch::PODS));
-        let nodes = versions::<Watched<Node>>(&client, ListParams::default());
-        let (pods, nodes) = try_join(pods, nodes).await?;
-        Ok(Self { pods, nodes })
-    }
-
-    /// Strikes out what was seen.
-    fn strike(&mut self, scheduler: &Scheduler, gone: &BTreeSet<Arc<str>>) {
-        self.pods.retain(|Version { uid, number, .. }| {
-            !gone.contains(&**uid) && !scheduler.has_seen_pod(uid, number)
-        });
-        self.nodes.retain(|Version { name, number, .. }| {
-            !gone.contains(&**name) && !scheduler.has_seen_node(name, number)
-        });
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pods.is_empty() && self.nodes.is_empty()
-    }
-}
-
-impl fmt::Display for Versions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} pod(s) and {} node(s)", self.pods.len(), self.nodes.len())
-    }
-}
-
-/// One object by name and version; all else of its metadata is not kept.
-#[derive(Debug, Deserialize)]
-struct Named {
-    metadata: Version,
-}
-
-#[derive(Debug, Deserialize)]
-struct Version {
-    uid: String,
-    name: String,
-    #[serde(rename = "resourceVersion")]
-    number: String,
-}
-
-#[derive(Deserialize)]
-struct List {
-    items: Vec<Named>,
-}
-
-/// Names and versions of all objects of a kind: `PartialObjectMetadataList`, without specs and statuses.
-async fn versions<K: Resource<DynamicType = ()>>(
-    client: &Client,
-    parameters: ListParams,
-) -> Result<Vec<Version>, kube::Error> {
-    let request = Request::new(K::url_path(&(), None)).list_metadata(&parameters);
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let List { items } = client.request(request).await?;
-    Ok(items.into_iter().map(|named| named.metadata).collect())
 }

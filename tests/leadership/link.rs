@@ -59,6 +59,8 @@ struct Shared {
     watches: watch::Sender<Watches>,
     /// How many lists of whole pods have arrived.
     lists: AtomicU32,
+    /// How many lists of all pods by name have arrived.
+    lists_of_names: AtomicU32,
     /// How many writes of the Lease have arrived.
     lease_writes: watch::Sender<u32>,
     /// How many of them were answered with a conflict.
@@ -91,6 +93,7 @@ enum Kind {
     Watch,
     /// Whole pods.
     List,
+    Names,
     Other,
 }
 
@@ -108,6 +111,7 @@ impl Link {
             locks: watch::channel(0).0,
             watches: watch::Sender::default(),
             lists: AtomicU32::new(0),
+            lists_of_names: AtomicU32::new(0),
             lease_writes: watch::channel(0).0,
             lease_conflicts: watch::channel(0).0,
             carrying: Mutex::new(JoinSet::new()),
@@ -173,6 +177,11 @@ impl Link {
         self.shared.lists.load(Ordering::Relaxed)
     }
 
+    /// How many lists of all pods by name have arrived.
+    pub(crate) fn lists_of_names(&self) -> u32 {
+        self.shared.lists_of_names.load(Ordering::Relaxed)
+    }
+
     /// The answer to a watch, which can fall silent.
     fn watched(&self, response: Response<Body>) -> Response<Body> {
         let watches = self.shared.watches.subscribe();
@@ -228,7 +237,7 @@ impl Link {
 
 fn kind<B>(request: &Request<B>) -> Kind {
     let (method, path) = (request.method(), request.uri().path());
-    let watches = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+    let asks = |what: &str| request.uri().query().is_some_and(|query| query.contains(what));
     let accepted = request.headers().get(header::ACCEPT);
     let by_name = || accepted.is_some_and(|kind| kind.as_bytes().ends_with(b"v=v1"));
     if path.contains("/leases") {
@@ -237,10 +246,10 @@ fn kind<B>(request: &Request<B>) -> Kind {
         Kind::Binding
     } else if *method == Method::PATCH && path.contains("/nodes/") {
         Kind::Lock
-    } else if watches {
+    } else if asks("watch=true") {
         Kind::Watch
-    } else if *method == Method::GET && path == "/api/v1/pods" && !by_name() {
-        Kind::List
+    } else if *method == Method::GET && path == "/api/v1/pods" && !asks("limit=1") {
+        if by_name() { Kind::Names } else { Kind::List }
     } else {
         Kind::Other
     }
@@ -266,6 +275,7 @@ where
         match kind {
             Kind::Lock => self.shared.locks.send_modify(|asked| *asked += 1),
             Kind::List => drop(self.shared.lists.fetch_add(1, Ordering::Relaxed)),
+            Kind::Names => drop(self.shared.lists_of_names.fetch_add(1, Ordering::Relaxed)),
             Kind::LeaseWrite => self.shared.lease_writes.send_modify(|asked| *asked += 1),
             Kind::Lease | Kind::Binding | Kind::Watch | Kind::Other => {}
         }
@@ -281,7 +291,7 @@ where
             Kind::Binding => condition.bindings_take,
             Kind::Lock => condition.locks_take * self.locks(),
             Kind::LeaseWrite => condition.lease_writes_take,
-            Kind::Lease | Kind::Watch | Kind::List | Kind::Other => Duration::ZERO,
+            Kind::Lease | Kind::Watch | Kind::List | Kind::Names | Kind::Other => Duration::ZERO,
         };
         self.clone().pass(kind, takes, request).boxed()
     }

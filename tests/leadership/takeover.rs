@@ -31,6 +31,10 @@ async fn fill(contest: &Contest) {
 async fn one_more_has_no_room(contest: &Contest, b: &Contestant) {
     contest.create("one-more").await;
     contest.led_by("b").await;
+    one_more_waits(contest, b).await;
+}
+
+async fn one_more_waits(contest: &Contest, b: &Contestant) {
     sleep(seconds(5)).await;
     assert_eq!(b.metric("pending_pods{queue=\"unschedulable\"}"), 1);
     assert_eq!(b.tried(contest).len(), 0);
@@ -44,8 +48,45 @@ async fn a_follower_that_is_up_to_date_begins_with_what_it_knows() {
     let (contest, mut a, b) = followed().await;
     fill(&contest).await;
     a.stop().await;
+    contest.led_by("b").await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!((b.metric("synced"), b.link.lists_of_names()), (1, 1), "nothing happens that could tell");
     one_more_has_no_room(&contest, &b).await;
     assert_eq!(b.link.lists(), 1, "the one with which it began to look on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_sees_pods_come_lists_nothing() {
+    let (contest, mut a, b) = followed().await;
+    let (every, count) = (Duration::from_millis(10), 200);
+    tokio::join!(contest.keep_creating("pod", every, count), async {
+        sleep(seconds(1)).await;
+        a.stop().await;
+    });
+    contest.led_by("b").await;
+    assert_eq!((b.metric("synced"), b.link.lists(), b.link.lists_of_names()), (1, 1, 0));
+    assert_eq!((a.bindings(&contest).len(), b.tried(&contest).len()), (4, 0));
+    contest.delete("pod-0").await;
+    sleep(seconds(1)).await;
+    assert_eq!(b.bindings(&contest).len(), 1);
+    contest.agents_are_content();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_whose_watch_is_late_trusts_only_what_came_after_the_lead_was_won() {
+    let (contest, mut a, b) = followed().await;
+    b.link.silence_watches();
+    fill(&contest).await;
+    a.stop().await;
+    contest.led_by("b").await;
+    sleep(Duration::from_millis(20)).await;
+    b.link.revive_watches();
+    sleep(Duration::from_millis(10)).await;
+    assert_eq!(b.metric("synced"), 0, "it may have seen only some of what was bound");
+    contest.create("one-more").await;
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!((b.metric("synced"), b.link.lists_of_names()), (1, 0));
+    one_more_waits(&contest, &b).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,134 @@
+//! What has to be seen before a term begins: pods and nodes as the API server has them now.
+//!
+//! A kind was seen when its watch, which tells in the order of versions, has passed the version that the whole kind has now, or when
+//! each of its objects was seen as it is now. Versions are compared within a kind only: each may have a store of its own
+//! (kube-apiserver `--etcd-servers-overrides`). It must not ask.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::inquiry::{Answer, Version};
+use crate::scheduling::{Event, Scheduler};
+
+/// What has to be seen, as far as that is known.
+#[derive(Debug, Default)]
+pub struct Awaited {
+    pods: Kind,
+    nodes: Kind,
+    /// Who has gone since: pods by uid, nodes by name.
+    gone: BTreeSet<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    /// The version of the whole kind.
+    version: Option<u64>,
+    /// The newest version that its watch has told since.
+    told: Option<u64>,
+    /// Its objects without those that were seen.
+    unseen: Option<Vec<Version>>,
+}
+
+impl Awaited {
+    /// Takes in what the API server answers.
+    pub fn learn(&mut self, answer: Answer) {
+        match answer {
+            Answer::Pods(version) => self.pods.version = version.parse().ok(),
+            Answer::EachPod(pods) => self.pods.unseen = Some(pods),
+            Answer::EachNode(version, nodes) => {
+                (self.nodes.version, self.nodes.unseen) = (version.parse().ok(), Some(nodes));
+            }
+        }
+    }
+
+    /// Takes in what the watches tell.
+    pub fn note(&mut self, events: &[Event]) {
+        for event in events {
+            match event {
+                Event::PodSeen(pod) => self.pods.note(&pod.resource_version),
+                Event::NodeSeen(node) => self.nodes.note(&node.resource_version),
+                Event::PodGone(uid) | Event::PodEnded(uid) => drop(self.gone.insert(uid.clone())),
+                Event::NodeGone(name) => drop(self.gone.insert(name.clone())),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether everything was seen.
+    pub fn is_seen(&mut self, scheduler: &Scheduler) -> bool {
+        let gone = &self.gone;
+        let nodes = self.nodes.is_seen(|Version { name, number, .. }| {
+            gone.contains(&**name) || scheduler.has_seen_node(name, number)
+        });
+        nodes && self.pods_are_seen(scheduler)
+    }
+
+    /// Whether every pod was seen.
+    pub fn pods_are_seen(&mut self, scheduler: &Scheduler) -> bool {
+        let gone = &self.gone;
+        self.pods.is_seen(|Version { uid, number, .. }| {
+            gone.contains(&**uid) || scheduler.has_seen_pod(uid, number)
+        })
+    }
+
+    /// How many pods and nodes were not seen, of those that are known.
+    pub fn unseen(&self) -> (usize, usize) {
+        let unseen = |kind: &Kind| kind.unseen.as_ref().map_or(0, Vec::len);
+        (unseen(&self.pods), unseen(&self.nodes))
+    }
+}
+
+impl Kind {
+    fn note(&mut self, version: &str) {
+        self.told = self.told.max(version.parse().ok());
+    }
+
+    /// Strikes out what was seen; whether that is all.
+    fn is_seen(&mut self, seen: impl Fn(&Version) -> bool) -> bool {
+        if self.version.is_some_and(|version| self.told >= Some(version)) {
+            return true;
+        }
+        let Some(unseen) = &mut self.unseen else { return false };
+        unseen.retain(|version| !seen(version));
+        unseen.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(version: &str, told: &[&str]) -> Kind {
+        let mut kind = Kind { version: version.parse().ok(), ..Kind::default() };
+        for version in told {
+            kind.note(version);
+        }
+        kind
+    }
+
+    #[test]
+    fn a_kind_was_seen_once_its_watch_has_passed_the_version_that_it_has() {
+        let cases: [(&str, &[&str], bool); 7] = [
+            ("100", &[], false),
+            ("100", &["99"], false),
+            ("100", &["99", "100"], true),
+            ("100", &["101", "99"], true),
+            ("99", &["100"], true),
+            ("opaque", &["100"], false),
+            ("100", &["opaque"], false),
+        ];
+        for (version, told, seen) in cases {
+            assert_eq!(kind(version, told).is_seen(|_| false), seen, "{version} {told:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_whose_watch_is_quiet_was_seen_once_each_object_was() {
+        let mut kind = kind("100", &["99"]);
+        let object =
+            |name: &str| Version { uid: name.to_owned(), name: name.to_owned(), number: "98".to_owned() };
+        kind.unseen = Some(vec![object("a"), object("b")]);
+        assert!(!kind.is_seen(|version| version.name == "a"));
+        assert_eq!(kind.unseen.as_ref().map(Vec::len), Some(1));
+        assert!(kind.is_seen(|version| version.name == "b"));
+    }
+}

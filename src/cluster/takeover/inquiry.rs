@@ -1,0 +1,101 @@
+//! What the API server is asked: how new pods and nodes are.
+//!
+//! The newest there is: without a `resourceVersion` no list comes from a cache that lags behind. It must not compare.
+
+use kube::{Client, Resource, api::ListParams};
+use serde::Deserialize;
+use tokio::task::{JoinError, JoinSet};
+
+use crate::{
+    cluster::{
+        list::{Form, ListError, list, version},
+        watch,
+        wire::Watched,
+    },
+    object::{Node, Pod},
+};
+
+/// Questions under way; dropped with it.
+pub struct Inquiry {
+    client: Client,
+    asked: JoinSet<Result<Answer, ListError>>,
+}
+
+/// What is answered.
+pub enum Answer {
+    /// The version of pods as a whole.
+    Pods(String),
+    /// Every pod.
+    EachPod(Vec<Version>),
+    /// The version of nodes as a whole, and every node.
+    EachNode(String, Vec<Version>),
+}
+
+/// One object by name and version; all else of its metadata is not kept.
+#[derive(Debug, Deserialize)]
+pub struct Version {
+    /// Its uid.
+    pub uid: String,
+    /// Its name.
+    pub name: String,
+    /// Its `resourceVersion`.
+    #[serde(rename = "resourceVersion")]
+    pub number: String,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Version,
+}
+
+impl Inquiry {
+    /// Asks for nodes, which are few, and for the version of pods. Each question is a task, so that its answer is read while the
+    /// scheduler is at work.
+    pub fn begin(client: &Client) -> Self {
+        let mut inquiry = Self { client: client.clone(), asked: JoinSet::new() };
+        let (pods, nodes) = (client.clone(), client.clone());
+        inquiry.asked.spawn(async move { Ok(Answer::Pods(version(&pods, &path::<Pod>()).await?)) });
+        inquiry.asked.spawn(async move {
+            let (version, nodes) = each::<Node>(&nodes, ListParams::default()).await?;
+            Ok(Answer::EachNode(version, nodes))
+        });
+        inquiry
+    }
+
+    /// Asks for every pod.
+    pub fn ask_for_pods(&mut self) {
+        let client = self.client.clone();
+        self.asked.spawn(async move {
+            let (_, pods) = each::<Pod>(&client, ListParams::default().fields(watch::PODS)).await?;
+            Ok(Answer::EachPod(pods))
+        });
+    }
+
+    /// The next answer; `None` when everything is answered.
+    pub async fn next(&mut self) -> Option<Result<Result<Answer, ListError>, JoinError>> {
+        self.asked.join_next().await
+    }
+
+    /// Whether everything is answered.
+    pub fn is_over(&self) -> bool {
+        self.asked.is_empty()
+    }
+}
+
+fn path<T>() -> String
+where
+    Watched<T>: Resource<DynamicType = ()>,
+{
+    Watched::<T>::url_path(&(), None)
+}
+
+/// The version of a kind and of each of its objects.
+async fn each<T>(client: &Client, parameters: ListParams) -> Result<(String, Vec<Version>), ListError>
+where
+    Watched<T>: Resource<DynamicType = ()>,
+{
+    let mut all = Vec::new();
+    let read = |Named { metadata }| all.push(metadata);
+    let version = list(client, &path::<T>(), Form::Metadata, parameters, read).await?;
+    Ok((version, all))
+}
