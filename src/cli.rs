@@ -78,7 +78,7 @@ pub fn run() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {}", one_line(&reasons(&error)));
+            output::remark(&format!("error: {}", one_line(&reasons(&error))));
             ExitCode::from(2)
         }
     }
@@ -111,7 +111,9 @@ where
 {
     let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(level));
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_env_filter(filter).init();
+    // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
+    log.with_ansi(colours).with_env_filter(filter).init();
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -128,7 +130,7 @@ fn settings(cli: &Cli) -> Result<Config, ConfigError> {
 
 fn tell(notices: &[Notice]) {
     for notice in notices {
-        eprintln!("notice: {notice}");
+        output::remark(&format!("notice: {notice}"));
     }
 }
 
@@ -163,9 +165,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprint!("{text}");
+        output::remark(text.trim_end());
     } else {
-        eprintln!("{}", one_line(said));
+        output::remark(&one_line(said));
     }
     ExitCode::from(2)
 }

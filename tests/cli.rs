@@ -94,6 +94,31 @@ fn who_stops_reading_has_read_enough() {
     }
 }
 
+/// Standard error of a service whose disk is full, and of one whose log reader has gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_can_be_told_nothing_still_gets_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
+        "clusters": [{"name": "gone", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "gone", "context": {"cluster": "gone", "user": "gone"}}],
+        "users": [{"name": "gone", "user": {}}]}"#;
+    fs::write(folder.path().join("kubeconfig"), cluster).unwrap();
+    let calls: [&[&str]; 5] = [
+        &["review", "-f", "nowhere.yaml"],
+        &["launch"],
+        &[],
+        &["certs", "--secret", "berth-system/tls"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ];
+    for args in calls {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut told_on_a_full_disk = berth(folder.path(), args);
+        let status = told_on_a_full_disk.env("KUBECONFIG", "kubeconfig").stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
+    }
+}
+
 #[test]
 fn names_that_nobody_can_have_are_refused_before_anything_is_written() {
     let folder = tempfile::TempDir::new().unwrap();

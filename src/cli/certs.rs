@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 
+use super::output;
 use crate::webhook::{
     mint::{self, Bundle, Lifetimes, MintError, Pair, ServingNames},
     secret::{self, SecretError},
@@ -192,7 +193,7 @@ fn report(place: &str, bundle: &Bundle) -> Result<(), CertsError> {
     };
     let authority = until("the authority", &bundle.authority.certificate)?.not_after;
     let serving = until("the serving certificate", &bundle.serving.certificate)?.not_after;
-    eprintln!("{place}: authority until {authority}, serving certificate until {serving}");
+    output::remark(&format!("{place}: authority until {authority}, serving certificate until {serving}"));
     Ok(())
 }
 
