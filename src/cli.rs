@@ -19,7 +19,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::FromEnvError};
 
 use crate::{
     cluster::Clock,
@@ -104,12 +104,28 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     }
 }
 
+/// Crates that log an error and return it too, which is told where it is handled.
+const SAID_TWICE: &str = "kube_client=off,kube_runtime=off";
+
+/// What is wrong with `RUST_LOG`, where it is there.
+fn unreadable(error: &FromEnvError) -> Option<String> {
+    let cause = std::error::Error::source(error)?;
+    let unset = cause.downcast_ref() == Some(&std::env::VarError::NotPresent);
+    (!unset).then(|| format!("{}: {cause}", EnvFilter::DEFAULT_ENV))
+}
+
 /// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
 fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
 {
-    let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let (filter, trouble) = match EnvFilter::try_from_default_env() {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(format!("{level},{SAID_TWICE}")), unreadable(&error)),
+    };
+    if let Some(trouble) = trouble {
+        output::remark(&format!("warning: {trouble}; logging as without it"));
+    }
     let colours = std::io::stderr().is_terminal();
     // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
@@ -180,7 +196,8 @@ fn one_line(text: &str) -> String {
 mod tests {
     use clap::CommandFactory;
 
-    use super::{certs::CertsError, *};
+    use super::*;
+    use crate::webhook::secret::SecretError;
 
     #[test]
     fn a_cause_that_is_said_already_is_not_said_again() {
@@ -191,8 +208,9 @@ mod tests {
             code: 404,
             ..kube::core::Status::default()
         };
-        let error = CertsError::Cluster(Box::new(kube::Error::Api(Box::new(status))));
-        assert_eq!(reasons(&error.into()), "cannot reach the API server: no such namespace");
+        let source = Box::new(kube::Error::Api(Box::new(status)));
+        let error = SecretError::Api { verb: "create", name: "tls".to_owned(), source };
+        assert_eq!(reasons(&error.into()), "cannot create secret tls: no such namespace");
     }
 
     #[test]
