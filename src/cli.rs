@@ -19,7 +19,7 @@ use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::FromEnvError};
 
 use crate::{
     cluster::Clock,
@@ -78,7 +78,7 @@ pub fn run() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("error: {}", one_line(&reasons(&error)));
+            output::remark(&format!("error: {}", one_line(&reasons(&error))));
             ExitCode::from(2)
         }
     }
@@ -104,14 +104,32 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     }
 }
 
+/// Crates that log an error and return it too, which is told where it is handled.
+const SAID_TWICE: &str = "kube_client=off,kube_runtime=off";
+
+/// What is wrong with `RUST_LOG`, where it is there.
+fn unreadable(error: &FromEnvError) -> Option<String> {
+    let cause = std::error::Error::source(error)?;
+    let unset = cause.downcast_ref() == Some(&std::env::VarError::NotPresent);
+    (!unset).then(|| format!("{}: {cause}", EnvFilter::DEFAULT_ENV))
+}
+
 /// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
 fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
 {
-    let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let (filter, trouble) = match EnvFilter::try_from_default_env() {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(format!("{level},{SAID_TWICE}")), unreadable(&error)),
+    };
+    if let Some(trouble) = trouble {
+        output::remark(&format!("warning: {trouble}; logging as without it"));
+    }
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(colours).with_env_filter(filter).init();
+    // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
+    log.with_ansi(colours).with_env_filter(filter).init();
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -128,7 +146,7 @@ fn settings(cli: &Cli) -> Result<Config, ConfigError> {
 
 fn tell(notices: &[Notice]) {
     for notice in notices {
-        eprintln!("notice: {notice}");
+        output::remark(&format!("notice: {notice}"));
     }
 }
 
@@ -163,9 +181,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprint!("{text}");
+        output::remark(text.trim_end());
     } else {
-        eprintln!("{}", one_line(said));
+        output::remark(&one_line(said));
     }
     ExitCode::from(2)
 }
@@ -178,7 +196,8 @@ fn one_line(text: &str) -> String {
 mod tests {
     use clap::CommandFactory;
 
-    use super::{certs::CertsError, *};
+    use super::*;
+    use crate::webhook::secret::SecretError;
 
     #[test]
     fn a_cause_that_is_said_already_is_not_said_again() {
@@ -189,8 +208,9 @@ mod tests {
             code: 404,
             ..kube::core::Status::default()
         };
-        let error = CertsError::Cluster(Box::new(kube::Error::Api(Box::new(status))));
-        assert_eq!(reasons(&error.into()), "cannot reach the API server: no such namespace");
+        let source = Box::new(kube::Error::Api(Box::new(status)));
+        let error = SecretError::Api { verb: "create", name: "tls".to_owned(), source };
+        assert_eq!(reasons(&error.into()), "cannot create secret tls: no such namespace");
     }
 
     #[test]

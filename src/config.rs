@@ -12,7 +12,7 @@ mod tree;
 mod vendors;
 mod volcano;
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use serde::Serialize;
 
@@ -27,6 +27,9 @@ use section::{Field, Section, Trouble};
 
 /// The name under which errors speak of settings that were given no file.
 const BUILT_IN: &str = "built-in settings";
+
+/// The name that the API server gives to pods that name no scheduler.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The settings in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,7 +100,7 @@ impl Config {
             message,
         })?;
         let mut notices = Vec::new();
-        let config = read(Section::root(root), &mut notices).map_err(|trouble| trouble.in_file(file))?;
+        let config = read(&Field::root(root), &mut notices).map_err(|trouble| trouble.in_file(file))?;
         for notice in &mut notices {
             file.clone_into(&mut notice.file);
         }
@@ -113,10 +116,10 @@ impl Default for Config {
     }
 }
 
-fn read(root: Result<Section, Trouble>, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
-    let mut root = root?;
+fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
+    let mut root = Section::of(file)?;
     let scheduler_name = match root.take("schedulerName") {
-        Some(field) => dns_name(&field)?,
+        Some(field) => own_name(&field)?,
         None => "berth".to_owned(),
     };
     let scope =
@@ -135,8 +138,27 @@ fn read(root: Result<Section, Trouble>, notices: &mut Vec<Notice>) -> Result<Con
         volcano: volcano::read(dialects.section("volcano")?, notices)?,
     };
     dialects.finish()?;
+    root.none_of(&hami::SECTIONS, "a section of HAMi's file, which belongs below `dialects.hami`")?;
     root.finish()?;
-    Ok(Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, guards, dialects: config })
+    let config = Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, guards, dialects: config };
+    each_resource_is_of_one_mode(&config, file)?;
+    Ok(config)
+}
+
+/// By its resources it is told which mode a pod asks in.
+fn each_resource_is_of_one_mode(config: &Config, file: &Field) -> Result<(), Trouble> {
+    let dialects = config.dialects();
+    let mut modes = BTreeMap::new();
+    for dialect in dialects.iter() {
+        for name in dialect.resources() {
+            let other = modes.insert(name, dialect.mode()).filter(|other| *other != dialect.mode());
+            if let Some(other) = other {
+                let message = format!("`{name}` would be a resource of both {other} and {}", dialect.mode());
+                return Err(file.saying(name).unwrap_or_else(|| file.clone()).trouble(message));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn guards(mut section: Section) -> Result<Guards, Trouble> {
@@ -153,6 +175,16 @@ fn guards(mut section: Section) -> Result<Guards, Trouble> {
     };
     section.finish()?;
     Ok(guards)
+}
+
+/// A name under which Berth is asked for no pod but those that mean it.
+fn own_name(field: &Field) -> Result<String, Trouble> {
+    match dns_name(field)?.as_str() {
+        DEFAULT_SCHEDULER => Err(field.trouble(format!(
+            "`{DEFAULT_SCHEDULER}` is kube-scheduler's, whose pods Berth can't serve all; take a name of its own"
+        ))),
+        name => Ok(name.to_owned()),
+    }
 }
 
 /// A scheduler's name: what the API server takes in `spec.schedulerName` is not checked there, but leases and events of that name are.
@@ -223,6 +255,61 @@ mod tests {
         assert_eq!(message, "berth.yaml:1: dialects: must be a mapping of keys, not a list");
         let message = error("a: b: c\n");
         assert!(message.starts_with("berth.yaml:1: "), "{message}");
+    }
+
+    #[test]
+    fn a_resource_is_of_one_mode_and_the_key_that_says_otherwise_is_named() {
+        let message = error("dialects:\n  hami:\n    resourceCountName: volcano.sh/vgpu-number\n");
+        assert_eq!(
+            message,
+            "berth.yaml:3: dialects.hami.resourceCountName: `volcano.sh/vgpu-number` would be a resource of both hami and vgpu"
+        );
+        let message = error("dialects:\n  hami:\n    amd: {resourceCountName: nvidia.com/gpu}\n");
+        assert_eq!(
+            message,
+            "berth.yaml:3: dialects.hami.amd.resourceCountName: `nvidia.com/gpu` would be a resource of both hami and hami-amd"
+        );
+        let message = error(
+            "dialects:\n  hami:\n    enable-iluvatar: true\n    iluvatars:\n    - {commonWord: A, resourceCountName: hygon.com/dcunum, \
+             resourceMemoryName: a.b/m, resourceCoreName: a.b/c}\n",
+        );
+        assert!(
+            message.starts_with("berth.yaml:5: dialects.hami.iluvatars[0].resourceCountName: "),
+            "{message}"
+        );
+        let unserved =
+            "dialects: {hami: {resourceCountName: volcano.sh/vgpu-number}, volcano: {enabled: false}}";
+        assert!(Config::parse(unserved, "f").is_ok(), "what nobody speaks is nobody's");
+    }
+
+    #[test]
+    fn berth_takes_no_name_that_pods_bear_which_name_nobody() {
+        let message = error("schedulerName: default-scheduler\n");
+        assert!(message.starts_with("berth.yaml:1: schedulerName: `default-scheduler` is kube-scheduler's"));
+        assert!(Config::parse("adoptSchedulers: [default-scheduler]", "f").is_ok());
+    }
+
+    #[test]
+    fn a_section_that_is_pasted_in_the_wrong_place_is_told_where_it_belongs() {
+        let message = error("scope: opt-in\nnvidia: {resourceCountName: nvidia.com/gpu}\n");
+        assert_eq!(
+            message,
+            "berth.yaml:2: nvidia: a section of HAMi's file, which belongs below `dialects.hami`"
+        );
+        let message = error("dialects:\n  hami:\n    nvidia: {defaultMemory: 1}\n    defaultCores: 1\n");
+        assert_eq!(
+            message,
+            "berth.yaml:4: dialects.hami.defaultCores: stands beside `nvidia:`, which is there too: keep it in that section"
+        );
+    }
+
+    #[test]
+    fn a_duration_without_its_unit_is_told_what_it_lacks() {
+        let message = error("dialects: {hami: {nodeLockExpire: 5}}\n");
+        assert_eq!(
+            message,
+            "berth.yaml:1: dialects.hami.nodeLockExpire: must be a positive duration such as `5m` or `1m30s`, not `5`"
+        );
     }
 
     #[test]

@@ -15,6 +15,12 @@
 //! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster`, `sandbox` → `admission`, `scheduling` →
 //! `object`, `dialect` → `device`. A test reads the imports.
 
+#![warn(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what can't be written there is a panic: see `cli::output`"
+)]
+
 pub mod admission;
 pub mod app;
 pub mod cli;

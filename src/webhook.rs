@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod mint;
 pub mod onward;
 mod parse;
+mod places;
 mod refusal;
 pub mod registration;
 pub mod review;

@@ -6,6 +6,7 @@
 use std::{
     fs,
     io::Write,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -91,6 +92,73 @@ fn who_stops_reading_has_read_enough() {
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{args:?}");
+    }
+}
+
+/// A folder with a `kubeconfig` of an API server that nobody runs.
+fn without_a_cluster() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = r#"{"apiVersion": "v1", "kind": "Config", "current-context": "gone",
+        "clusters": [{"name": "gone", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "gone", "context": {"cluster": "gone", "user": "gone"}}],
+        "users": [{"name": "gone", "user": {}}]}"#;
+    fs::write(folder.path().join("kubeconfig"), cluster).unwrap();
+    folder
+}
+
+#[test]
+fn an_api_server_that_is_not_there_is_told_in_one_line_and_by_its_address() {
+    let folder = without_a_cluster();
+    for args in [["certs", "--secret", "berth-system/tls"], ["serve", "--listen", "127.0.0.1:0"]] {
+        let mut call = berth(folder.path(), &args);
+        let output = call.env("KUBECONFIG", "kubeconfig").env_remove("RUST_LOG").output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(said.contains("https://127.0.0.1:1") && said.contains("refused"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_still_waits_for_the_api_server_ends_when_it_is_told_to() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = without_a_cluster();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let config = fs::read_to_string(&kubeconfig).unwrap();
+    fs::write(&kubeconfig, config.replace("127.0.0.1:1", &silent.local_addr().unwrap().to_string())).unwrap();
+    let mut serve = berth(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    let mut serve = serve.env("KUBECONFIG", "kubeconfig").stderr(Stdio::null()).spawn().unwrap();
+    let asked = silent.accept().unwrap();
+    assert!(Command::new("kill").arg(serve.id().to_string()).status().unwrap().success());
+    assert_eq!(serve.wait().unwrap().code(), Some(0), "and is not killed by the signal");
+    drop(asked);
+}
+
+#[test]
+fn a_log_filter_that_cannot_be_read_is_told() {
+    let folder = without_a_cluster();
+    let mut call = berth(folder.path(), &["certs", "--secret", "berth-system/tls"]);
+    let output = call.env("KUBECONFIG", "kubeconfig").env("RUST_LOG", "berth=loudly").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.starts_with("warning: RUST_LOG: "), "{said}");
+}
+
+/// Standard error of a service whose disk is full, and of one whose log reader has gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn who_can_be_told_nothing_still_gets_the_exit_code() {
+    let folder = without_a_cluster();
+    let calls: [&[&str]; 5] = [
+        &["review", "-f", "nowhere.yaml"],
+        &["launch"],
+        &[],
+        &["certs", "--secret", "berth-system/tls"],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ];
+    for args in calls {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut told_on_a_full_disk = berth(folder.path(), args);
+        let status = told_on_a_full_disk.env("KUBECONFIG", "kubeconfig").stderr(full).status().unwrap();
+        assert_eq!(status.code(), Some(2), "{args:?}");
     }
 }
 

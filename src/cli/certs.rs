@@ -12,11 +12,12 @@ use std::{
 use clap::{ArgGroup, Args};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Api;
 
+use super::{output, serve};
 use crate::webhook::{
     mint::{self, Bundle, Lifetimes, MintError, Pair, ServingNames},
-    secret::{self, SecretError},
+    secret,
 };
 
 const EXAMPLE: &str = "Example:
@@ -90,31 +91,27 @@ pub enum CertsError {
         /// Why.
         source: MintError,
     },
-    /// No way to the API server.
-    #[error("cannot reach the API server")]
-    Cluster(#[source] Box<kube::Error>),
-    /// The Secret can't be read or written.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
 }
 
 /// Does it, and says on standard error until when the certificates are good.
-pub async fn run(args: CertsArgs, now: Timestamp) -> Result<(), CertsError> {
+pub async fn run(args: CertsArgs, now: Timestamp) -> anyhow::Result<()> {
     let names = ServingNames { service: args.service, namespace: args.namespace, extra: args.also };
     let lifetimes = Lifetimes { authority: days(args.authority_days), serving: days(args.days) };
     match (args.dir, args.secret) {
         (Some(dir), _) => {
             let bundle = renew_in(&dir, &names, lifetimes, now)?;
-            report(&dir.display().to_string(), &bundle)
+            report(&dir.display().to_string(), &bundle)?;
         }
         (None, Some(SecretName { namespace, name })) => {
-            let client = Client::try_default().await.map_err(|error| CertsError::Cluster(Box::new(error)))?;
+            let (client, cluster) = serve::client().await?;
             let api: Api<Secret> = Api::namespaced(client, &namespace);
-            let bundle = secret::agree(&api, &name, &names, lifetimes, now).await?;
-            report(&format!("secret {namespace}/{name}"), &bundle)
+            let bundle = secret::agree(&api, &name, &names, lifetimes, now).await;
+            let bundle = bundle.map_err(|error| serve::not_reached(error, &cluster))?;
+            report(&format!("secret {namespace}/{name}"), &bundle)?;
         }
         (None, None) => unreachable!("clap asks for --dir or --secret"),
     }
+    Ok(())
 }
 
 /// Brings the files of a folder up to date; the folder is made if there is none.
@@ -192,7 +189,7 @@ fn report(place: &str, bundle: &Bundle) -> Result<(), CertsError> {
     };
     let authority = until("the authority", &bundle.authority.certificate)?.not_after;
     let serving = until("the serving certificate", &bundle.serving.certificate)?.not_after;
-    eprintln!("{place}: authority until {authority}, serving certificate until {serving}");
+    output::remark(&format!("{place}: authority until {authority}, serving certificate until {serving}"));
     Ok(())
 }
 

@@ -136,6 +136,6 @@ impl Document {
 pub fn tell_skipped<'a>(kinds: impl IntoIterator<Item = &'a str>, why: &str) {
     let kinds: BTreeSet<_> = kinds.into_iter().collect();
     for kind in kinds {
-        eprintln!("warning: kind {kind} {why}: skipped");
+        super::output::remark(&format!("warning: kind {kind} {why}: skipped"));
     }
 }

@@ -137,7 +137,7 @@ impl ReviewArgs {
 fn known(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
     let facts = facts(documents, config)?;
     for trouble in judge::unread_quotas(documents, &facts)? {
-        eprintln!("warning: {trouble}");
+        output::remark(&format!("warning: {trouble}"));
     }
     Ok(facts)
 }

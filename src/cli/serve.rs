@@ -1,9 +1,11 @@
 //! `berth serve`: webhook and binder against a real cluster.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, pin::pin, time::Duration};
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
+use futures::FutureExt as _;
+use http::Uri;
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
@@ -70,26 +72,48 @@ pub struct ServeArgs {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
-    let client = client().await?;
+    // From the very start: as a container's first process it would outlive a signal that nobody waits for.
+    let mut told = pin!(told_to_end());
     let delay = if args.scheduler_only { Duration::ZERO } else { args.shutdown_delay };
-    let app = App::bind(Options { config_file, ..options(args, config, client) }).await?;
-    tracing::info!(address = %app.local_addr(), "listening");
-    let told = async {
-        match told_to_end().await {
-            Told::Terminate => delay,
-            Told::Interrupt => Duration::ZERO,
-        }
+    let app = tokio::select! {
+        biased;
+        _ = &mut told => return Ok(()),
+        app = bind(args, config, config_file) => app?,
     };
+    tracing::info!(address = %app.local_addr(), "listening");
+    let told = told.map(|told| match told {
+        Told::Terminate => delay,
+        Told::Interrupt => Duration::ZERO,
+    });
     app.run(told).await?;
     Ok(())
 }
 
+async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
+    let (client, cluster) = client().await?;
+    let app = App::bind(Options { config_file, ..options(args, config, client) });
+    app.await.map_err(|error| not_reached(error, &cluster))
+}
+
 /// A client of the cluster that the environment or the kubeconfig names, without kube's retries: a Binding sent twice is in doubt.
-async fn client() -> anyhow::Result<Client> {
+/// And where that cluster is.
+pub(super) async fn client() -> anyhow::Result<(Client, Uri)> {
     let mut config =
         ClientConfig::infer().await.context("no cluster: neither in-cluster settings nor a kubeconfig")?;
     config.default_retry = false;
-    Client::try_from(config).context("the cluster's settings make no client")
+    let cluster = config.cluster_url.clone();
+    Ok((Client::try_from(config).context("the cluster's settings make no client")?, cluster))
+}
+
+/// The error; where nothing answered, it says who should have.
+pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> anyhow::Error {
+    let error = error.into();
+    let unanswered = |cause: &(dyn std::error::Error + 'static)| {
+        let kube = cause.downcast_ref::<kube::Error>();
+        let kube = kube.or_else(|| cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref));
+        matches!(kube, Some(kube::Error::Service(_) | kube::Error::HyperError(_)))
+    };
+    if error.chain().any(unanswered) { error.context(format!("no answer from {cluster}")) } else { error }
 }
 
 fn options(args: ServeArgs, config: Config, client: Client) -> Options {

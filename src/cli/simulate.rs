@@ -53,7 +53,7 @@ impl SimulateArgs {
         let input = input::read(&documents, config)?;
         let (simulation, warnings) = place::simulate(&input, config, entrance, explain, now)?;
         for warning in input.warnings.iter().chain(&warnings) {
-            eprintln!("warning: {warning}");
+            output::remark(&format!("warning: {warning}"));
         }
         let skipped = input.skipped.iter().map(String::as_str);
         documents::tell_skipped(skipped, "is not read by the simulation");

@@ -105,6 +105,39 @@ const UNUSED_KEYS: [&str; 10] = [
     "migStrategy",
 ];
 
+/// Keys of the `nvidia:` section that Berth has a use for.
+const NVIDIA_KEYS: [&str; 12] = [
+    "resourceCountName",
+    "resourceMemoryName",
+    "resourceMemoryPercentageName",
+    "resourceCoreName",
+    "resourcePriorityName",
+    "defaultMemory",
+    "defaultCores",
+    "defaultGPUNum",
+    "memoryFactor",
+    "gpuCorePolicy",
+    "overwriteEnv",
+    "runtimeClassName",
+];
+
+/// The sections of HAMi's `device-config.yaml`.
+pub(super) const SECTIONS: [&str; 13] = [
+    "nvidia",
+    "hygon",
+    "cambricon",
+    "amd",
+    "biren",
+    "iluvatars",
+    "vnpus",
+    "metax",
+    "enflame",
+    "mthreads",
+    "kunlun",
+    "awsneuron",
+    "vastai",
+];
+
 /// Flags of HAMi's scheduler that Berth has no use for.
 const UNUSED_FLAGS: [&str; 20] = [
     "http_bind",
@@ -173,6 +206,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
 /// Where NVIDIA's keys stand: beside the others, or in a section of their own, as in a pasted `device-config.yaml`.
 fn nvidia(mut section: Section) -> Result<Section, Trouble> {
     let Some(field) = section.take("nvidia") else { return Ok(section) };
+    section.none_of(&NVIDIA_KEYS, "stands beside `nvidia:`, which is there too: keep it in that section")?;
     section.finish()?;
     Section::of(&field)
 }

@@ -39,6 +39,11 @@ pub(super) struct Field {
 }
 
 impl Field {
+    /// The whole of a file.
+    pub(super) fn root(node: Node) -> Self {
+        Self { path: String::new(), line: node.line, node }
+    }
+
     pub(super) fn trouble(&self, message: impl Into<String>) -> Trouble {
         Trouble { line: self.line, key: self.path.clone(), message: message.into() }
     }
@@ -95,8 +100,8 @@ impl Field {
     }
 
     pub(super) fn duration(&self) -> Result<SignedDuration, Trouble> {
-        let text = self.text()?;
-        duration::parse(&text)
+        let text = self.text().ok();
+        text.and_then(|text| duration::parse(&text))
             .filter(SignedDuration::is_positive)
             .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
     }
@@ -130,10 +135,30 @@ impl Field {
         })
     }
 
+    /// This field or the first one below it whose value is this text.
+    pub(super) fn saying(&self, text: &str) -> Option<Self> {
+        let below = |entry: &Entry| Self {
+            path: below(&self.path, &entry.key),
+            line: entry.line,
+            node: entry.node.clone(),
+        };
+        let fields = match &self.node.value {
+            Value::Text(own) => return (own == text).then(|| self.clone()),
+            Value::Map(entries) => entries.iter().map(below).collect(),
+            Value::List(_) => self.list().unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        fields.iter().find_map(|field| field.saying(text))
+    }
+
     /// The value as it stands, for `berth config` to print.
     pub(super) fn json(&self) -> serde_json::Value {
         json(&self.node)
     }
+}
+
+fn below(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
 fn json(node: &Node) -> serde_json::Value {
@@ -157,10 +182,6 @@ pub(super) struct Section {
 }
 
 impl Section {
-    pub(super) fn root(node: Node) -> Result<Self, Trouble> {
-        Self::of(&Field { path: String::new(), line: node.line, node })
-    }
-
     /// The keys of a mapping.
     pub(super) fn of(field: &Field) -> Result<Self, Trouble> {
         let entries = match &field.node.value {
@@ -172,7 +193,7 @@ impl Section {
     }
 
     fn below(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        below(&self.path, key)
     }
 
     /// The field of this key, if it is there; the key is known from now on.
@@ -254,6 +275,17 @@ impl Section {
     pub(super) fn unused(&mut self, keys: &[&str], why: &str, notices: &mut Vec<Notice>) {
         let fields: Vec<_> = keys.iter().filter_map(|key| self.take(key)).collect();
         notices.extend(fields.iter().map(|field| field.notice(why)));
+    }
+
+    /// None of these keys may be left, which belong elsewhere.
+    pub(super) fn none_of(&self, keys: &[&str], where_they_belong: &str) -> Result<(), Trouble> {
+        match self.entries.iter().find(|entry| keys.contains(&entry.key.as_str())) {
+            Some(Entry { key, line, .. }) => {
+                let message = where_they_belong.to_owned();
+                Err(Trouble { line: *line, key: self.below(key), message })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Nothing may be left.

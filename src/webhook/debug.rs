@@ -13,7 +13,10 @@ use axum::{
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::refusal::{Refusal, as_json};
+use super::{
+    refusal::{Refusal, as_json},
+    router::wrong_method,
+};
 
 /// The path; who may `get` it as a non-resource URL may see the ledger.
 pub const LEDGER: &str = "/debug/ledger";
@@ -25,7 +28,7 @@ pub enum Denial {
     #[error("a bearer token that the API server knows is needed")]
     Unknown,
     /// It is known who asks, and that one may not.
-    #[error("{user} may not get {LEDGER}")]
+    #[error("user \"{user}\" cannot get path \"{LEDGER}\"")]
     Forbidden {
         /// Who asks.
         user: String,
@@ -52,7 +55,7 @@ pub struct Debug {
 
 /// The path.
 pub fn router(debug: Debug) -> Router {
-    Router::new().route(LEDGER, get(ledger)).with_state(debug)
+    Router::new().route(LEDGER, get(ledger)).method_not_allowed_fallback(wrong_method).with_state(debug)
 }
 
 async fn ledger(State(debug): State<Debug>, headers: HeaderMap) -> Response {
@@ -106,6 +109,18 @@ mod tests {
             assert_eq!(token(bad), None, "{bad}");
         }
         assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[tokio::test]
+    async fn another_method_is_refused_with_a_reason() {
+        let page: Page = Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
+        let router = router(Debug { access: Arc::new(|_| Box::pin(async { Ok(()) })), page });
+        let request = http::Request::post(LEDGER).body(axum::body::Body::empty()).unwrap();
+        let response = tower::ServiceExt::oneshot(router, request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        let body = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["message"], "this path takes another method");
     }
 
     #[tokio::test]

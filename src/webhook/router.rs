@@ -94,10 +94,12 @@ pub fn router_within(webhook: Webhook, room: Room) -> Router {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async {
-            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
-        })
+        .method_not_allowed_fallback(wrong_method)
         .with_state(webhook)
+}
+
+pub(super) async fn wrong_method() -> Refusal {
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
 }
 
 /// As [`router`], and reviews are answered only to peers that showed a certificate of the client authority

@@ -4,7 +4,11 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Extension, Router};
+use axum::{
+    Extension, Router,
+    extract::Request,
+    middleware::{self, Next},
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{
@@ -16,13 +20,15 @@ use hyper_util::{
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     task::{JoinError, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
 use tower::Layer as _;
 use tracing::{debug, error, warn};
+
+use super::places::{Place, Places};
 
 /// After an accept failed (no file handles left, say) the next is tried this much later.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -33,8 +39,11 @@ const KEEP_ALIVE: Duration = Duration::from_mins(1);
 /// Bounds on what connections may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Connections at a time; further ones wait in the kernel's queue.
+    /// Connections at a time. For a further one another gives way on which nothing is asked; where there is none, it waits in the
+    /// kernel's queue.
     pub connections: usize,
+    /// A connection on which nothing was asked for so long may have to give way.
+    pub idle: Duration,
     /// HTTP/2 requests at a time on one connection.
     pub streams: u32,
     /// Time for a TLS handshake.
@@ -52,6 +61,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 512,
+            idle: Duration::from_secs(1),
             streams: 64,
             handshake: Duration::from_secs(10),
             header: Duration::from_mins(2),
@@ -170,13 +180,12 @@ async fn accept(
     graceful: &GracefulShutdown,
     tasks: &mut JoinSet<()>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.connections, limits.idle);
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let connection = session.clone().run(stream, peer, graceful.watcher(), place);
-                tasks.spawn(connection);
+                let place = places.take(peer.ip()).await;
+                tasks.spawn(session.clone().stay(stream, peer, graceful.watcher(), place));
             }
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
@@ -223,7 +232,15 @@ struct Session {
 }
 
 impl Session {
-    async fn run(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: OwnedSemaphorePermit) {
+    /// Runs until the connection ends or its place is wanted for another.
+    async fn stay(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: Arc<Place>) {
+        tokio::select! {
+            () = self.run(stream, peer, watcher, &place) => {}
+            () = place.wanted() => debug!(%peer, "a connection on which nothing was asked gave way"),
+        }
+    }
+
+    async fn run(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: &Arc<Place>) {
         let stream = match timeout(self.handshake, self.tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
@@ -236,12 +253,20 @@ impl Session {
             Some(_) => Peer::Verified,
             None => Peer::Anonymous,
         };
-        let service = TowerToHyperService::new(Extension(seen).layer(self.router));
+        let place = Arc::clone(place);
+        let asked = self.router.layer(middleware::from_fn(move |request: Request, next: Next| {
+            let asked = place.ask();
+            async move {
+                let response = next.run(request).await;
+                drop(asked);
+                response
+            }
+        }));
+        let service = TowerToHyperService::new(Extension(seen).layer(asked));
         let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
             debug!(%peer, %error, "a connection broke off");
         }
-        drop(place);
     }
 }

@@ -7,13 +7,15 @@ use std::{
 
 use berth::{admission::Verdict, webhook::Limits};
 use http::StatusCode;
-use tokio::{io::AsyncReadExt as _, net::TcpStream, sync::Notify};
+use tokio::{io::AsyncReadExt as _, net::TcpStream, sync::Notify, time::timeout};
 
 use super::{
     client::{Client, Protocol, handshake, review},
     server::{Server, ignoring},
 };
 
+/// After this time nobody has given way.
+const LIMIT: Duration = Duration::from_mins(1);
 const SOON: Duration = Duration::from_millis(50);
 
 #[tokio::test]
@@ -32,6 +34,25 @@ async fn a_connection_that_asks_nothing_is_closed() {
     let mut silent = handshake(&server, &server.authority, Protocol::Http1).await.unwrap();
     let read = silent.read(&mut [0]).await;
     assert!(read.is_err() || read.is_ok_and(|bytes| bytes == 0), "the server has hung up");
+}
+
+#[tokio::test]
+async fn connections_that_ask_nothing_shut_nobody_out() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let limits = Limits { connections: 2, idle: Duration::ZERO, ..Limits::default() };
+        let server = Server::limited(ignoring(), limits).await;
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            let mut client = Client::connect(&server, protocol).await.unwrap();
+            assert_eq!(client.get("/healthz").await.status, StatusCode::OK);
+            held.push(client);
+        }
+        for _ in 0..3 {
+            let connected = timeout(LIMIT, Client::connect(&server, Protocol::Http1)).await;
+            let mut client = connected.expect("somebody gives way").unwrap();
+            assert_eq!(client.post("/mutate", review("p")).await.status, StatusCode::OK);
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]

@@ -57,7 +57,7 @@ impl Stage {
         match self.told_on {
             Stream::Stdout => crate::cli::output::write(&format!("{line}\n")),
             Stream::Stderr => {
-                eprintln!("{line}");
+                crate::cli::output::remark(&line.to_string());
                 Ok(())
             }
         }
@@ -128,7 +128,10 @@ impl Stage {
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
         crate::cli::output::write(&format!("{}\n", served.kubeconfig))?;
-        eprintln!("The cluster stays up at {} until you press Ctrl-C.", served.url);
+        crate::cli::output::remark(&format!(
+            "The cluster stays up at {} until you press Ctrl-C.",
+            served.url
+        ));
         self.while_it_stands(async move |_: &Self| {
             tokio::select! {
                 never = served.run => match never {},

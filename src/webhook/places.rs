@@ -1,0 +1,183 @@
+//! How many connections there are at once, and which one goes when there is no place left for the next.
+//!
+//! Knows no TLS and no HTTP: a connection says when something is asked on it, and ends when it is told to.
+
+use std::{
+    collections::BTreeMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
+};
+
+/// Where nobody could be sent away, it is looked again this much later.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The places of a server.
+#[derive(Debug)]
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    /// Who has asked nothing for so long may be sent away.
+    idle: Duration,
+    taken: Arc<Mutex<Taken>>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    seats: BTreeMap<u64, Seat>,
+}
+
+#[derive(Debug)]
+struct Seat {
+    peer: IpAddr,
+    asked: usize,
+    since: Instant,
+    leave: Arc<Notify>,
+}
+
+/// A connection's place, free again once it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    number: u64,
+    leave: Arc<Notify>,
+    taken: Arc<Mutex<Taken>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Something that is asked on a connection: while there is one, nobody sends the connection away.
+#[derive(Debug)]
+pub(super) struct Asked(Arc<Place>);
+
+impl Places {
+    pub(super) fn new(connections: usize, idle: Duration) -> Self {
+        Self { free: Arc::new(Semaphore::new(connections)), idle, taken: Arc::default() }
+    }
+
+    /// A place for a connection of this peer. Where none is free, a connection on which nothing is asked gives way: the one that has
+    /// been idle for longest, of the peer that has most.
+    pub(super) async fn take(&self, peer: IpAddr) -> Arc<Place> {
+        let permit = loop {
+            if self.free.available_permits() == 0 {
+                lock(&self.taken).send_away(self.idle);
+            }
+            if let Ok(permit) = timeout(PAUSE, Arc::clone(&self.free).acquire_owned()).await {
+                break permit.expect("the semaphore is never closed");
+            }
+        };
+        let leave = Arc::new(Notify::new());
+        let seat = Seat { peer, asked: 0, since: Instant::now(), leave: Arc::clone(&leave) };
+        let number = lock(&self.taken).seat(seat);
+        Arc::new(Place { number, leave, taken: Arc::clone(&self.taken), _permit: permit })
+    }
+}
+
+impl Taken {
+    fn seat(&mut self, seat: Seat) -> u64 {
+        self.next += 1;
+        self.seats.insert(self.next, seat);
+        self.next
+    }
+
+    fn send_away(&self, idle: Duration) {
+        let mut held: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        for seat in self.seats.values() {
+            *held.entry(seat.peer).or_default() += 1;
+        }
+        let idle = self.seats.values().filter(|seat| seat.asked == 0 && seat.since.elapsed() >= idle);
+        if let Some(seat) = idle.max_by_key(|seat| (held[&seat.peer], seat.since.elapsed())) {
+            seat.leave.notify_one();
+        }
+    }
+
+    fn asked(&mut self, number: u64, change: impl FnOnce(usize) -> usize) {
+        if let Some(seat) = self.seats.get_mut(&number) {
+            seat.asked = change(seat.asked);
+            seat.since = Instant::now();
+        }
+    }
+}
+
+impl Place {
+    /// Something is asked, until the answer is dropped.
+    pub(super) fn ask(self: &Arc<Self>) -> Asked {
+        lock(&self.taken).asked(self.number, |asked| asked + 1);
+        Asked(Arc::clone(self))
+    }
+
+    /// Returns when the connection is to end for the sake of another.
+    pub(super) async fn wanted(&self) {
+        self.leave.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.taken).seats.remove(&self.number);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        lock(&self.0.taken).asked(self.0.number, |asked| asked.saturating_sub(1));
+    }
+}
+
+/// Nothing panics while it is held.
+fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+    fn is_wanted(place: &Place) -> bool {
+        use futures::FutureExt as _;
+        place.wanted().now_or_never().is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_idle_connection_of_the_peer_that_has_most_gives_way() {
+        let places = Places::new(4, Duration::from_secs(1));
+        let lonely = places.take(ONE).await;
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            held.push(places.take(OTHER).await);
+        }
+        let asked = held[0].ask();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let next = tokio::select! {
+            _ = places.take(ONE) => panic!("nobody has gone yet"),
+            () = held[1].wanted() => 1,
+        };
+        assert!(!is_wanted(&lonely) && !is_wanted(&held[0]) && !is_wanted(&held[2]));
+        drop(held.remove(next));
+        drop(asked);
+        places.take(ONE).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_just_come_or_is_being_answered_stays() {
+        let places = Places::new(2, Duration::from_secs(10));
+        let (busy, fresh) = (places.take(ONE).await, places.take(ONE).await);
+        let asked = busy.ask();
+        let waited = timeout(Duration::from_secs(9), places.take(ONE)).await;
+        assert!(waited.is_err() && !is_wanted(&busy) && !is_wanted(&fresh));
+        let came = tokio::select! {
+            _ = places.take(ONE) => panic!("nobody has gone yet"),
+            () = fresh.wanted() => Instant::now(),
+        };
+        assert!(came.elapsed() < PAUSE && !is_wanted(&busy));
+        drop((asked, fresh));
+        places.take(ONE).await;
+    }
+}
