@@ -7,7 +7,7 @@
 //! What a real server does and this one does not: authorization (RBAC objects are stored), admission policies and CEL match
 //! conditions, quotas, controllers and garbage collection (a deleted namespace stays Terminating until `finalize`), field
 //! ownership (an apply patch creates or merges, never removes and never conflicts), the types of fields beyond the quantities of
-//! containers, server-side tables, protobuf (kubectl's `create configmap` and the like send it: 415) and CBOR.
+//! containers, tables of other kinds than pods and nodes, protobuf (kubectl's `create configmap` and the like send it: 415) and CBOR.
 
 mod admission;
 pub mod agent;
@@ -35,6 +35,7 @@ mod service;
 mod status;
 mod store;
 mod strategic_merge;
+mod table;
 mod update;
 mod validate;
 mod validate_pod;

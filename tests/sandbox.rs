@@ -10,6 +10,7 @@ mod sandbox {
     mod patches;
     mod replay;
     mod serve;
+    mod tables;
     mod watches;
     pub(crate) mod world;
 }

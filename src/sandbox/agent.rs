@@ -19,6 +19,7 @@ mod plugin;
 mod record;
 mod register;
 mod share;
+mod status;
 mod view;
 mod volcano;
 

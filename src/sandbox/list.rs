@@ -2,6 +2,7 @@
 
 use super::{
     request::Call,
+    resource::Resource,
     selector::Selection,
     server::Server,
     service::Reply,
@@ -26,6 +27,7 @@ struct Page {
 /// Answers a list.
 pub(super) fn list(server: &Server, call: &Call) -> Result<Reply> {
     let selection = Selection::read(call.resource, &call.namespace, &call.query)?;
+    let printer = server.printer(call)?;
     let mut store = server.store();
     let page = read_page(call, store.revision())?;
     let rebuilt;
@@ -35,7 +37,14 @@ pub(super) fn list(server: &Server, call: &Call) -> Result<Reply> {
         rebuilt = store.snapshot_at(call.resource, page.revision).map_err(|error| too_old(call, error))?;
         &rebuilt
     };
-    Ok(Reply::Json(200, render(call, objects, &selection, &page)))
+    let (metadata, items) = read(call, objects, &selection, &page);
+    Ok(Reply::Json(
+        200,
+        match printer {
+            Some(printer) => printer.table(&metadata, &items),
+            None => as_list(call.resource, &metadata, &items),
+        },
+    ))
 }
 
 fn too_old(call: &Call, error: StatusError) -> StatusError {
@@ -79,7 +88,8 @@ fn write_token(revision: u64, (namespace, name): &Key) -> String {
     URL_SAFE_NO_PAD.encode(json!({ "rv": revision, "namespace": namespace, "name": name }).to_string())
 }
 
-fn render(call: &Call, objects: &Snapshot, selection: &Selection, page: &Page) -> Value {
+/// The metadata of a page, and its objects as they are sent.
+fn read(call: &Call, objects: &Snapshot, selection: &Selection, page: &Page) -> (Value, Vec<Value>) {
     let start = page.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
     let mut left = objects.range((start, Bound::Unbounded)).filter(|(_, object)| selection.matches(object));
     let mut items = Vec::new();
@@ -96,9 +106,13 @@ fn render(call: &Call, objects: &Snapshot, selection: &Selection, page: &Page) -
             metadata["remainingItemCount"] = json!(remaining);
         }
     }
+    (metadata, items)
+}
+
+fn as_list(resource: &Resource, metadata: &Value, items: &[Value]) -> Value {
     json!({
-        "kind": format!("{}List", call.resource.kind),
-        "apiVersion": call.resource.api_version(),
+        "kind": format!("{}List", resource.kind),
+        "apiVersion": resource.api_version(),
         "metadata": metadata,
         "items": items,
     })

@@ -145,6 +145,7 @@ pub(super) struct Call {
     pub(super) query: Query,
     pub(super) user: UserInfo,
     pub(super) content_type: String,
+    pub(super) accept: String,
     pub(super) warnings: Mutex<Vec<String>>,
 }
 

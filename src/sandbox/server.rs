@@ -7,6 +7,7 @@ use super::{
     seed::Sequence,
     status::{Result, StatusError},
     store::{Key, Store},
+    table::Printer,
     webhook_call::WebhookTransport,
 };
 use serde_json::{Value, json};
@@ -85,6 +86,11 @@ impl Server {
 
     pub(super) fn get(&self, resource: &'static Resource, key: &Key) -> Result<Arc<Value>> {
         self.store().get(resource, key).ok_or_else(|| StatusError::not_found(resource, &key.1))
+    }
+
+    /// How the objects of this call are printed; none where they are sent as they are.
+    pub(super) fn printer(&self, call: &Call) -> Result<Option<Printer>> {
+        Printer::asked(&call.accept, call.resource, &call.query, self.clock)
     }
 
     pub(super) fn count(&self, call: &Call, code: u16) {

@@ -84,6 +84,7 @@ impl ApiService {
             query,
             user: impersonated(&parts.headers).unwrap_or_else(|| self.user.clone()),
             content_type: header_text(&parts.headers, header::CONTENT_TYPE.as_str()).to_owned(),
+            accept: header_text(&parts.headers, header::ACCEPT.as_str()).to_owned(),
             warnings: Mutex::default(),
         })
     }
@@ -166,8 +167,16 @@ fn not_allowed() -> StatusError {
 async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Reply> {
     match call.verb {
         Verb::Get => {
+            let printer = server.printer(call)?;
             let found = server.get(call.resource, &call.key())?;
-            Ok(Reply::Json(200, wire::encode(call.resource, &found)))
+            let found = wire::encode(call.resource, &found);
+            Ok(Reply::Json(
+                200,
+                match printer {
+                    Some(printer) => printer.one(&found),
+                    None => found,
+                },
+            ))
         }
         Verb::List => list::list(server, call),
         Verb::Watch => watch::watch(server, call),

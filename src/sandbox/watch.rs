@@ -8,6 +8,7 @@ use super::{
     service::Reply,
     status::{Cause, Result, StatusError},
     store::{Change, Outcome},
+    table::Printer,
     wire,
 };
 use axum::body::{Body, Bytes};
@@ -36,10 +37,20 @@ enum State {
     Failed,
 }
 
+/// Whether the columns of a watch that sends tables are still to be sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    Due,
+    Sent,
+}
+
 struct Watcher {
     server: Arc<Server>,
     resource: &'static Resource,
     selection: Selection,
+    /// None where objects are sent as they are.
+    printer: Option<Printer>,
+    columns: Columns,
     moved: Arc<Notify>,
     /// Everything at or below this revision was looked at.
     seen: u64,
@@ -64,6 +75,8 @@ pub(super) fn watch(server: &Arc<Server>, call: &Call) -> Result<Reply> {
         server: server.clone(),
         resource: call.resource,
         selection,
+        printer: server.printer(call)?,
+        columns: Columns::Due,
         seen: 0,
         ready: VecDeque::new(),
         bookmarks: if asks { Bookmarks::Sent } else { Bookmarks::Unasked },
@@ -127,25 +140,39 @@ impl Watcher {
     fn start(&mut self, initial: Option<bool>) {
         let mut store = self.server.store();
         self.seen = store.revision();
-        if initial != Some(false) {
-            let objects = store.objects(self.resource).values();
-            let picked = objects.filter(|object| self.selection.matches(object));
-            self.ready.extend(picked.map(|object| line("ADDED", &wire::encode(self.resource, object))));
-        }
+        let objects = store.objects(self.resource).values();
+        let picked = objects.filter(|object| initial != Some(false) && self.selection.matches(object));
+        let sent: Vec<Value> = picked.map(|object| wire::encode(self.resource, object)).collect();
         drop(store);
+        for object in sent {
+            let event = self.line("ADDED", object);
+            self.ready.push_back(event);
+        }
         if initial == Some(true) && self.bookmarks == Bookmarks::Sent {
             let annotations = json!({ "k8s.io/initial-events-end": "true" });
-            self.ready.push_back(self.bookmark(Some(annotations)));
+            let bookmark = self.bookmark(Some(annotations));
+            self.ready.push_back(bookmark);
         }
     }
 
-    fn bookmark(&self, annotations: Option<Value>) -> Bytes {
+    fn bookmark(&mut self, annotations: Option<Value>) -> Bytes {
         let mut metadata = json!({ "resourceVersion": self.seen.to_string(), "creationTimestamp": null });
         if let Some(annotations) = annotations {
             metadata["annotations"] = annotations;
         }
         let (kind, version) = (self.resource.kind, self.resource.api_version());
-        line("BOOKMARK", &json!({ "kind": kind, "apiVersion": version, "metadata": metadata }))
+        self.line("BOOKMARK", json!({ "kind": kind, "apiVersion": version, "metadata": metadata }))
+    }
+
+    /// An event about an object, in the form that was asked for.
+    fn line(&mut self, kind: &str, sent: Value) -> Bytes {
+        let columns = std::mem::replace(&mut self.columns, Columns::Sent);
+        let sent = match (&self.printer, columns) {
+            (None, _) => sent,
+            (Some(printer), Columns::Due) => printer.one(&sent),
+            (Some(printer), Columns::Sent) => printer.one_more(&sent),
+        };
+        line(kind, &sent)
     }
 
     /// The next line of the stream; none when the watch is over.
@@ -188,8 +215,12 @@ impl Watcher {
         drop(store);
         match changes {
             Ok(changes) => {
-                let events: Vec<Bytes> = changes.iter().filter_map(|change| self.event(change)).collect();
-                self.ready.extend(events);
+                for change in &changes {
+                    if let Some((kind, sent)) = self.event(change) {
+                        let event = self.line(kind, sent);
+                        self.ready.push_back(event);
+                    }
+                }
                 self.seen = self.seen.max(newest);
             }
             Err(error) => self.fail(&error),
@@ -197,18 +228,18 @@ impl Watcher {
     }
 
     /// A change as this selector sees it: what leaves the selection is DELETED, what enters it is ADDED.
-    fn event(&self, change: &Change) -> Option<Bytes> {
+    fn event(&self, change: &Change) -> Option<(&'static str, Value)> {
         let before = change.before.as_deref().filter(|object| self.selection.matches(object));
         let after = Some(&*change.after)
             .filter(|object| change.outcome == Outcome::Stored && self.selection.matches(object));
         match (before, after) {
             (None, None) => None,
-            (None, Some(after)) => Some(line("ADDED", &wire::encode(self.resource, after))),
-            (Some(_), Some(after)) => Some(line("MODIFIED", &wire::encode(self.resource, after))),
+            (None, Some(after)) => Some(("ADDED", wire::encode(self.resource, after))),
+            (Some(_), Some(after)) => Some(("MODIFIED", wire::encode(self.resource, after))),
             (Some(before), None) => {
                 let mut last = wire::encode(self.resource, before);
                 last["metadata"]["resourceVersion"] = json!(change.revision.to_string());
-                Some(line("DELETED", &last))
+                Some(("DELETED", last))
             }
         }
     }

@@ -20,6 +20,7 @@ use super::audit::Ledger;
 use super::fit::{Lack, Used};
 use super::plugin::Plugin;
 use super::record::held;
+use super::status;
 use super::view::Pod;
 use super::{Answer, Shared, cambricon, gpushare, hami, hami::Release, volcano};
 
@@ -282,7 +283,7 @@ impl Shared {
         };
         match outcome {
             Ok(()) => {
-                self.report(&pod, json!({"phase": "Running"})).await;
+                self.report(&pod, status::running(&pod)).await;
                 self.record.count_admitted();
                 Done::Admitted { node, pod }
             }
@@ -330,7 +331,7 @@ impl Shared {
 
     async fn end_after(&self, life: Duration, pod: &Pod) -> Done {
         tokio::time::sleep(life).await;
-        self.report(pod, json!({"phase": "Succeeded"})).await;
+        self.report(pod, status::succeeded(pod)).await;
         Done::Beside
     }
 

@@ -187,6 +187,7 @@ impl Node {
             "status": {
                 "capacity": amounts, "allocatable": amounts,
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                "nodeInfo": {"kubeletVersion": "v1.36.3"},
             },
         })
     }
