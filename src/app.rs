@@ -3,6 +3,7 @@
 //! Decides nothing. Every task is watched here: the first that ends, ends the process.
 
 mod binder;
+pub mod build_info;
 mod certificates;
 mod facts;
 mod inventory;
@@ -136,6 +137,7 @@ impl App {
         let reviews = crate::webhook::Metrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
         bindings.register(&mut registry);
+        build_info::register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
