@@ -221,7 +221,7 @@ impl Metrics {
         scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
         let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
         scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
-        scheduler.register("synced", "1 once pods and nodes have been listed", self.synced.clone());
+        scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
         let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
         scheduler.register("drift", help, self.drift.clone());
         scheduler.register("leader", "1 while this process may bind", self.leader.clone());
