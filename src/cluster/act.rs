@@ -65,6 +65,7 @@ impl Hands {
             Effect::TakeLock { pod, node, resource_version, profile, since } => {
                 let outcome = self.take_lock(&pod, &node, &resource_version, &profile, since).await;
                 self.metrics.lock(&outcome);
+                warn_of_refused_lock(&pod, &node, &outcome);
                 Some(Event::LockAnswered { pod, node, profile, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profile } => {
@@ -73,6 +74,7 @@ impl Hands {
             }
             Effect::Bind { pod, node, profile, assignment } => {
                 let outcome = self.bind(&pod, &node, &profile, &assignment).await;
+                warn_of_refused_binding(&pod, &node, &outcome);
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::Withdraw { pod, node, profile } => {
@@ -279,6 +281,20 @@ impl Hands {
     }
 }
 
+/// Logs a no that only people can change, such as a missing right; the answer has the server's words and the HTTP status.
+fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
+    if let LockOutcome::Refused(answer) = outcome {
+        tracing::warn!(%pod, %node, answer, "the API server refuses the node lock");
+    }
+}
+
+/// As for locks.
+fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
+    if let BindOutcome::Refused(answer) = outcome {
+        tracing::warn!(%pod, %node, answer, "the API server refuses the Binding");
+    }
+}
+
 fn cut_off() -> Setback {
     Setback { why: CUT.to_owned(), ..Setback::default() }
 }
@@ -328,3 +344,6 @@ fn asked_for(error: &kube::Error) -> Duration {
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     Duration::from_secs(seconds.into()).min(LONGEST_PAUSE)
 }
+
+#[cfg(test)]
+mod tests;
