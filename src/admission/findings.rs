@@ -2,10 +2,29 @@
 //!
 //! Collects only; no rule stands here.
 
+use std::cmp::Ordering;
+
 use super::{
     settings::Severity,
     verdict::{Rule, Violation},
 };
+
+/// By rule, then by the place in the pod: `containers[2]` comes before `containers[10]`.
+fn in_order(one: &Violation, other: &Violation) -> Ordering {
+    let by_place = || steps(&one.field).cmp(steps(&other.field));
+    one.rule.cmp(&other.rule).then_with(by_place).then_with(|| one.cmp(other))
+}
+
+/// One step of a field's path.
+#[derive(Eq, Ord, PartialEq, PartialOrd)]
+enum Step<'a> {
+    Index(u64),
+    Name(&'a str),
+}
+
+fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
+    field.split(['.', '[', ']']).map(|step| step.parse().map_or(Step::Name(step), Step::Index))
+}
 
 /// What rules have found.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -60,14 +79,49 @@ impl Findings {
 
     /// Violations in order, each once, and warnings in words.
     pub fn into_parts(mut self) -> (Vec<Violation>, Vec<String>) {
-        self.violations.sort();
+        self.violations.sort_by(in_order);
         self.violations.dedup();
-        self.warnings.sort();
+        self.warnings.sort_by(in_order);
         self.warnings.dedup();
         let warnings = self.warnings.into_iter().map(|Violation { rule, field, message }| {
             let colon = if field.is_empty() { "" } else { ": " };
             format!("{field}{colon}{message} ({})", rule.0)
         });
         (self.violations, warnings.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Findings;
+    use crate::admission::verdict::Rule;
+
+    #[test]
+    fn what_is_found_is_told_by_rule_and_in_the_order_of_the_pod() {
+        let mut findings = Findings::default();
+        let fields = [
+            "spec.containers[100].name",
+            "spec.containers[2].name",
+            "spec.containers[10].env[11]",
+            "spec.containers[10].env[2]",
+            "spec.containers[2].name",
+            "metadata.annotations[a.b/c]",
+        ];
+        for field in fields {
+            findings.deny(Rule("b"), field, "no");
+            findings.warn(Rule("b"), field, "hm");
+        }
+        findings.deny(Rule("a"), "spec.volumes[0]", "no");
+        let (violations, warnings) = findings.into_parts();
+        let order = [
+            "metadata.annotations[a.b/c]",
+            "spec.containers[2].name",
+            "spec.containers[10].env[2]",
+            "spec.containers[10].env[11]",
+            "spec.containers[100].name",
+        ];
+        let told: Vec<&str> = violations.iter().map(|violation| violation.field.as_str()).collect();
+        assert_eq!(told, [&["spec.volumes[0]"], &order[..]].concat());
+        assert_eq!(warnings, order.map(|field| format!("{field}: hm (b)")));
     }
 }
