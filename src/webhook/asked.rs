@@ -2,7 +2,7 @@
 //!
 //! Nothing is judged and nothing answered here.
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::{
@@ -42,7 +42,7 @@ pub(super) struct Envelope<O> {
 
 /// The fields of `request` that an answer depends on.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "the object that an AdmissionReview has as `request`")]
 pub(super) struct Asked<O> {
     pub(super) uid: Option<String>,
     resource: Option<Resource>,
@@ -55,20 +55,38 @@ pub(super) struct Asked<O> {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `group`, `version` and `resource`")]
 struct Resource {
     #[serde(default)]
     group: String,
     resource: String,
 }
 
+/// Refuses what is no object: an array would be read as the fields of one, in their order.
+pub(super) fn must_be_object(text: &str) -> Result<(), BadReview> {
+    let found = match text.trim_ascii_start().as_bytes().first() {
+        Some(b'{') => return Ok(()),
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    };
+    let valid = serde_json::from_str::<IgnoredAny>(text);
+    Err(valid.map_or_else(|error| not_json(&error), |_| BadReview::NotAnObject { found }))
+}
+
+fn not_json(error: &serde_json::Error) -> BadReview {
+    BadReview::NotJson { reason: error.to_string() }
+}
+
 /// Reads the envelope alone: the objects stay as they are.
 pub(super) fn read(text: &str) -> Result<Asked<&RawValue>, BadReview> {
-    let not_json = |error: serde_json::Error| BadReview::NotJson { reason: error.to_string() };
     let envelope: Envelope<&RawValue> = if let Ok(envelope) = serde_json::from_str(text) {
         envelope
     } else {
         // Only a body that can't be read is worth another look for the reason.
-        let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|error| not_json(&error))?;
         parse(raw.get()).map_err(|Fault { field, reason }| BadReview::Unreadable { field, reason })?
     };
     envelope.request()

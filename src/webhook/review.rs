@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    asked::{Asked, Asks, Envelope, Subject, read},
+    asked::{Asked, Asks, Envelope, Subject, must_be_object, read},
     audit,
     parse::{self, Fault, parse},
     words::{message, one_line, presentable},
@@ -36,6 +36,12 @@ pub enum BadReview {
         /// What the parser met, and where.
         reason: String,
     },
+    /// The body is JSON, but no object.
+    #[error("the body is {found}; an AdmissionReview object is expected")]
+    NotAnObject {
+        /// What it is.
+        found: &'static str,
+    },
     /// A field that must be there is not, or is empty.
     #[error("`{field}` is missing")]
     Missing {
@@ -56,7 +62,7 @@ impl BadReview {
     /// The path of the field that is wrong, where it is one field.
     pub fn field(&self) -> Option<&str> {
         match self {
-            Self::NotJson { .. } => None,
+            Self::NotJson { .. } | Self::NotAnObject { .. } => None,
             Self::Missing { field } => Some(field),
             Self::Unreadable { field, .. } => Some(field),
         }
@@ -167,6 +173,7 @@ pub struct Status {
 /// An envelope that can't be read is an error; a pod that can't be read is a refusal that names the field.
 pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
+    must_be_object(text)?;
     // Nearly every body holds a pod that can be read, which takes one pass; whatever else it holds, a second finds out.
     if let Some(pod) = AskedPod::read(text) {
         return Ok(pod.answer(stage, judge));

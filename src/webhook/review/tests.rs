@@ -198,6 +198,29 @@ fn bytes_that_are_not_one_json_document_are_no_review() {
 }
 
 #[test]
+fn what_is_no_object_is_called_by_its_json_name() {
+    let cases = [
+        ("[]", "an array"),
+        (r#" ["admission.k8s.io/v1", "AdmissionReview", null]"#, "an array"),
+        ("\"x\"", "a string"),
+        ("-1", "a number"),
+        ("true", "a boolean"),
+        ("null", "null"),
+    ];
+    for (body, found) in cases {
+        let told = refused(body.as_bytes()).to_string();
+        assert_eq!(told, format!("the body is {found}; an AdmissionReview object is expected"));
+    }
+    let head = r#""apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview""#;
+    for (request, field) in [("[]", "request"), (r#"{"resource": []}"#, "request.resource")] {
+        let bad = refused(format!("{{{head}, \"request\": {request}}}").as_bytes());
+        assert_eq!(bad.field(), Some(field), "{bad}");
+        let told = bad.to_string();
+        assert!(told.contains("expected") && !told.contains("struct"), "{told}");
+    }
+}
+
+#[test]
 fn depth_that_nobody_reads_is_skipped_without_a_stack() {
     let text = String::from_utf8(review(|_| {})).unwrap();
     let (open, close) = ("[".repeat(500_000), "]".repeat(500_000));
