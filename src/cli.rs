@@ -17,7 +17,7 @@ pub mod table;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, builder::Resettable, error::ErrorKind};
 
 use tracing_subscriber::{EnvFilter, filter::FromEnvError};
 
@@ -26,13 +26,16 @@ use crate::{
     config::{Config, ConfigError, Notice},
 };
 
+/// The environment variable that names the settings.
+const CONFIG: &str = "BERTH_CONFIG";
+
 /// GPU sharing for Kubernetes: an admission webhook and a binder in one binary.
 #[derive(Debug, Parser)]
 #[command(name = "berth", version, max_term_width = 120, subcommand_required = true)]
 #[command(after_help = "Example:\n  berth review -f pod.yaml -o json")]
 pub struct Cli {
     /// Settings: berth.yaml; without it, the defaults.
-    #[arg(long, global = true, env = "BERTH_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = CONFIG, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
@@ -70,7 +73,7 @@ pub enum Answer {
 
 /// Runs the command of this process's arguments.
 pub fn run() -> ExitCode {
-    let outcome = match Cli::try_parse() {
+    let outcome = match parse() {
         Ok(cli) => execute(&cli),
         Err(error) => return usage(&error),
     };
@@ -82,6 +85,16 @@ pub fn run() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Reads the arguments and `BERTH_CONFIG`; an empty one counts as not set, as in a manifest that fills it in or does not.
+fn parse() -> Result<Cli, clap::Error> {
+    let empty = std::env::var_os(CONFIG).is_some_and(|file| file.is_empty());
+    let mut command = Cli::command();
+    if empty {
+        command = command.mut_arg("config", |config| config.env(Resettable::Reset));
+    }
+    Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
 fn execute(cli: &Cli) -> anyhow::Result<Answer> {
@@ -194,8 +207,6 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
     use crate::webhook::secret::SecretError;
 

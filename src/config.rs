@@ -12,7 +12,12 @@ mod tree;
 mod vendors;
 mod volcano;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
 use serde::Serialize;
 
@@ -27,6 +32,9 @@ use section::{Field, Section, Trouble};
 
 /// The name under which errors speak of settings that were given no file.
 const BUILT_IN: &str = "built-in settings";
+
+/// The longest settings file, in bytes; a ConfigMap holds no more.
+const LIMIT: u64 = 1024 * 1024;
 
 /// The name that the API server gives to pods that name no scheduler.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -86,10 +94,7 @@ impl Config {
         let Some(path) = path else {
             return Self::parse("", BUILT_IN);
         };
-        let file = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|reason| ConfigError::Unreadable { file: file.clone(), reason })?;
-        Self::parse(&text, &file)
+        Self::parse(&text(path)?, &path.display().to_string())
     }
 
     /// Reads the text of a file of this name.
@@ -107,6 +112,20 @@ impl Config {
         notices.sort_by_key(|notice| notice.line);
         Ok((config, notices))
     }
+}
+
+/// The text of a settings file, which may be 1 MiB long: what never ends is not read for ever.
+pub fn text(path: &Path) -> Result<String, ConfigError> {
+    let file = || path.display().to_string();
+    let unreadable = |reason| ConfigError::Unreadable { file: file(), reason };
+    let mut bytes = Vec::new();
+    let opened = File::open(path).map_err(unreadable)?;
+    let length = opened.take(LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if u64::try_from(length).is_ok_and(|length| length > LIMIT) {
+        return Err(ConfigError::TooLarge { file: file(), limit: LIMIT });
+    }
+    let no_text = |error| unreadable(io::Error::new(io::ErrorKind::InvalidData, error));
+    String::from_utf8(bytes).map_err(no_text)
 }
 
 impl Default for Config {

@@ -214,6 +214,19 @@ fn settings_come_from_the_environment_too() {
     assert_eq!(json(&output)["schedulerName"], "gpu");
     let output = berth(&folder, &["config"]).env("BERTH_CONFIG", "nowhere.yaml").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+    let output = berth(&folder, &["config", "-o", "json"]).env("BERTH_CONFIG", "").output().unwrap();
+    assert_eq!(json(&output)["schedulerName"], "berth", "empty is not set");
+    let output = call(&folder, &["config", "--config", ""]);
+    assert_eq!(output.status.code(), Some(2), "an argument is not empty by accident");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn settings_that_never_end_are_not_read_for_ever() {
+    let folder = cases().join("config_in_force");
+    let output = call(&folder, &["config", "--config", "/dev/zero"]);
+    let told = "error: /dev/zero: larger than 1048576 bytes, the limit for settings\n";
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), told));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 
 /// The file is looked at this often; kubelet changes it within a minute.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -16,14 +16,18 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
     let mut known = None;
     loop {
         period.tick().await;
-        match tokio::fs::read_to_string(&file).await {
+        let read = tokio::task::spawn_blocking({
+            let file = file.clone();
+            move || config::text(&file)
+        });
+        match read.await.expect("reading a file does not panic") {
             Ok(text) if known.as_ref() == Some(&text) => {}
             Ok(text) => {
                 take(&text, &file.display().to_string(), &settings);
                 known = Some(text);
             }
             Err(error) => {
-                tracing::warn!(file = %file.display(), %error, "the settings can't be read, the old ones stay");
+                tracing::warn!(%error, "the settings can't be read, the old ones stay");
             }
         }
     }

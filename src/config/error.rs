@@ -13,6 +13,14 @@ pub enum ConfigError {
         /// Why.
         reason: io::Error,
     },
+    /// It is larger than settings ever are.
+    #[error("{file}: larger than {limit} bytes, the limit for settings")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// How many bytes are read at most.
+        limit: u64,
+    },
     /// It is not YAML.
     #[error("{file}:{line}: {message}")]
     Yaml {
