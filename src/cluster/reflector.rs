@@ -9,6 +9,7 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchEvent, WatchParams},
+    core::response::StatusCause,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
@@ -197,10 +198,15 @@ where
 }
 
 impl Failure {
-    /// Whether the API server no longer knows what came after the version that we know: everything has to be listed again.
+    /// Whether the API server no longer knows what came after the version that we know, or has never come so far (its etcd was restored;
+    /// apiserver `pkg/storage/errors.go`, `NewTooLargeResourceVersionError`): everything has to be listed again.
     fn is_gone(&self) -> bool {
+        let too_large = |cause: &StatusCause| cause.reason == "ResourceVersionTooLarge";
         match self {
-            Self::Watch(kube::Error::Api(status)) => status.code == 410,
+            Self::Watch(kube::Error::Api(status)) => {
+                let mut causes = status.details.iter().flat_map(|details| &details.causes);
+                status.code == 410 || causes.any(too_large)
+            }
             Self::NoVersion => true,
             _ => false,
         }
