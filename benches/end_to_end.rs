@@ -6,6 +6,7 @@ mod end_to_end {
     pub(crate) mod binder;
     pub(crate) mod blind;
     pub(crate) mod child;
+    #[allow(dead_code, reason = "the bench of restarts uses the rest of it")]
     pub(crate) mod load;
     pub(crate) mod observer;
     pub(crate) mod process;

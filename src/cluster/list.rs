@@ -14,7 +14,7 @@ const STRIDE: usize = 64 << 10;
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     /// The API server refuses it, fails, or can't be reached.
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Request(#[from] kube::Error),
     /// The connection broke in the middle of it.
     #[error("the list broke off: {0}")]
@@ -49,6 +49,14 @@ pub enum ShapeError {
     /// A part of it that is no object can't be read.
     #[error(transparent)]
     Unreadable(#[from] serde_json::Error),
+}
+
+/// An error in the API server's own words where it has said any.
+pub fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} (HTTP status {})", status.message, status.code),
+        error => error.to_string(),
+    }
 }
 
 /// What a page says of itself and of the list.

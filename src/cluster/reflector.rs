@@ -9,13 +9,13 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchEvent, WatchParams},
-    core::Status,
+    core::response::StatusCause,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    list::{Form, ListError, list},
+    list::{Form, ListError, list, said},
     retry::{self, Pauses},
     wire::{Watched, Wire},
 };
@@ -43,15 +43,15 @@ pub enum Told<T, I> {
 enum Failure {
     #[error("listing: {0}")]
     List(#[from] ListError),
-    #[error("watching: {0}")]
-    Watch(#[from] kube::Error),
     #[error("watching: {}", said(.0))]
-    Told(Box<Status>),
+    Watch(#[from] kube::Error),
     #[error("watching: it ended at once")]
     Short,
     #[error("watching: an object without resourceVersion")]
     NoVersion,
 }
+
+type Events<T> = BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>;
 
 enum State<T> {
     Unlisted,
@@ -59,7 +59,7 @@ enum State<T> {
     Known(String),
     Watching {
         version: String,
-        events: BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>,
+        events: Events<T>,
         /// When it was opened, until it has told something.
         silent_since: Option<Instant>,
     },
@@ -123,16 +123,7 @@ where
     /// Goes from one state to the next. A failure leaves the state that is to be tried next.
     async fn step(&mut self) -> Result<Option<Told<T, I>>, Failure> {
         match std::mem::replace(&mut self.state, State::Unlisted) {
-            State::Unlisted => {
-                let (began, mut all) = (Instant::now(), Vec::new());
-                let parameters = ListParams { field_selector: self.fields.clone(), ..ListParams::default() };
-                let read = |object| all.push((self.read)(&object));
-                let version =
-                    list(&self.client, self.api.resource_url(), Form::Whole, parameters, read).await?;
-                tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
-                self.state = State::Known(version);
-                Ok(Some(Told::Listed(all)))
-            }
+            State::Unlisted => self.list().await.map(Some),
             State::Known(version) => {
                 let events = self.watch(&version).await;
                 let events = events.inspect_err(|error| {
@@ -142,29 +133,23 @@ where
                 self.state = State::Watching { version, events, silent_since: Some(Instant::now()) };
                 Ok(None)
             }
-            State::Watching { version, mut events, silent_since } => {
-                let Ok(Some(event)) = timeout(SILENCE, events.next()).await else {
-                    self.state = State::Known(version);
-                    let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
-                    return if short { Err(Failure::Short) } else { Ok(None) };
-                };
-                let told = self.told(event);
-                let version = match &told {
-                    Ok((version, _)) => version.clone(),
-                    Err(error) if error.is_gone() => return told.map(|(_, told)| told),
-                    // What can't be read costs nothing else; a connection that broke ends by itself.
-                    Err(_) => version,
-                };
-                self.state = State::Watching { version, events, silent_since: None };
-                told.map(|(_, told)| told)
+            State::Watching { version, events, silent_since } => {
+                self.go_on(version, events, silent_since).await
             }
         }
     }
 
-    async fn watch(
-        &mut self,
-        version: &str,
-    ) -> Result<BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>, Failure> {
+    async fn list(&mut self) -> Result<Told<T, I>, Failure> {
+        let (began, mut all) = (Instant::now(), Vec::new());
+        let parameters = ListParams { field_selector: self.fields.clone(), ..ListParams::default() };
+        let read = |object| all.push((self.read)(&object));
+        let version = list(&self.client, self.api.resource_url(), Form::Whole, parameters, read).await?;
+        tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
+        self.state = State::Known(version);
+        Ok(Told::Listed(all))
+    }
+
+    async fn watch(&mut self, version: &str) -> Result<Events<T>, Failure> {
         let parameters = WatchParams {
             field_selector: self.fields.clone(),
             timeout: Some(WATCH),
@@ -172,6 +157,27 @@ where
             ..WatchParams::default()
         };
         Ok(self.api.watch(&parameters, version).await?.boxed())
+    }
+
+    async fn go_on(
+        &mut self,
+        version: String,
+        mut events: Events<T>,
+        silent_since: Option<Instant>,
+    ) -> Result<Option<Told<T, I>>, Failure> {
+        let Ok(Some(event)) = timeout(SILENCE, events.next()).await else {
+            self.state = State::Known(version);
+            let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
+            return if short { Err(Failure::Short) } else { Ok(None) };
+        };
+        let (version, told) = match self.told(event) {
+            Ok((version, told)) => (version, Ok(told)),
+            Err(error) if error.is_gone() => return Err(error),
+            // What can't be read costs nothing else; a connection that broke ends by itself.
+            Err(error) => (version, Err(error)),
+        };
+        self.state = State::Watching { version, events, silent_since: None };
+        told
     }
 
     /// What one event of a watch tells, and up to which version all is told then.
@@ -185,17 +191,22 @@ where
             }
             WatchEvent::Deleted(watched) => (version_of(&watched), Some(Told::Gone(watched.object))),
             WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => return Err(Failure::Told(status)),
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
         };
         if version.is_empty() { Err(Failure::NoVersion) } else { Ok((version, told)) }
     }
 }
 
 impl Failure {
-    /// Whether the API server no longer knows what came after the version that we know: everything has to be listed again.
+    /// Whether the API server no longer knows what came after the version that we know, or has never come so far (its etcd was restored;
+    /// apiserver `pkg/storage/errors.go`, `NewTooLargeResourceVersionError`): everything has to be listed again.
     fn is_gone(&self) -> bool {
+        let too_large = |cause: &StatusCause| cause.reason == "ResourceVersionTooLarge";
         match self {
-            Self::Watch(kube::Error::Api(status)) | Self::Told(status) => status.code == 410,
+            Self::Watch(kube::Error::Api(status)) => {
+                let mut causes = status.details.iter().flat_map(|details| &details.causes);
+                status.code == 410 || causes.any(too_large)
+            }
             Self::NoVersion => true,
             _ => false,
         }
@@ -204,10 +215,6 @@ impl Failure {
 
 fn version_of<T: Wire>(watched: &Watched<T>) -> String {
     watched.object.metadata().resource_version.clone()
-}
-
-fn said(status: &Status) -> String {
-    format!("{} (HTTP status {})", status.message, status.code)
 }
 
 #[cfg(test)]

@@ -105,3 +105,10 @@ async fn a_connection_that_breaks_is_told_from_a_list_that_ends() {
     assert_eq!(error.to_string(), "the list broke off: connection reset");
     assert_eq!(things, [thing("a", None)]);
 }
+
+#[test]
+fn what_the_api_server_says_is_passed_on_and_no_more() {
+    let status = kube::core::Status::failure("pods is forbidden", "Forbidden").with_code(403);
+    let error = ListError::from(kube::Error::Api(status.boxed()));
+    assert_eq!(error.to_string(), "pods is forbidden (HTTP status 403)");
+}

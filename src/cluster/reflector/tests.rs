@@ -133,6 +133,16 @@ async fn what_the_api_server_has_forgotten_is_listed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_api_server_that_has_gone_back_in_time_is_listed_again() {
+    let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
+    let status = json!({"kind": "Status", "status": "Failure", "code": 504, "details": {"causes": [cause]}});
+    let ahead = Turn { asked: "watch from 90", status: 504, lines: vec![status], end: End::Closed };
+    let script =
+        [listed("90", &["a", "b"]), ahead, listed("70", &["a"]), watches("watch from 70", &[], End::Open)];
+    assert_eq!(told(script).await, ["all: a b", "all: a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_are_one_list_and_one_that_breaks_begins_anew() {
     let page = || lists(LIST, &json!({"continue": "b"}), &["a"]);
     let rest = |names: &[&str]| lists(REST, &json!({"resourceVersion": "7"}), names);
