@@ -4,11 +4,10 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Extension, Router,
-    extract::Request,
-    middleware::{self, Next},
-};
+use axum::{Extension, Router};
+use futures::FutureExt as _;
+use http::Request;
+use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::{
@@ -25,7 +24,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
-use tower::Layer as _;
+use tower::{Layer as _, Service as _, service_fn};
 use tracing::{debug, error, warn};
 
 use super::places::{Place, Places};
@@ -254,15 +253,11 @@ impl Session {
             None => Peer::Anonymous,
         };
         let place = Arc::clone(place);
-        let asked = self.router.layer(middleware::from_fn(move |request: Request, next: Next| {
+        let router = Extension(seen).layer(self.router);
+        let service = TowerToHyperService::new(service_fn(move |request: Request<Incoming>| {
             let asked = place.ask();
-            async move {
-                let response = next.run(request).await;
-                drop(asked);
-                response
-            }
+            router.clone().call(request).inspect(move |_| drop(asked))
         }));
-        let service = TowerToHyperService::new(Extension(seen).layer(asked));
         let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
