@@ -3,17 +3,18 @@
 //! No client, no async, no clock, no log, no wire name: inputs are [`Event`]s with the time, outputs are [`Effect`]s and values.
 //! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`mod@line`] of its node → lock → bind → the agent's answer.
 
-pub mod affinity;
 pub mod allocate;
 pub mod class;
 pub mod effect;
 pub mod event;
 pub mod filter;
+pub mod fit_error;
 pub mod ledger;
 pub mod line;
 pub mod measure;
 pub mod node;
 pub mod outlook;
+pub mod plugin;
 pub mod pod;
 pub mod queue;
 pub mod quota;
@@ -23,16 +24,16 @@ pub mod resources;
 pub mod scheduler;
 pub mod score;
 pub mod snapshot;
-pub mod taint;
 
 pub use effect::{Concern, Effect};
 pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome};
+pub use fit_error::FitError;
 pub use measure::{Attempt, Measure, Standing};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
 pub use pod::{Ask, Claim, Constraints, Holding, PodInfo, PodKey, Stage, Uid};
 pub use quota::{QuotaInfo, QuotaKey};
-pub use reason::{CardReason, FitError, NodeReasons, Reason};
+pub use reason::{CardReason, NodeReasons, Reason};
 pub use resources::ResourceAmounts;
 pub use scheduler::Scheduler;
 pub use snapshot::Snapshot;

@@ -16,8 +16,8 @@ use crate::{
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
-        affinity::NodeAffinity,
         node::{NodeLock, Signature},
+        plugin::node_affinity::NodeAffinity,
         pod::{Binding, Placer},
         quota::Bound,
     },

@@ -7,9 +7,10 @@ use std::{
 
 use super::{
     filter::filter,
+    fit_error::FitError,
     node::NodeName,
     pod::{Ask, Uid},
-    reason::{FitError, NodeReasons},
+    reason::NodeReasons,
     score,
     snapshot::{NodeState, Snapshot},
 };

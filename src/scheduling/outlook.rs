@@ -10,10 +10,10 @@ use std::{
 
 use super::{
     class::{NodeVerdict, best, judge, within},
+    fit_error::FitError,
     node::{NodeInfo, NodeName},
     pod::Ask,
     quota::Quotas,
-    reason::FitError,
     snapshot::NodeState,
 };
 use crate::device::{Assignment, Card, Inventory, Share};

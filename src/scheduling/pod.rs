@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{affinity::NodeAffinity, node::NodeName, reason::FitError, resources::ResourceAmounts};
+use super::{
+    fit_error::FitError, node::NodeName, plugin::node_affinity::NodeAffinity, resources::ResourceAmounts,
+};
 use crate::{
     device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,

@@ -167,12 +167,15 @@ impl Quotas {
     }
 
     /// Every quota of the namespace as it stands, for a pod whose need depends on the cards that it would get.
-    pub fn standing(&self, namespace: &str, profile: &ProfileName) -> String {
+    pub fn standing(&self, namespace: &str, profile: &ProfileName) -> QuotaStanding {
         let used = self.used_of(namespace, profile);
-        let words = |(name, bound): (&Arc<str>, &Bound)| {
-            format!("{name}: {}={} of {} used", bound.key, bound.units(used), bound.hard)
+        let row = |(name, bound): (&Arc<str>, &Bound)| {
+            (
+                name.clone(),
+                Row { key: bound.key.clone(), requested: 0, used: bound.units(used), limited: bound.hard },
+            )
         };
-        self.bounds_of(namespace, profile).map(words).collect::<Vec<_>>().join(", ")
+        QuotaStanding(self.bounds_of(namespace, profile).map(row).collect())
     }
 
     fn used_of(&self, namespace: &str, profile: &ProfileName) -> CardUsage {
@@ -196,6 +199,20 @@ impl Quotas {
 pub struct Exceeded {
     quota: Arc<str>,
     rows: Vec<Row>,
+}
+
+/// How much of each quota of a namespace is used: `team: requests.nvidia.com/gpumem=4000 of 8000 used`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct QuotaStanding(Vec<(Arc<str>, Row)>);
+
+impl fmt::Display for QuotaStanding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (name, row)) in self.0.iter().enumerate() {
+            let before = if at == 0 { "" } else { ", " };
+            write!(formatter, "{before}{name}: {}={} of {} used", row.key, row.used, row.limited)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,8 +1,8 @@
-//! Why a pod does not fit: for each card, for each node, and for the cluster in kube-scheduler's words.
+//! Why a pod does not fit, as values: for each card and for each node. Text is made of them where they leave the process.
 
-use std::{collections::BTreeMap, fmt};
+use std::{fmt, sync::Arc};
 
-use super::quota::Exceeded;
+use super::plugin::Plugin;
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -83,14 +83,23 @@ impl CardReason {
 pub enum Reason {
     /// It is cordoned.
     Unschedulable,
-    /// It has a taint that the pod does not bear.
+    /// It has a taint that the pod does not tolerate.
     UntoleratedTaint,
-    /// Its labels are not those that the pod wants.
+    /// The pod's node selector or node affinity does not match it.
     AffinityMismatch,
     /// It has as many pods as it may have.
     TooManyPods,
-    /// It has too little of a resource.
-    Insufficient(String),
+    /// It has too little of a resource. Amounts are in thousandths for cpu, else in units.
+    Insufficient {
+        /// The resource's name.
+        resource: Arc<str>,
+        /// How much the pod requests.
+        requested: i64,
+        /// How much is free.
+        free: i64,
+        /// How much there is on the empty node.
+        capacity: i64,
+    },
     /// No device plugin of the pod's dialect runs there.
     NoDevices,
     /// What its device plugin registered can't be read.
@@ -137,7 +146,7 @@ impl Reason {
             Self::UntoleratedTaint => "TaintToleration".to_owned(),
             Self::AffinityMismatch => "NodeAffinity".to_owned(),
             Self::TooManyPods => "TooManyPods".to_owned(),
-            Self::Insufficient(resource) => format!("Insufficient {resource}"),
+            Self::Insufficient { resource, .. } => format!("Insufficient {resource}"),
             Self::NoDevices => "NodeUnregistered".to_owned(),
             Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
             Self::ExpiredRegistration => "NodeRegistrationExpired".to_owned(),
@@ -149,154 +158,60 @@ impl Reason {
         }
     }
 
-    fn words(&self) -> String {
+    /// The plugin that rejects the node for it.
+    pub fn plugin(&self) -> Plugin {
         match self {
-            Self::Unschedulable => "node(s) were unschedulable".to_owned(),
-            Self::UntoleratedTaint => "node(s) had untolerated taint(s)".to_owned(),
-            Self::AffinityMismatch => "node(s) didn't match Pod's node affinity/selector".to_owned(),
-            Self::TooManyPods => "Too many pods".to_owned(),
-            Self::Insufficient(resource) => format!("Insufficient {resource}"),
-            Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for".to_owned(),
-            Self::UnreadableDevices => "node(s) had an unreadable GPU registration".to_owned(),
-            Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting".to_owned(),
-            Self::SilentAgent => "node(s) had a device plugin that does not answer".to_owned(),
-            Self::UnreadableAssignment => "node(s) had a Pod with an unreadable GPU assignment".to_owned(),
-            Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for".to_owned(),
-            Self::Card { reason, .. } => reason.words().to_owned(),
-            Self::AllocatedCardsInsufficientRequest { .. } => {
-                "node(s) had too few GPUs with enough room".to_owned()
-            }
+            Self::Unschedulable => Plugin::NodeUnschedulable,
+            Self::UntoleratedTaint => Plugin::TaintToleration,
+            Self::AffinityMismatch => Plugin::NodeAffinity,
+            Self::TooManyPods | Self::Insufficient { .. } => Plugin::NodeResourcesFit,
+            Self::NoDevices
+            | Self::UnreadableDevices
+            | Self::ExpiredRegistration
+            | Self::SilentAgent
+            | Self::UnreadableAssignment
+            | Self::NodeInsufficientDevice
+            | Self::Card { .. }
+            | Self::AllocatedCardsInsufficientRequest { .. } => Plugin::Devices,
         }
+    }
+
+    /// The reason without the amounts of one node: nodes are counted together that fail for the same.
+    #[must_use]
+    pub fn kind(&self) -> Self {
+        match self {
+            Self::Insufficient { resource, .. } => {
+                Self::Insufficient { resource: resource.clone(), requested: 0, free: 0, capacity: 0 }
+            }
+            Self::Card { reason, .. } => Self::Card { reason: *reason, count: 0, of: 0 },
+            Self::AllocatedCardsInsufficientRequest { .. } => {
+                Self::AllocatedCardsInsufficientRequest { count: 0, of: 0 }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// In kube-scheduler's words, where it has some.
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::UntoleratedTaint => "node(s) had untolerated taint(s)",
+            Self::AffinityMismatch => "node(s) didn't match Pod's node affinity/selector",
+            Self::TooManyPods => "Too many pods",
+            Self::Insufficient { resource, .. } => return write!(formatter, "Insufficient {resource}"),
+            Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for",
+            Self::UnreadableDevices => "node(s) had an unreadable GPU registration",
+            Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting",
+            Self::SilentAgent => "node(s) had a device plugin that does not answer",
+            Self::UnreadableAssignment => "node(s) had a Pod with an unreadable GPU assignment",
+            Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for",
+            Self::Card { reason, .. } => reason.words(),
+            Self::AllocatedCardsInsufficientRequest { .. } => "node(s) had too few GPUs with enough room",
+        })
     }
 }
 
 /// Why one node can't serve one pod: every reason of the first test that it failed.
 pub type NodeReasons = Vec<Reason>;
-
-/// Why no node can serve a pod.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct FitError {
-    nodes: usize,
-    cause: Cause,
-}
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Cause {
-    /// A reason that holds on every node, such as a constraint that is not served.
-    Pod(String),
-    /// The namespace's quota, whatever the node.
-    Quota(Exceeded),
-    /// So many nodes for each reason; and how the quota stands, where nodes failed for it.
-    Nodes(BTreeMap<String, usize>, Option<String>),
-}
-
-/// What may make room for a pod that no node would have.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Awaits {
-    /// A change of a node.
-    Node,
-    /// A change of the namespace's quota, or of what is used of it.
-    Quota,
-    /// Either.
-    NodeOrQuota,
-}
-
-impl FitError {
-    /// Why each node failed.
-    pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
-        let mut counts = BTreeMap::new();
-        let mut nodes = 0;
-        for node in reasons {
-            nodes += 1;
-            let words: std::collections::BTreeSet<_> = node.iter().map(Reason::words).collect();
-            for word in words {
-                *counts.entry(word).or_insert(0) += 1;
-            }
-        }
-        Self { nodes, cause: Cause::Nodes(counts, None) }
-    }
-
-    /// The namespace's quota, whatever the node.
-    pub fn of_quota(exceeded: Exceeded) -> Self {
-        Self { nodes: 0, cause: Cause::Quota(exceeded) }
-    }
-
-    /// With how the namespace's quota stands, for which nodes failed.
-    #[must_use]
-    pub fn beside_quota(mut self, standing: String) -> Self {
-        if let Cause::Nodes(_, quota) = &mut self.cause {
-            *quota = Some(standing);
-        }
-        self
-    }
-
-    /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
-    pub fn repeats(&self, said: &str) -> bool {
-        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
-    }
-
-    /// What may make room for the pod.
-    pub fn awaits(&self) -> Awaits {
-        match &self.cause {
-            Cause::Quota(_) => Awaits::Quota,
-            Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
-            Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
-        }
-    }
-
-    /// A reason of the pod's own, whatever the node.
-    pub fn of_pod(nodes: usize, reason: String) -> Self {
-        Self { nodes, cause: Cause::Pod(reason) }
-    }
-
-    /// How many nodes it speaks of.
-    pub fn nodes(&self) -> usize {
-        self.nodes
-    }
-
-    /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.
-    pub fn counted(&self) -> String {
-        let Cause::Nodes(counts, _) = &self.cause else { return String::new() };
-        let mut counts: Vec<_> = counts.iter().map(|(words, count)| format!("{count} {words}")).collect();
-        counts.sort();
-        counts.join(", ")
-    }
-}
-
-/// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
-/// (`pkg/scheduler/framework/types.go` `FitError`).
-impl fmt::Display for FitError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            Cause::Quota(exceeded) => exceeded.fmt(formatter),
-            Cause::Pod(reason) => write!(formatter, "0/{} nodes are available: {reason}.", self.nodes),
-            Cause::Nodes(counts, quota) => {
-                let counted = if counts.is_empty() { "no nodes".to_owned() } else { self.counted() };
-                write!(formatter, "0/{} nodes are available: {counted}.", self.nodes)?;
-                quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fit_error_reads_as_kube_schedulers() {
-        let memory = Reason::Card { reason: CardReason::CardInsufficientMemory, count: 3, of: 4 };
-        let slots = Reason::Card { reason: CardReason::CardTimeSlicingExhausted, count: 1, of: 4 };
-        let nodes = [
-            vec![Reason::UntoleratedTaint],
-            vec![memory.clone(), slots],
-            vec![memory],
-            vec![Reason::Insufficient("cpu".into())],
-        ];
-        assert_eq!(
-            FitError::of_nodes(&nodes).to_string(),
-            "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had no free slot on a GPU, \
-             1 node(s) had untolerated taint(s), 2 Insufficient GPU memory."
-        );
-    }
-}

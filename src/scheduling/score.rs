@@ -1,6 +1,6 @@
 //! How well a node that fits suits a pod, from 0 to 100 for its cards; higher is better.
 
-use super::{node::NodeInfo, pod::Ask, taint};
+use super::{node::NodeInfo, plugin::taint_toleration, pod::Ask};
 use crate::device::{
     Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Profile, Usage,
     Weights,
@@ -28,7 +28,7 @@ pub fn node(
     assignment: &Assignment,
 ) -> f64 {
     let preference = ask.constraints.affinity.preference(&info.name, &info.labels) * PREFERRED_AFFINITY;
-    let unwelcome = taint::unwelcome(&ask.constraints.tolerations, &info.taints);
+    let unwelcome = taint_toleration::untolerated_preferences(&ask.constraints.tolerations, &info.taints);
     let unwelcome = u32::try_from(unwelcome).map_or(f64::MAX, f64::from) * UNWELCOME;
     cards(&ask.profile, ask.request.node_policy, inventory, usage, assignment) + preference - unwelcome
 }

@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Scheduler, Work};
 use crate::scheduling::{
     effect::{Concern, Effect},
+    fit_error::FitError,
     ledger::{Charge, Commitment},
     node::NodeName,
     pod::{Ask, Binding, Claim, Holding, Stage, Uid},
-    reason::FitError,
     snapshot::Check,
 };
 

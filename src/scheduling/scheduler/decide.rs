@@ -10,12 +10,12 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Answer, Assignment, InitPhase},
     scheduling::{
+        fit_error::FitError,
         ledger::{Charge, Commitment},
         measure::{Attempt, Measure},
         node::NodeName,
         pod::{Ask, Claim, Stage, Uid},
         queue::backoff,
-        reason::FitError,
     },
 };
 

@@ -10,10 +10,10 @@ use crate::{
     device::Assignment,
     scheduling::{
         class::judge,
+        fit_error::Awaits,
         node::NodeName,
         pod::{Ask, Claim, PodKey, Uid},
         quota::{QuotaInfo, QuotaKey},
-        reason::Awaits,
     },
 };
 

@@ -1,28 +1,33 @@
-//! Taints and tolerations, as `k8s.io/api/core/v1/toleration.go` matches them.
+//! Taints of a node and tolerations of a pod, as `k8s.io/api/core/v1/toleration.go` matches them.
 
-use crate::object::{Taint, Toleration};
+use crate::{
+    object::{Taint, Toleration},
+    scheduling::{
+        filter::Scene,
+        reason::{NodeReasons, Reason},
+    },
+};
 
-const CORDON: &str = "node.kubernetes.io/unschedulable";
+/// Fails on a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate.
+pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
+    let tolerated = tolerates_all(&scene.ask.constraints.tolerations, &scene.node.info.taints);
+    if tolerated { Ok(()) } else { Err(vec![Reason::UntoleratedTaint]) }
+}
 
-/// Whether the pod bears every taint that keeps pods off a node.
+/// Whether the pod tolerates every taint that keeps pods off a node.
 pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
     let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
     taints.iter().filter(keeps_off).all(|taint| tolerates(tolerations, taint))
 }
 
-/// Whether the pod bears a cordon.
-pub fn tolerates_cordon(tolerations: &[Toleration]) -> bool {
-    let taint = Taint { key: CORDON.to_owned(), effect: "NoSchedule".to_owned(), value: String::new() };
-    tolerates(tolerations, &taint)
-}
-
-/// How many taints would rather not have the pod.
-pub fn unwelcome(tolerations: &[Toleration], taints: &[Taint]) -> usize {
+/// How many taints of effect `PreferNoSchedule` the pod does not tolerate.
+pub fn untolerated_preferences(tolerations: &[Toleration], taints: &[Taint]) -> usize {
     let prefers_not = |taint: &&Taint| taint.effect == "PreferNoSchedule";
     taints.iter().filter(prefers_not).filter(|taint| !tolerates(tolerations, taint)).count()
 }
 
-fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
+/// Whether one of the tolerations matches the taint.
+pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
     tolerations.iter().any(|toleration| matches_taint(toleration, taint))
 }
 
@@ -69,9 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn a_preference_keeps_nobody_off() {
+    fn a_preference_rejects_no_node() {
         let taints = [taint("slow", "", "PreferNoSchedule")];
         assert!(tolerates_all(&[], &taints));
-        assert_eq!(unwelcome(&[], &taints), 1);
+        assert_eq!(untolerated_preferences(&[], &taints), 1);
     }
 }

@@ -2,7 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
+use crate::{
+    object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement},
+    scheduling::{
+        filter::Scene,
+        reason::{NodeReasons, Reason},
+    },
+};
+
+/// Fails on a node that the pod's node selector or required node affinity does not match.
+pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
+    let info = &scene.node.info;
+    let matched = scene.ask.constraints.affinity.admits(&info.name, &info.labels);
+    if matched { Ok(()) } else { Err(vec![Reason::AffinityMismatch]) }
+}
 
 /// What a pod wants of a node's labels and name.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]

@@ -1,0 +1,140 @@
+//! Why no node can serve a pod, and its text in kube-scheduler's form.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use super::{
+    quota::{Exceeded, QuotaStanding},
+    reason::{NodeReasons, Reason},
+};
+
+/// Why no node can serve a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FitError {
+    nodes: usize,
+    cause: Cause,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Cause {
+    /// A reason that holds on every node, such as a constraint that is not served.
+    Pod(String),
+    /// The namespace's quota, whatever the node.
+    Quota(Exceeded),
+    /// So many nodes for each kind of reason; and how the quota stands, where nodes failed for it.
+    Nodes(BTreeMap<Reason, usize>, Option<QuotaStanding>),
+}
+
+/// What may make room for a pod that no node would have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Awaits {
+    /// A change of a node.
+    Node,
+    /// A change of the namespace's quota, or of what is used of it.
+    Quota,
+    /// Either.
+    NodeOrQuota,
+}
+
+impl FitError {
+    /// Why each node failed.
+    pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
+        let mut counts = BTreeMap::new();
+        let mut nodes = 0;
+        for node in reasons {
+            nodes += 1;
+            let kinds: BTreeSet<_> = node.iter().map(Reason::kind).collect();
+            for kind in kinds {
+                *counts.entry(kind).or_insert(0) += 1;
+            }
+        }
+        Self { nodes, cause: Cause::Nodes(counts, None) }
+    }
+
+    /// The namespace's quota, whatever the node.
+    pub fn of_quota(exceeded: Exceeded) -> Self {
+        Self { nodes: 0, cause: Cause::Quota(exceeded) }
+    }
+
+    /// With how the namespace's quota stands, for which nodes failed.
+    #[must_use]
+    pub fn beside_quota(mut self, standing: QuotaStanding) -> Self {
+        if let Cause::Nodes(_, quota) = &mut self.cause {
+            *quota = Some(standing);
+        }
+        self
+    }
+
+    /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
+    pub fn repeats(&self, said: &str) -> bool {
+        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
+    /// What may make room for the pod.
+    pub fn awaits(&self) -> Awaits {
+        match &self.cause {
+            Cause::Quota(_) => Awaits::Quota,
+            Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
+            Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
+        }
+    }
+
+    /// A reason of the pod's own, whatever the node.
+    pub fn of_pod(nodes: usize, reason: String) -> Self {
+        Self { nodes, cause: Cause::Pod(reason) }
+    }
+
+    /// How many nodes it speaks of.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.
+    pub fn counted(&self) -> String {
+        let Cause::Nodes(counts, _) = &self.cause else { return String::new() };
+        let mut counts: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        counts.sort();
+        counts.join(", ")
+    }
+}
+
+/// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+/// (`pkg/scheduler/framework/types.go` `FitError`).
+impl fmt::Display for FitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Quota(exceeded) => exceeded.fmt(formatter),
+            Cause::Pod(reason) => write!(formatter, "0/{} nodes are available: {reason}.", self.nodes),
+            Cause::Nodes(counts, quota) => {
+                let counted = if counts.is_empty() { "no nodes".to_owned() } else { self.counted() };
+                write!(formatter, "0/{} nodes are available: {counted}.", self.nodes)?;
+                quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::reason::CardReason;
+
+    #[test]
+    fn a_fit_error_reads_as_kube_schedulers() {
+        let memory = Reason::Card { reason: CardReason::CardInsufficientMemory, count: 3, of: 4 };
+        let slots = Reason::Card { reason: CardReason::CardTimeSlicingExhausted, count: 1, of: 4 };
+        let nodes = [
+            vec![Reason::UntoleratedTaint],
+            vec![memory.clone(), slots],
+            vec![memory],
+            vec![Reason::Insufficient { resource: "cpu".into(), requested: 2, free: 1, capacity: 4 }],
+        ];
+        assert_eq!(
+            FitError::of_nodes(&nodes).to_string(),
+            "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had no free slot on a GPU, \
+             1 node(s) had untolerated taint(s), 2 Insufficient GPU memory."
+        );
+    }
+}

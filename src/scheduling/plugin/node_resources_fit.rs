@@ -1,0 +1,26 @@
+//! Whether a node has room for what a pod requests of the resources that Kubernetes accounts, and for one more pod.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/fit.go`.
+
+use crate::scheduling::{
+    filter::Scene,
+    reason::{NodeReasons, Reason},
+};
+
+/// Fails with every resource of which too little is free. A resource of a dialect's own need not be advertised by the node.
+pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
+    let (node, allocatable) = (scene.node, &scene.node.info.allocatable);
+    let mut short = Vec::new();
+    if allocatable.names("pods") && node.pods >= allocatable.get("pods") {
+        short.push(Reason::TooManyPods);
+    }
+    for (name, requested) in scene.ask.resources.iter().filter(|&(_, amount)| amount > 0) {
+        let unadvertised = scene.device_resources.contains(name) && !allocatable.names(name);
+        let capacity = allocatable.get(name);
+        let free = capacity.saturating_sub(node.requested.get(name));
+        if !unadvertised && requested > free {
+            short.push(Reason::Insufficient { resource: name.into(), requested, free, capacity });
+        }
+    }
+    if short.is_empty() { Ok(()) } else { Err(short) }
+}
