@@ -11,7 +11,10 @@ pub mod pod;
 pub mod pod_group;
 pub mod quantity;
 pub mod quota;
+pub mod selector;
+pub mod storage;
 pub mod toleration;
+pub mod volume;
 
 pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
 pub use container::{Container, EnvVar, Port, ResourceMap, Resources};
@@ -22,7 +25,9 @@ pub use pod::{Pod, PodSpec, PodStatus};
 pub use pod_group::PodGroup;
 pub use quantity::{Amount, Quantity, UnreadableQuantity};
 pub use quota::ResourceQuota;
+pub use selector::{LabelSelector, Labels};
 pub use toleration::Toleration;
+pub use volume::Volume;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 

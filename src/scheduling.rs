@@ -4,18 +4,24 @@
 //! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`mod@line`] of its node → lock → bind → the agent's answer.
 
 pub mod allocate;
+pub mod change;
 pub mod class;
+pub mod cycle;
 pub mod effect;
 pub mod event;
 pub mod filter;
 pub mod fit_error;
+pub mod footprint;
 pub mod ledger;
 pub mod line;
 pub mod measure;
 pub mod node;
+pub mod object;
 pub mod outlook;
 pub mod plugin;
 pub mod pod;
+pub mod pod_counts;
+pub mod pod_selector;
 pub mod queue;
 pub mod quota;
 pub mod reason;
@@ -26,12 +32,15 @@ pub mod score;
 pub mod snapshot;
 
 pub use effect::{Concern, Effect};
-pub use event::{BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome};
+pub use event::{
+    BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+};
 pub use fit_error::FitError;
+pub use footprint::Footprint;
 pub use measure::{Attempt, Measure, Standing};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
-pub use pod::{Ask, Claim, Constraints, Holding, PodInfo, PodKey, Stage, Uid};
+pub use pod::{Ask, Claim, Constraints, Demand, Holding, PodInfo, PodKey, Stage, Uid};
 pub use quota::{QuotaInfo, QuotaKey};
 pub use reason::{CardReason, NodeReasons, Reason};
 pub use resources::ResourceAmounts;

@@ -3,6 +3,8 @@
 //! Objects are read as the live binder reads them; there is no API server, no clock and no agent.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+#[path = "scheduler/claims.rs"]
+mod claims;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
 #[path = "scheduler/held_up.rs"]
@@ -13,6 +15,8 @@ mod holdings;
 mod machine;
 #[path = "scheduler/modes.rs"]
 mod modes;
+#[path = "scheduler/neighbours.rs"]
+mod neighbours;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
 #[path = "scheduler/withdrawal.rs"]

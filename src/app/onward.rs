@@ -12,7 +12,6 @@ use tokio::{
 use crate::{
     cluster::{Handoff, Hinted, View},
     object::Pod,
-    scheduling::Claim,
     webhook::{
         Handed, Onward,
         onward::{Hint, Place},
@@ -50,8 +49,7 @@ fn place(views: watch::Receiver<Option<View>>, patience: Duration) -> Place {
 
 fn told(view: &View, pod: &Pod, in_time: impl FnMut() -> ControlFlow<()>) -> Option<Vec<String>> {
     let info = view.reader.pod(pod).0;
-    let Claim::Place(ask) = info.claim else { return None };
-    let told = match view.outlook.place(&ask, &info.key.namespace, in_time)? {
+    let told = match view.outlook.place(&info.demand()?, in_time)? {
         Ok(prospect) => {
             let place = format!("would now be placed on {}", prospect.place());
             std::iter::once(place).chain(prospect.elsewhere()).collect()

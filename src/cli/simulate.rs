@@ -7,6 +7,7 @@ mod admit;
 mod input;
 mod place;
 mod report;
+mod volume;
 
 use std::path::PathBuf;
 

@@ -11,6 +11,7 @@ use super::{
     fence::Fence,
     lock,
     metrics::{Metrics, Written},
+    prebind,
     read::Reader,
     send::SendError,
     tell::{self, News},
@@ -24,7 +25,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, Setback,
-        TellOutcome, WithdrawOutcome,
+        TellOutcome, WithdrawOutcome, WriteOutcome, effect::VolumeWrite,
     },
 };
 
@@ -76,6 +77,10 @@ impl Hands {
                 let outcome = self.bind(&pod, &node, &profile, &assignment).await;
                 warn_of_refused_binding(&pod, &node, &outcome);
                 Some(Event::BindAnswered { pod, node, outcome })
+            }
+            Effect::WriteVolume { pod, write } => {
+                let outcome = self.write_volume(&pod, &write).await;
+                Some(Event::VolumeWritten { pod, write, outcome })
             }
             Effect::Withdraw { pod, node, profile } => {
                 let outcome = self.withdraw(&pod, &node, &profile).await;
@@ -174,6 +179,17 @@ impl Hands {
         };
         let cut = || BindOutcome::Doubtful(cut_off());
         self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {
+        self.metrics.write(Written::volume);
+        let written = prebind::write(self.client.clone(), write);
+        let outcome = self.fence.within(bind::REACH, written).await;
+        let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
+        if let WriteOutcome::Refused(answer) = &outcome {
+            tracing::warn!(%pod, answer, "the API server refuses to bind a claim");
+        }
+        outcome
     }
 
     async fn withdraw(&self, pod: &PodKey, node: &str, profile: &ProfileName) -> WithdrawOutcome {

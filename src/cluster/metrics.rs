@@ -48,6 +48,8 @@ pub enum Written {
     binding,
     /// A pod's condition is set.
     condition,
+    /// A pod's claim is bound, or given a node.
+    volume,
     /// The assignment of a dead pod is taken back.
     withdrawal,
     /// An Event.
@@ -175,6 +177,7 @@ impl Metrics {
             Written::unlock,
             Written::binding,
             Written::condition,
+            Written::volume,
             Written::withdrawal,
             Written::event,
         ] {

@@ -16,8 +16,9 @@ use crate::{
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
+        footprint::Footprint,
         node::{NodeLock, Signature},
-        plugin::node_affinity::NodeAffinity,
+        plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
         pod::{Binding, Placer},
         quota::Bound,
     },
@@ -65,6 +66,7 @@ impl Reader {
             ));
             ResourceAmounts::default()
         });
+        let footprint = Footprint::of_pod(pod, resources);
         let holding = self.holding(pod, &mut troubles);
         let info = PodInfo {
             key: key(pod),
@@ -74,9 +76,9 @@ impl Reader {
             placer: self.placer(pod),
             stage: stage(pod),
             leaving: pod.metadata.deletion_timestamp,
-            claim: if holding.is_some() { Claim::None } else { self.claim(pod, &resources) },
+            claim: if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) },
             holding,
-            resources: Arc::new(resources),
+            footprint: Arc::new(footprint),
             told: told(pod),
         };
         (info, troubles)
@@ -124,6 +126,7 @@ impl Reader {
             taints: node.spec.taints.clone(),
             cordoned: node.spec.unschedulable,
             allocatable,
+            features: node.status.declared_features.iter().cloned().collect(),
             offers,
             aliases,
             expiries,
@@ -171,7 +174,7 @@ impl Reader {
     }
 
     /// What is to be done for a pod that holds nothing.
-    fn claim(&self, pod: &Pod, resources: &ResourceAmounts) -> Claim {
+    fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
         if !ours || waits || pod.is_terminal() {
@@ -181,8 +184,8 @@ impl Reader {
             Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
                 profile: dialect.profile().clone(),
                 request,
-                resources: resources.clone(),
-                constraints: constraints(pod),
+                resources: footprint.resources.clone(),
+                constraints: constraints(pod, footprint),
             })),
             Ok(None) => Claim::Unreadable(format!(
                 "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
@@ -311,7 +314,7 @@ fn told(pod: &Pod) -> Option<String> {
     unschedulable.map(|condition| condition.message.clone())
 }
 
-fn constraints(pod: &Pod) -> Constraints {
+fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
     let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
     Constraints {
         affinity: NodeAffinity {
@@ -320,6 +323,8 @@ fn constraints(pod: &Pod) -> Constraints {
             preferred: affinity.preferred,
         },
         tolerations: pod.spec.tolerations.clone(),
+        exclusive: footprint.exclusive.clone(),
+        features: Feature::needed(pod),
         unserved: unserved(pod),
     }
 }
@@ -328,35 +333,11 @@ fn constraints(pod: &Pod) -> Constraints {
 fn unserved(pod: &Pod) -> Vec<String> {
     let spec = &pod.spec;
     let mut fields = Vec::new();
-    let hard = |affinity: &Option<crate::object::affinity::PodAffinity>| {
-        affinity.as_ref().is_some_and(|affinity| !affinity.required.is_empty())
-    };
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    if hard(&spec.affinity.pod_affinity) {
-        fields.push(format!("spec.affinity.podAffinity.{required}"));
-    }
-    if hard(&spec.affinity.pod_anti_affinity) {
-        fields.push(format!("spec.affinity.podAntiAffinity.{required}"));
-    }
-    let spread =
-        |at: &(usize, &crate::object::pod::TopologySpread)| at.1.when_unsatisfiable != "ScheduleAnyway";
-    let spreads = spec.topology_spread_constraints.iter().enumerate().filter(spread);
-    fields.extend(spreads.map(|(at, _)| format!("spec.topologySpreadConstraints[{at}]")));
-    for (at, volume) in spec.volumes.iter().enumerate() {
-        let kinds =
-            [("persistentVolumeClaim", volume.persistent_volume_claim), ("ephemeral", volume.ephemeral)];
-        let present = kinds.into_iter().filter(|(_, present)| present.is_some());
-        fields.extend(present.map(|(kind, _)| format!("spec.volumes[{at}].{kind}")));
-    }
     if !spec.resource_claims.is_empty() {
         fields.push("spec.resourceClaims".to_owned());
     }
     if spec.scheduling_group.is_some() {
         fields.push("spec.schedulingGroup".to_owned());
-    }
-    for (path, container) in pod.containers() {
-        let ports = container.ports.iter().enumerate().filter(|(_, port)| port.host_port > 0);
-        fields.extend(ports.map(|(at, _)| format!("{path}.ports[{at}].hostPort")));
     }
     fields
 }

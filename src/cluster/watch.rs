@@ -2,18 +2,23 @@
 //!
 //! A list becomes one event, so that what vanished during a gap is seen to be gone.
 
-use std::sync::Arc;
+use std::{fmt::Debug, sync::Arc};
 
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use kube::Client;
+use serde::de::DeserializeOwned;
 
 use super::{
     read::{Reader, Reading, quota_key},
     reflector::{Told, reflect},
+    wire::{Watched, Wire},
 };
 use crate::{
-    object::{Node, Pod, ResourceQuota},
-    scheduling::{Event, QuotaKey},
+    object::{Namespace, Node, Pod, ResourceQuota},
+    scheduling::{
+        Event, QuotaKey,
+        object::{Kind, Object, full_name},
+    },
 };
 
 /// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
@@ -24,7 +29,10 @@ pub(super) const PODS: &str = "status.phase!=Succeeded";
 pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
     let nodes = nodes(client, reader.clone());
-    stream::select(stream::select(pods, nodes), quotas(client, reader.clone()))
+    let quotas = quotas(client, reader.clone());
+    let namespaces = objects(client, Kind::Namespace, read_namespace);
+    let others = stream::select(stream::select(quotas, namespaces), storage(client));
+    stream::select(stream::select(pods, nodes), others)
 }
 
 /// Pods, as events.
@@ -70,6 +78,41 @@ pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event>
     };
     let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
     events(reflect(client.clone(), None, read), Event::Quotas, Event::QuotaSeen, gone)
+}
+
+/// Objects of another kind that plugins read, as events.
+fn objects<T>(client: &Client, kind: Kind, wrap: fn(Arc<T>) -> Object) -> BoxStream<'static, Event>
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    Watched<T>: kube::Resource<DynamicType = ()>,
+{
+    let read = move |object: &T| wrap(Arc::new(object.clone()));
+    let gone =
+        move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
+    let listed = move |all| Event::Listed(kind, all);
+    events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
+}
+
+/// Storage, which decides where pods with claims may go.
+fn storage(client: &Client) -> impl Stream<Item = Event> + Send + use<> {
+    stream::select_all([
+        objects(client, Kind::PersistentVolume, Object::PersistentVolume),
+        objects(client, Kind::PersistentVolumeClaim, Object::PersistentVolumeClaim),
+        objects(client, Kind::StorageClass, Object::StorageClass),
+        objects(client, Kind::CsiNode, Object::CsiNode),
+        objects(client, Kind::CsiDriver, Object::CsiDriver),
+        objects(client, Kind::CsiStorageCapacity, Object::CsiStorageCapacity),
+        objects(client, Kind::VolumeAttachment, Object::VolumeAttachment),
+    ])
+}
+
+/// A namespace and its labels.
+pub fn read_namespace(namespace: Arc<Namespace>) -> Object {
+    let name = &namespace.metadata.name;
+    let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
+    // The API server sets this one on every namespace.
+    labels.entry("kubernetes.io/metadata.name".to_owned()).or_insert_with(|| name.clone());
+    Object::Namespace(name.as_str().into(), Arc::new(labels))
 }
 
 /// What is told of a kind, as the scheduler's events.

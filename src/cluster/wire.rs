@@ -12,7 +12,13 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     dialect::marks,
-    object::{Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
+    object::{
+        Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota,
+        storage::{
+            CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+            VolumeAttachment,
+        },
+    },
 };
 
 /// An object of ours and what kube must know of it.
@@ -92,6 +98,36 @@ impl Wire for PodGroup {
         &self.metadata
     }
 }
+
+/// A kind whose object keeps its metadata under that name.
+macro_rules! wire {
+    ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
+        impl Wire for $type {
+            type Scope = $scope;
+            const GROUP: &'static str = $group;
+            const KIND: &'static str = $kind;
+            const PLURAL: &'static str = $plural;
+
+            fn metadata(&self) -> &Metadata {
+                &self.metadata
+            }
+        }
+    };
+}
+
+wire!(PersistentVolume, ClusterResourceScope, "", "PersistentVolume", "persistentvolumes");
+wire!(PersistentVolumeClaim, NamespaceResourceScope, "", "PersistentVolumeClaim", "persistentvolumeclaims");
+wire!(StorageClass, ClusterResourceScope, "storage.k8s.io", "StorageClass", "storageclasses");
+wire!(CsiNode, ClusterResourceScope, "storage.k8s.io", "CSINode", "csinodes");
+wire!(CsiDriver, ClusterResourceScope, "storage.k8s.io", "CSIDriver", "csidrivers");
+wire!(
+    CsiStorageCapacity,
+    NamespaceResourceScope,
+    "storage.k8s.io",
+    "CSIStorageCapacity",
+    "csistoragecapacities"
+);
+wire!(VolumeAttachment, ClusterResourceScope, "storage.k8s.io", "VolumeAttachment", "volumeattachments");
 
 impl<T: Wire> From<T> for Watched<T> {
     fn from(object: T) -> Self {

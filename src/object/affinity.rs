@@ -1,8 +1,8 @@
-//! Node affinity and the presence of the affinities between pods.
+//! Node affinity, and affinity and anti-affinity between pods.
 
 use serde::Deserialize;
 
-use super::{Present, nullable};
+use super::{nullable, selector::LabelSelector};
 
 /// `spec.affinity`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
@@ -28,13 +28,49 @@ pub struct NodeAffinity {
     pub preferred: Vec<PreferredTerm>,
 }
 
-/// Affinity between pods: only whether there is a hard term.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+/// Affinity or anti-affinity to other pods.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(default)]
 pub struct PodAffinity {
-    /// Hard terms, unread.
+    /// Terms that must all hold.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
-    pub required: Vec<Present>,
+    pub required: Vec<PodAffinityTerm>,
+    /// Terms that raise or lower a node's score.
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
+    pub preferred: Vec<WeightedPodAffinityTerm>,
+}
+
+/// Pods, and the domain that the node must share or not share with them.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodAffinityTerm {
+    /// Which pods by their labels; absent: none.
+    pub label_selector: Option<LabelSelector>,
+    /// Namespaces of the pods.
+    #[serde(deserialize_with = "nullable")]
+    pub namespaces: Vec<String>,
+    /// Namespaces of the pods by the namespaces' labels. Where neither is given, it is the pod's own namespace.
+    pub namespace_selector: Option<LabelSelector>,
+    /// The node label whose equal values make one domain.
+    #[serde(deserialize_with = "nullable")]
+    pub topology_key: String,
+    /// Labels of the pod itself that the other pods must share.
+    #[serde(deserialize_with = "nullable")]
+    pub match_label_keys: Vec<String>,
+    /// Labels of the pod itself that the other pods must not share.
+    #[serde(deserialize_with = "nullable")]
+    pub mismatch_label_keys: Vec<String>,
+}
+
+/// A preferred term and its weight of 1 to 100.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct WeightedPodAffinityTerm {
+    /// What each matching pod adds.
+    pub weight: i32,
+    /// The term.
+    #[serde(deserialize_with = "nullable")]
+    pub pod_affinity_term: PodAffinityTerm,
 }
 
 /// Terms of which one must match.
@@ -59,7 +95,7 @@ pub struct NodeSelectorTerm {
 }
 
 /// One requirement: key, operator, values.
-#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[serde(default)]
 pub struct Requirement {
     /// Label key or field path.

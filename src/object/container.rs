@@ -49,6 +49,24 @@ pub struct Port {
     /// The port on the host; 0 or absent: none.
     #[serde(deserialize_with = "nullable")]
     pub host_port: u16,
+    /// The port in the pod's own network.
+    #[serde(deserialize_with = "nullable")]
+    pub container_port: u16,
+    /// The address on the host; empty: all.
+    #[serde(rename = "hostIP", deserialize_with = "nullable")]
+    pub host_ip: String,
+    /// `TCP` (also where empty), `UDP` or `SCTP`.
+    #[serde(deserialize_with = "nullable")]
+    pub protocol: String,
+}
+
+/// What becomes of a container that ends in a certain way.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct RestartRule {
+    /// `Restart`, `RestartAllContainers` and the like.
+    #[serde(deserialize_with = "nullable")]
+    pub action: String,
 }
 
 /// An environment variable; its value is absent where it comes from elsewhere.
@@ -81,6 +99,9 @@ pub struct Container {
     pub resources: Resources,
     /// `Always` on an init container makes it a sidecar.
     pub restart_policy: Option<String>,
+    /// What becomes of it when it ends.
+    #[serde(deserialize_with = "nullable")]
+    pub restart_policy_rules: Vec<RestartRule>,
     /// Ports.
     #[serde(deserialize_with = "nullable")]
     pub ports: Vec<Port>,

@@ -38,9 +38,28 @@ pub struct Metadata {
     /// Annotations; `None` where the object has no such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
+    /// The objects that this one belongs to.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+}
+
+/// An object that another one belongs to.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+pub struct OwnerReference {
+    /// The owner's uid.
+    pub uid: String,
+    /// Whether the owner controls the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
 }
 
 impl Metadata {
+    /// Whether the object with this uid controls this one.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        self.owner_references.iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
+    }
+
     /// The value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.as_ref()?.get(key).map(String::as_str)

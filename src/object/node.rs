@@ -52,6 +52,9 @@ pub struct NodeStatus {
     pub capacity: ResourceMap,
     /// What pods may be given.
     pub allocatable: Option<ResourceMap>,
+    /// Features of the kubelet that some pods need (KEP-5328).
+    #[serde(rename = "declaredFeatures", deserialize_with = "nullable")]
+    pub declared_features: Vec<String>,
 }
 
 impl Node {

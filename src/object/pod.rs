@@ -10,7 +10,9 @@ use super::{
     container::{Container, ResourceMap, Resources},
     metadata::Metadata,
     nullable,
+    selector::LabelSelector,
     toleration::Toleration,
+    volume::Volume,
 };
 
 /// A pod.
@@ -50,7 +52,7 @@ pub struct PodSpec {
     /// Taints that the pod bears.
     #[serde(deserialize_with = "nullable")]
     pub tolerations: Vec<Toleration>,
-    /// Spread constraints: how each is to be met.
+    /// How pods must be spread.
     #[serde(deserialize_with = "nullable")]
     pub topology_spread_constraints: Vec<TopologySpread>,
     /// App containers. A copy of the pod shares its containers until it changes one.
@@ -67,6 +69,11 @@ pub struct PodSpec {
     /// Requests and limits of the pod as a whole.
     #[serde(deserialize_with = "nullable")]
     pub resources: Resources,
+    /// Whether the pod uses the node's network.
+    #[serde(deserialize_with = "nullable")]
+    pub host_network: bool,
+    /// Whether the pod uses the node's user namespace; absent: it does.
+    pub host_users: Option<bool>,
     /// Volumes, as far as they can bind a pod to nodes.
     #[serde(deserialize_with = "nullable")]
     pub volumes: Vec<Volume>,
@@ -79,36 +86,29 @@ pub struct PodSpec {
     pub scheduling_group: Option<Present>,
 }
 
-/// How a spread constraint is to be met.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+/// How evenly pods must be spread over the values of a node label.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TopologySpread {
+    /// How many more matching pods one domain may have than the one with the fewest.
+    pub max_skew: i32,
+    /// The node label whose equal values make one domain.
+    #[serde(deserialize_with = "nullable")]
+    pub topology_key: String,
     /// `DoNotSchedule` or `ScheduleAnyway`.
     #[serde(deserialize_with = "nullable")]
     pub when_unsatisfiable: String,
-}
-
-/// A volume: only the kinds that can bind a pod to nodes.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Volume {
-    /// The volume's name in the pod.
+    /// Which pods are counted; absent: none.
+    pub label_selector: Option<LabelSelector>,
+    /// Below so many domains the fewest are taken to be 0; absent: 1.
+    pub min_domains: Option<i32>,
+    /// `Honor` (the default) or `Ignore`: whether nodes that the pod's node affinity rejects are left out.
+    pub node_affinity_policy: Option<String>,
+    /// `Honor` or `Ignore` (the default): whether nodes with taints that the pod does not tolerate are left out.
+    pub node_taints_policy: Option<String>,
+    /// Labels of the pod itself that counted pods must share.
     #[serde(deserialize_with = "nullable")]
-    pub name: String,
-    /// A claim in the pod's namespace.
-    pub persistent_volume_claim: Option<Present>,
-    /// A claim that lives as long as the pod.
-    pub ephemeral: Option<Present>,
-    /// A file or directory of the node.
-    pub host_path: Option<HostPath>,
-}
-
-/// A file or directory of the node.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default)]
-pub struct HostPath {
-    /// Where it is on the node.
-    pub path: String,
+    pub match_label_keys: Vec<String>,
 }
 
 /// `status` of a pod.
@@ -121,6 +121,15 @@ pub struct PodStatus {
     /// Conditions.
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
+    /// How the app containers fare.
+    #[serde(deserialize_with = "nullable")]
+    pub container_statuses: Vec<ContainerStatus>,
+    /// What the pod as a whole runs with; absent: the node has not said.
+    pub resources: Option<Resources>,
+    /// What the node has set aside for the pod as a whole.
+    pub allocated_resources: Option<ResourceMap>,
+    /// The node that a scheduler means the pod to go to, as a hint.
+    pub nominated_node_name: Option<String>,
     /// How the init containers fare.
     #[serde(deserialize_with = "nullable")]
     pub init_container_statuses: Vec<ContainerStatus>,
@@ -145,13 +154,17 @@ pub struct Condition {
 
 /// How one container fares.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct ContainerStatus {
     /// The container's name.
     pub name: String,
     /// Its present state.
     #[serde(deserialize_with = "nullable")]
     pub state: ContainerState,
+    /// What it runs with; absent: the node has not said.
+    pub resources: Option<Resources>,
+    /// What the node has set aside for it.
+    pub allocated_resources: Option<ResourceMap>,
 }
 
 /// The present state of a container.

@@ -68,6 +68,12 @@ impl Amount {
         if self.0 % NANO == 0 { Some(self.0 / NANO) } else { None }
     }
 
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
     /// Units, rounded up: how Kubernetes counts memory and extended resources.
     pub fn units_rounded_up(self) -> i64 {
         clamp(ceil_div(self.0, NANO))

@@ -113,6 +113,7 @@ fn qualify(name: &str, group: &str) -> String {
 }
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
+const STORAGE: &str = "storage.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Every served resource, in the order of discovery.
@@ -181,6 +182,11 @@ pub static RESOURCES: &[Resource] = &[
         .below(&["status"])
         .counted(),
     Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass").short(&["pc"]).counted(),
+    Resource::cluster(STORAGE, "v1", "csidrivers", "CSIDriver"),
+    Resource::cluster(STORAGE, "v1", "csinodes", "CSINode"),
+    Resource::namespaced(STORAGE, "v1", "csistoragecapacities", "CSIStorageCapacity"),
+    Resource::cluster(STORAGE, "v1", "storageclasses", "StorageClass").short(&["sc"]),
+    Resource::cluster(STORAGE, "v1", "volumeattachments", "VolumeAttachment").below(&["status"]),
 ];
 
 /// The resource of that group and plural.

@@ -6,10 +6,13 @@ use std::{
 };
 
 use super::{
+    cycle::Cycle,
     filter::filter,
     fit_error::FitError,
     node::NodeName,
-    pod::{Ask, Uid},
+    plugin::volume_binding::VolumeChoice,
+    pod::{Ask, Demand, Uid},
+    pod_counts::PodCounts,
     reason::NodeReasons,
     score,
     snapshot::{NodeState, Snapshot},
@@ -102,10 +105,32 @@ enum Known {
 struct Class {
     known: Known,
     verdicts: Vec<(u64, NodeVerdict)>,
-    /// Pods that no node would have.
+    /// Pods that no node would have for what it is itself.
     waiting: BTreeSet<Uid>,
+    /// Pods that some node would have, were it not for other nodes and their pods.
+    waiting_around: BTreeSet<Uid>,
     /// What was last found to be too little of a quota, and of which generation the nodes were.
     too_little: Option<(Quota, u64, FitError)>,
+}
+
+/// Where a pod goes, and with what.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The node.
+    pub node: NodeName,
+    /// Its shares of cards.
+    pub assignment: Assignment,
+    /// What binds its claims.
+    pub volumes: Vec<VolumeChoice>,
+}
+
+/// Which plugins rejected the nodes that a waiting pod found no place on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rejected {
+    /// Plugins that look at one node.
+    Itself,
+    /// Also plugins that look at more than one.
+    Around,
 }
 
 /// Whether nodes failed for the quota alone.
@@ -123,6 +148,8 @@ pub struct Classes {
     waiting: Vec<Arc<Ask>>,
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
+    /// How many pods of a selector stand on each node.
+    counts: PodCounts,
 }
 
 /// Classes without waiting pods that are remembered; beyond, they are judged anew.
@@ -132,29 +159,48 @@ const REMEMBERED: usize = 1024;
 const HINTED: usize = 64;
 
 impl Classes {
-    /// The best node for an ask of this namespace, and the cards that it would give: a smaller `rank` comes before a higher score, 0
-    /// is the best; equals go by name.
+    /// The best node for a pod, and the cards that it would give: a smaller `rank` comes before a higher score, 0 is the best; equals
+    /// go by name.
     pub fn decide(
         &mut self,
-        ask: &Arc<Ask>,
-        namespace: &str,
+        demand: &Demand,
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
         rank: impl Fn(&NodeName) -> usize,
-    ) -> Result<(NodeName, Assignment), FitError> {
-        let (quotas, profile) = (snapshot.quotas(), &ask.profile.name);
+    ) -> Result<Decision, FitError> {
+        let Demand { ask, footprint } = demand;
+        let (quotas, profile, namespace) = (snapshot.quotas(), &ask.profile.name, &*footprint.namespace);
         if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
             return Err(FitError::of_quota(exceeded));
         }
         let quota = quotas.left(namespace, profile);
-        let node = self.best(ask, snapshot, device_resources, quota, rank).map_err(|(error, cause)| {
-            let standing = || quotas.standing(namespace, profile);
-            if cause == ByQuota::Some { error.beside_quota(standing()) } else { error }
-        })?;
+        let (node, volumes) =
+            self.best(demand, snapshot, device_resources, quota, rank).map_err(|(error, cause)| {
+                let standing = || quotas.standing(namespace, profile);
+                if cause == ByQuota::Some { error.beside_quota(standing()) } else { error }
+            })?;
         let state = snapshot.node(&node).expect("the best node is one of the snapshot");
         let judged = judge(ask, state, device_resources, quota);
         let (assignment, _) = judged.expect("a class's verdict is of the node as it is");
-        Ok((node, assignment))
+        Ok(Decision { node, assignment, volumes })
+    }
+
+    /// The cards that one node would give a pod and its score, within what its namespace may still take.
+    pub(super) fn judge(
+        &mut self,
+        demand: &Demand,
+        node: &NodeName,
+        snapshot: &Snapshot,
+        device_resources: &BTreeSet<String>,
+    ) -> Option<(Assignment, f64)> {
+        let Demand { ask, footprint } = demand;
+        let state = snapshot.node(node)?;
+        let quota = snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
+        let judged = judge(ask, state, device_resources, quota).ok()?;
+        let cycle = Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts).ok()?;
+        cycle.test(state).ok()?;
+        // A pod whose claims are still to be bound is not ready for its node.
+        cycle.volumes(state).ok()?.is_empty().then_some(judged)
     }
 
     /// The best node, or why there is none.
@@ -165,34 +211,52 @@ impl Classes {
     /// [`decide`]: Self::decide
     fn best(
         &mut self,
-        ask: &Arc<Ask>,
+        demand: &Demand,
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
         quota: Quota,
         rank: impl Fn(&NodeName) -> usize,
-    ) -> Result<NodeName, (FitError, ByQuota)> {
+    ) -> Result<(NodeName, Vec<VolumeChoice>), (FitError, ByQuota)> {
+        let ask = &demand.ask;
+        let cycle = match Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts) {
+            Ok(cycle) => cycle,
+            Err(reason) => {
+                self.make_known(ask, Known::Decided);
+                return Err((FitError::of_pod(snapshot.nodes().count(), reason), ByQuota::None));
+            }
+        };
         let class = self.judged(ask, snapshot, device_resources, Known::Decided);
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little
+            && cycle.is_empty()
             && (*too_little, *generation) == (quota, snapshot.generation())
         {
             return Err((error.clone(), ByQuota::Some));
         }
         let mut refused: Vec<NodeReasons> = Vec::new();
+        let mut rejected: Vec<NodeReasons> = Vec::new();
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, (_, verdict))| {
             let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { return None };
+            if let Err(reasons) = cycle.test(state) {
+                rejected.push(reasons);
+                return None;
+            }
             let score = within(ask, state, device_resources, quota, (*score, *total));
             score.map(|score| (&state.info.name, score)).map_err(|reasons| refused.push(reasons)).ok()
         });
         if let Some(name) = best(fitting, rank) {
-            return Ok(name.clone());
+            let state = snapshot.node(name).expect("the best node is one of the snapshot");
+            let volumes = cycle.volumes(state).expect("a node that fits has passed the test of claims");
+            return Ok((name.clone(), volumes));
         }
-        let error = class.fit_error(snapshot, &refused);
+        let error = class.fit_error(snapshot, refused.iter().chain(&rejected));
         if refused.is_empty() {
             return Err((error, ByQuota::None));
         }
-        class.too_little = Some((quota, snapshot.generation(), error.clone()));
+        if cycle.is_empty() {
+            class.too_little = Some((quota, snapshot.generation(), error.clone()));
+        }
         Err((error, ByQuota::Some))
     }
 
@@ -204,15 +268,19 @@ impl Classes {
     /// How many pods of all classes wait for a node to change.
     pub fn waiting(&self) -> usize {
         let classes = self.waiting.iter().filter_map(|ask| self.by_ask.get(ask));
-        classes.map(|class| class.waiting.len()).sum()
+        classes.map(|class| class.waiting.len() + class.waiting_around.len()).sum()
     }
 
-    /// A pod of this class found no node: it waits for one to change.
-    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid) {
+    /// A pod of this class found no node: it waits for one to change. `Around` says that a plugin which looks at more than one node
+    /// has rejected some: what these were is no reason to decide again.
+    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid, rejected: Rejected) {
         let Some(class) = self.by_ask.get_mut(ask) else {
             return;
         };
-        class.waiting.insert(uid);
+        match rejected {
+            Rejected::Itself => class.waiting.insert(uid),
+            Rejected::Around => class.waiting_around.insert(uid),
+        };
         if !self.waiting.contains(ask) {
             self.waiting.push(ask.clone());
         }
@@ -222,7 +290,8 @@ impl Classes {
     pub fn leave(&mut self, ask: &Arc<Ask>, uid: &Uid) {
         if let Some(class) = self.by_ask.get_mut(ask) {
             class.waiting.remove(uid);
-            if class.waiting.is_empty() {
+            class.waiting_around.remove(uid);
+            if class.has_none_waiting() {
                 self.waiting.retain(|waiting| waiting != ask);
             }
         }
@@ -230,24 +299,30 @@ impl Classes {
 
     /// Whether a pod of this class waits.
     pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
-        self.by_ask.get(ask).is_some_and(|class| class.waiting.contains(uid))
+        let class = self.by_ask.get(ask);
+        class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
     }
 
-    /// The waiting pods that this node, as it now is, would have, were it not for their quotas.
-    pub fn wake(&mut self, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
+    /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
+    /// that wait for other nodes and their pods are among them only if the node did not fit when their class was last decided.
+    pub fn wake(&mut self, slot: usize, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
         let mut woken = Vec::new();
-        let fits = |ask: &Arc<Ask>| filter(ask, node, device_resources, Quota::default()).is_ok();
-        let (awake, asleep): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(fits);
-        self.waiting = asleep;
-        for ask in awake {
-            woken.extend(
-                self.by_ask
-                    .get_mut(&ask)
-                    .map(|class| std::mem::take(&mut class.waiting))
-                    .into_iter()
-                    .flatten(),
-            );
+        for ask in &self.waiting {
+            let Some(class) = self.by_ask.get_mut(ask) else { continue };
+            let fitted = matches!(class.verdicts.get(slot), Some((_, NodeVerdict::Fits(..))));
+            if class.waiting.is_empty() && fitted {
+                continue;
+            }
+            if filter(ask, node, device_resources, Quota::default()).is_err() {
+                continue;
+            }
+            woken.extend(std::mem::take(&mut class.waiting));
+            if !fitted {
+                woken.extend(std::mem::take(&mut class.waiting_around));
+            }
         }
+        let by_ask = &self.by_ask;
+        self.waiting.retain(|ask| by_ask.get(ask).is_some_and(|class| !class.has_none_waiting()));
         woken
     }
 
@@ -288,17 +363,31 @@ impl Classes {
         }
         if by == Known::Decided && self.by_ask.len() - self.hinted.len() > REMEMBERED {
             self.by_ask.retain(|known, class| {
-                !class.waiting.is_empty() || class.known == Known::Hinted || known == ask
+                !class.has_none_waiting() || class.known == Known::Hinted || known == ask
             });
         }
-        let new = || Class { known: by, verdicts: Vec::new(), waiting: BTreeSet::new(), too_little: None };
+        let new = || Class {
+            known: by,
+            verdicts: Vec::new(),
+            waiting: BTreeSet::new(),
+            waiting_around: BTreeSet::new(),
+            too_little: None,
+        };
         self.by_ask.entry(ask.clone()).or_insert_with(new);
     }
 }
 
 impl Class {
+    fn has_none_waiting(&self) -> bool {
+        self.waiting.is_empty() && self.waiting_around.is_empty()
+    }
+
     /// Why each node failed; those that are refused for the quota would do without it.
-    fn fit_error(&self, snapshot: &Snapshot, refused: &[NodeReasons]) -> FitError {
+    fn fit_error<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        refused: impl Iterator<Item = &'a NodeReasons>,
+    ) -> FitError {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
         let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),

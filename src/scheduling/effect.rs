@@ -4,8 +4,45 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{node::NodeName, pod::PodKey};
-use crate::device::{Assignment, LockOwner, ProfileName};
+use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey};
+use crate::{
+    device::{Assignment, LockOwner, ProfileName},
+    object::storage::{PersistentVolume, PersistentVolumeClaim},
+};
+
+/// A write that binds a claim, or takes it back: a compare-and-swap on the version of the object that is given.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum VolumeWrite {
+    /// Bind the volume to a claim.
+    BindVolume {
+        /// The volume as it is known.
+        volume: Arc<PersistentVolume>,
+        /// The claim; `None`: the volume is free again.
+        claim: Option<Arc<PersistentVolumeClaim>>,
+    },
+    /// Have a volume made for the claim.
+    SelectNode {
+        /// The claim as it is known.
+        claim: Arc<PersistentVolumeClaim>,
+        /// The node that can mount the volume; `None`: none is made.
+        node: Option<NodeName>,
+    },
+}
+
+impl VolumeWrite {
+    /// Whether the write carries out this choice, or takes it back.
+    pub fn is_of(&self, choice: &VolumeChoice) -> bool {
+        match (self, choice) {
+            (Self::BindVolume { volume, .. }, VolumeChoice::Bind { volume: chosen, .. }) => {
+                volume.metadata.name == **chosen
+            }
+            (Self::SelectNode { claim, .. }, VolumeChoice::Provision { claim: chosen }) => {
+                claim.metadata.name == **chosen
+            }
+            _ => false,
+        }
+    }
+}
 
 /// Something to be done at the API server.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,6 +79,13 @@ pub enum Effect {
         profile: ProfileName,
         /// With which shares.
         assignment: Arc<Assignment>,
+    },
+    /// Write what binds a pod's claim, before the pod is bound. Answered by `VolumeWritten`.
+    WriteVolume {
+        /// For which pod.
+        pod: PodKey,
+        /// What.
+        write: VolumeWrite,
     },
     /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
     Withdraw {

@@ -1,7 +1,9 @@
 //! Everything that can happen to the scheduler: one closed list.
 
 use super::{
+    effect::VolumeWrite,
     node::{NodeInfo, NodeName},
+    object::{Kind, Object},
     pod::{Ask, PodInfo, PodKey, Uid},
     quota::{QuotaInfo, QuotaKey},
 };
@@ -32,6 +34,12 @@ pub enum Event {
     QuotaSeen(QuotaInfo),
     /// A quota is gone.
     QuotaGone(QuotaKey),
+    /// Every object that there is of another kind that plugins read: what is not among them is gone.
+    Listed(Kind, Vec<Object>),
+    /// An object of another kind, new or changed.
+    Seen(Object),
+    /// An object of another kind is gone.
+    Gone(Kind, Arc<str>),
     /// What came of taking a lock.
     LockAnswered {
         /// For which pod.
@@ -51,6 +59,15 @@ pub enum Event {
         node: NodeName,
         /// What came of it.
         outcome: BindOutcome,
+    },
+    /// What came of a write that binds a claim.
+    VolumeWritten {
+        /// For which pod.
+        pod: PodKey,
+        /// What was to be written.
+        write: VolumeWrite,
+        /// What came of it.
+        outcome: WriteOutcome,
     },
     /// What came of withdrawing the assignment of a dead pod.
     Withdrawn {
@@ -164,6 +181,20 @@ pub enum TellOutcome {
         /// For so long it is not said again; zero: nothing was asked for.
         wait: SignedDuration,
     },
+}
+
+/// What came of a write that binds a claim.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum WriteOutcome {
+    /// It is written.
+    Written {
+        /// The object's version since then.
+        resource_version: String,
+    },
+    /// It may or may not be written: the object has changed, a lost answer, a server error.
+    Failed(Setback),
+    /// The API server does not accept it.
+    Refused(String),
 }
 
 /// What came of withdrawing an assignment.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    plugin::Plugin,
     quota::{Exceeded, QuotaStanding},
     reason::{NodeReasons, Reason},
 };
@@ -20,7 +21,7 @@ pub struct FitError {
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Cause {
     /// A reason that holds on every node, such as a constraint that is not served.
-    Pod(String),
+    Pod(Reason),
     /// The namespace's quota, whatever the node.
     Quota(Exceeded),
     /// So many nodes for each kind of reason; and how the quota stands, where nodes failed for it.
@@ -72,6 +73,15 @@ impl FitError {
         matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
     }
 
+    /// The plugins that rejected a node.
+    pub fn plugins(&self) -> BTreeSet<Plugin> {
+        match &self.cause {
+            Cause::Nodes(counts, _) => counts.keys().map(Reason::plugin).collect(),
+            Cause::Pod(reason) => BTreeSet::from([reason.plugin()]),
+            Cause::Quota(_) => BTreeSet::new(),
+        }
+    }
+
     /// What may make room for the pod.
     pub fn awaits(&self) -> Awaits {
         match &self.cause {
@@ -82,7 +92,7 @@ impl FitError {
     }
 
     /// A reason of the pod's own, whatever the node.
-    pub fn of_pod(nodes: usize, reason: String) -> Self {
+    pub fn of_pod(nodes: usize, reason: Reason) -> Self {
         Self { nodes, cause: Cause::Pod(reason) }
     }
 

@@ -10,10 +10,12 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    footprint::Footprint,
     node::NodeName,
+    object::full_name,
+    plugin::volume_binding::{Reservations, VolumeChoice},
     pod::{Stage, Uid},
     quota,
-    resources::ResourceAmounts,
 };
 use crate::device::{Answer, Assignment, CardUsage, InitPhase, ProfileName, Usage, usage};
 
@@ -41,8 +43,10 @@ pub struct Charge {
     pub assignment: Option<Arc<Assignment>>,
     /// Whether its init containers still count.
     pub init: InitPhase,
-    /// Resources that Kubernetes accounts.
-    pub resources: Arc<ResourceAmounts>,
+    /// What it is to the plugins beside its cards.
+    pub footprint: Arc<Footprint>,
+    /// What binds its claims, until they are bound.
+    pub volumes: Vec<VolumeChoice>,
     /// How firm it is.
     pub commitment: Commitment,
     /// How far the pod is.
@@ -80,8 +84,9 @@ impl Charge {
             (Some(own), Some(other)) => own.holds_as(other),
             (own, other) => own.is_none() && other.is_none(),
         };
-        let Self { node, profile, init, resources, .. } = other;
-        same && (&self.node, &self.profile, &self.init, &self.resources) == (node, profile, init, resources)
+        let Self { node, profile, init, footprint, volumes, .. } = other;
+        let own = (&self.node, &self.profile, &self.init, &self.footprint, &self.volumes);
+        same && own == (node, profile, init, footprint, volumes)
     }
 }
 
@@ -95,6 +100,8 @@ pub struct Ledger {
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
     /// With what each pod holds at its peak over all its cards, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Peak>>,
+    /// Those that have chosen volumes for their claims.
+    choosing: BTreeSet<Uid>,
 }
 
 impl Ledger {
@@ -102,6 +109,9 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
+        if !charge.volumes.is_empty() {
+            self.choosing.insert(uid.clone());
+        }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peak());
         self.charges.insert(uid, charge);
@@ -111,6 +121,7 @@ impl Ledger {
     /// Forgets what a pod holds, and returns it.
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
+        self.choosing.remove(uid);
         if let Some(pods) = self.by_node.get_mut(&charge.node) {
             pods.remove(uid);
             if pods.is_empty() {
@@ -181,18 +192,24 @@ impl Ledger {
         }
     }
 
-    /// What is asked of a node by all pods on it.
-    pub fn requested(&self, node: &NodeName) -> ResourceAmounts {
-        let mut requested = ResourceAmounts::default();
-        for (_, charge) in self.on_node(node) {
-            requested.add(&charge.resources);
+    /// What pods that are being placed have chosen for their claims.
+    pub fn reservations(&self) -> Reservations {
+        let mut reservations = Reservations::default();
+        for charge in self.choosing.iter().filter_map(|uid| self.charges.get(uid)) {
+            for choice in &charge.volumes {
+                let claim = full_name(&charge.namespace, choice.claim());
+                if let VolumeChoice::Bind { volume, .. } = choice {
+                    reservations.volumes.insert(volume.clone(), claim.clone());
+                }
+                reservations.claims.insert(claim, (charge.node.clone(), choice.clone()));
+            }
         }
-        requested
+        reservations
     }
 
-    /// How many pods are on a node.
-    pub fn pods(&self, node: &NodeName) -> i64 {
-        self.by_node.get(node).map_or(0, |pods| i64::try_from(pods.len()).unwrap_or(i64::MAX))
+    /// Every pod on a node, by uid.
+    pub fn pods(&self, node: &NodeName) -> Vec<Arc<Footprint>> {
+        self.on_node(node).map(|(_, charge)| charge.footprint.clone()).collect()
     }
 }
 
@@ -210,7 +227,8 @@ mod tests {
             profile: None,
             assignment: Some(written(second)),
             init: InitPhase::Done,
-            resources: Arc::default(),
+            footprint: Arc::default(),
+            volumes: Vec::new(),
             commitment: Commitment::Bound,
             stage: Stage::Pending,
             answer: Answer::Awaited,

@@ -83,6 +83,8 @@ pub struct NodeInfo {
     pub cordoned: bool,
     /// What pods may be given.
     pub allocatable: ResourceAmounts,
+    /// Features that its kubelet declares.
+    pub features: BTreeSet<String>,
     /// Its cards, by plugin.
     pub offers: Vec<Offer>,
     /// Cards with two names, such as a number and a uuid: what is held of one is held of the other.
@@ -132,13 +134,14 @@ impl NodeInfo {
             taints,
             cordoned,
             allocatable,
+            features,
             offers,
             aliases,
             expiries: _,
             locks: _,
         } = self;
-        let own = (uid, labels, taints, cordoned, allocatable, offers, aliases);
-        let Self { uid, labels, taints, cordoned, allocatable, offers, aliases, .. } = other;
-        own == (uid, labels, taints, cordoned, allocatable, offers, aliases)
+        let own = (uid, labels, taints, cordoned, allocatable, features, offers, aliases);
+        let Self { uid, labels, taints, cordoned, allocatable, features, offers, aliases, .. } = other;
+        own == (uid, labels, taints, cordoned, allocatable, features, offers, aliases)
     }
 }

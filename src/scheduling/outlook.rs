@@ -10,9 +10,13 @@ use std::{
 
 use super::{
     class::{NodeVerdict, best, judge, within},
+    cycle::Cycle,
     fit_error::FitError,
     node::{NodeInfo, NodeName},
-    pod::Ask,
+    object::Objects,
+    plugin::volume_binding::Reservations,
+    pod::Demand,
+    pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
     snapshot::NodeState,
 };
@@ -24,7 +28,12 @@ pub struct Outlook(Arc<Picture>);
 
 #[derive(Debug)]
 struct Picture {
-    nodes: Vec<Arc<NodeState>>,
+    /// Every node in order of name, none of them absent.
+    slots: Vec<Option<Arc<NodeState>>>,
+    /// The slots of nodes with pods that have required anti-affinity.
+    repelling: BTreeSet<usize>,
+    objects: Arc<Objects>,
+    reservations: Arc<Reservations>,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
     quotas: Quotas,
@@ -55,9 +64,22 @@ impl Outlook {
         nodes: Vec<Arc<NodeState>>,
         passed_over: BTreeMap<NodeName, usize>,
         quotas: Quotas,
+        objects: Arc<Objects>,
+        reservations: Arc<Reservations>,
         device_resources: BTreeSet<String>,
     ) -> Self {
-        Self(Arc::new(Picture { nodes, passed_over, quotas, device_resources }))
+        let repels = |(_, state): &(usize, &Arc<NodeState>)| !state.anti_affinity.is_empty();
+        let repelling = nodes.iter().enumerate().filter(repels).map(|(slot, _)| slot).collect();
+        let slots = nodes.into_iter().map(Some).collect();
+        Self(Arc::new(Picture {
+            slots,
+            repelling,
+            objects,
+            reservations,
+            passed_over,
+            quotas,
+            device_resources,
+        }))
     }
 
     /// Every node, by name.
@@ -67,19 +89,21 @@ impl Outlook {
 
     /// Every node and what is in use of it, by name.
     pub fn states(&self) -> impl Iterator<Item = &Arc<NodeState>> {
-        self.0.nodes.iter()
+        self.0.slots.iter().flatten()
     }
 
-    /// Judges every node as the scheduler would for a pod of this namespace, and ranks them as it would. `go_on` is asked before each node; when it says no, there is no
-    /// answer.
+    /// Judges every node as the scheduler would for a pod, and ranks them as it would. `go_on` is asked before each node; when it says
+    /// no, there is no answer.
     pub fn place(
         &self,
-        ask: &Ask,
-        namespace: &str,
+        demand: &Demand,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { nodes, passed_over, quotas, device_resources } = &*self.0;
-        if let Some(unserved) = ask.unserved(nodes.len()) {
+        let Picture { slots, repelling, objects, reservations, passed_over, quotas, device_resources } =
+            &*self.0;
+        let Demand { ask, footprint } = demand;
+        let namespace = &*footprint.namespace;
+        if let Some(unserved) = ask.unserved(slots.len()) {
             return Some(Err(unserved));
         }
         let profile = &ask.profile.name;
@@ -88,12 +112,22 @@ impl Outlook {
         }
         let quota = quotas.left(namespace, profile);
         let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
-        for state in nodes {
+        let around = Surroundings { slots, repelling, objects, reservations };
+        let mut counts = PodCounts::default();
+        let cycle = match Cycle::prepare(demand, around, &mut counts) {
+            Ok(cycle) => cycle,
+            Err(reason) => return Some(Err(FitError::of_pod(slots.len(), reason))),
+        };
+        for state in self.states() {
             if go_on().is_break() {
                 return None;
             }
             match NodeVerdict::of(ask, state, device_resources) {
                 NodeVerdict::Fits(score, total) => {
+                    if let Err(reasons) = cycle.test(state) {
+                        refusals.push(reasons);
+                        continue;
+                    }
                     match within(ask, state, device_resources, quota, (score, total)) {
                         Ok(score) => fitting.push((&state.info.name, score)),
                         Err(reasons) => {
@@ -112,8 +146,8 @@ impl Outlook {
             let standing = || quotas.standing(namespace, profile);
             return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
         };
-        let at = nodes.binary_search_by(|state| state.info.name.cmp(name));
-        let node = &nodes[at.expect("the best node is one of those in order of name")];
+        let node = self.states().find(|state| state.info.name == *name);
+        let node = node.expect("the best node is one of those that were judged");
         let (assignment, score) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
         Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
     }

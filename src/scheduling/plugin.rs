@@ -1,13 +1,22 @@
 //! The tests that a node must pass before a pod may be placed on it: a closed table, one file for each, named as in
 //! kube-scheduler. [`devices`] is Berth's own.
 //!
-//! A plugin here looks at one pod and one node, so its answer holds until the node changes ([`super::class`] keeps it).
+//! Most look at one pod and one node, so that their answer holds until the node changes ([`super::class`] keeps it). Those that look
+//! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
 
 pub mod devices;
+pub mod inter_pod_affinity;
 pub mod node_affinity;
+pub mod node_declared_features;
+pub mod node_ports;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
+pub mod pod_topology_spread;
 pub mod taint_toleration;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 use super::{filter::Scene, reason::NodeReasons};
 
@@ -20,8 +29,24 @@ pub enum Plugin {
     TaintToleration,
     /// Node selector and node affinity.
     NodeAffinity,
+    /// Ports of the node.
+    NodePorts,
     /// Resources that Kubernetes accounts.
     NodeResourcesFit,
+    /// Disks that are named in the pod itself, and claims that only one pod may use.
+    VolumeRestrictions,
+    /// How many volumes a CSI driver can attach to the node.
+    NodeVolumeLimits,
+    /// Claims: their volumes' node affinity, and volumes that are bound or made with the pod.
+    VolumeBinding,
+    /// Zone labels of volumes.
+    VolumeZone,
+    /// Spread constraints.
+    PodTopologySpread,
+    /// Affinity and anti-affinity between pods.
+    InterPodAffinity,
+    /// Features of the kubelet.
+    NodeDeclaredFeatures,
     /// Cards: fit, quota and the device plugin's state.
     Devices,
 }
@@ -33,9 +58,30 @@ impl Plugin {
             Self::NodeUnschedulable => "NodeUnschedulable",
             Self::TaintToleration => "TaintToleration",
             Self::NodeAffinity => "NodeAffinity",
+            Self::NodePorts => "NodePorts",
             Self::NodeResourcesFit => "NodeResourcesFit",
+            Self::VolumeRestrictions => "VolumeRestrictions",
+            Self::NodeVolumeLimits => "NodeVolumeLimits",
+            Self::VolumeBinding => "VolumeBinding",
+            Self::VolumeZone => "VolumeZone",
+            Self::PodTopologySpread => "PodTopologySpread",
+            Self::InterPodAffinity => "InterPodAffinity",
+            Self::NodeDeclaredFeatures => "NodeDeclaredFeatures",
             Self::Devices => "Devices",
         }
+    }
+
+    /// Whether its answer for a node depends on more than that node and the pod's ask.
+    pub const fn looks_around(self) -> bool {
+        matches!(
+            self,
+            Self::PodTopologySpread
+                | Self::InterPodAffinity
+                | Self::VolumeRestrictions
+                | Self::NodeVolumeLimits
+                | Self::VolumeBinding
+                | Self::VolumeZone
+        )
     }
 }
 
@@ -47,6 +93,9 @@ pub(super) const NODE_TESTS: &[Test] = &[
     node_unschedulable::test,
     taint_toleration::test,
     node_affinity::test,
+    node_ports::test,
     node_resources_fit::test,
+    volume_restrictions::test,
+    node_declared_features::test,
     devices::test_agent,
 ];

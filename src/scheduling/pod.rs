@@ -5,7 +5,13 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    fit_error::FitError, node::NodeName, plugin::node_affinity::NodeAffinity, resources::ResourceAmounts,
+    fit_error::FitError,
+    footprint::{Exclusive, Footprint},
+    node::NodeName,
+    plugin::node_affinity::NodeAffinity,
+    plugin::node_declared_features::Feature,
+    reason::Reason,
+    resources::ResourceAmounts,
 };
 use crate::{
     device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
@@ -48,6 +54,10 @@ pub struct Constraints {
     pub affinity: NodeAffinity,
     /// Taints that it bears.
     pub tolerations: Vec<Toleration>,
+    /// Ports and disks of the node that only one pod can have.
+    pub exclusive: Arc<Exclusive>,
+    /// Features of the kubelet that it needs.
+    pub features: Vec<Feature>,
     /// Fields that ask for something that is not served: the pod is never placed against them.
     pub unserved: Vec<String>,
 }
@@ -69,8 +79,28 @@ impl Ask {
     /// Why a pod that asks for what is not served is placed on none of so many nodes.
     pub fn unserved(&self, nodes: usize) -> Option<FitError> {
         let field = self.constraints.unserved.first()?;
-        let reason = format!("Pod has a constraint that is not served yet: {field}");
-        Some(FitError::of_pod(nodes, reason))
+        Some(FitError::of_pod(nodes, Reason::Unserved(field.as_str().into())))
+    }
+}
+
+/// A pod that is to be placed: what it asks of one node, and what it is among other pods.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Demand {
+    /// What decides on one node.
+    pub ask: Arc<Ask>,
+    /// What decides among other pods.
+    pub footprint: Arc<Footprint>,
+}
+
+impl Demand {
+    /// Whether both pods may go to the same places: what is found out for one holds for the other.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let alone = |demand: &Self| !demand.footprint.looks_around();
+        self.ask == other.ask
+            && self.footprint.namespace == other.footprint.namespace
+            && self.footprint.labels == other.footprint.labels
+            && alone(self)
+            && alone(other)
     }
 }
 
@@ -154,8 +184,18 @@ pub struct PodInfo {
     pub claim: Claim,
     /// What it holds.
     pub holding: Option<Holding>,
-    /// Resources that it asks for.
-    pub resources: Arc<ResourceAmounts>,
+    /// What it is to the plugins beside its cards.
+    pub footprint: Arc<Footprint>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
+}
+
+impl PodInfo {
+    /// What the pod asks for, where it is to be placed.
+    pub fn demand(&self) -> Option<Demand> {
+        match &self.claim {
+            Claim::Place(ask) => Some(Demand { ask: ask.clone(), footprint: self.footprint.clone() }),
+            Claim::None | Claim::Unreadable(_) => None,
+        }
+    }
 }

@@ -100,6 +100,52 @@ pub enum Reason {
         /// How much there is on the empty node.
         capacity: i64,
     },
+    /// Another pod on it has a port that the pod needs.
+    HostPortTaken,
+    /// Another pod on it has a disk that the pod needs.
+    DiskConflict,
+    /// Its kubelet lacks a feature that the pod needs.
+    FeatureMissing,
+    /// It lacks the topology key of a spread constraint.
+    SpreadLabelMissing,
+    /// The pod would spread the constraint's pods too unevenly.
+    SpreadSkew,
+    /// It is in another zone or region than a volume.
+    VolumeZone,
+    /// It can't attach so many volumes.
+    VolumeLimit,
+    /// A volume that a claim is bound to does not exist.
+    VolumeMissing,
+    /// A volume that a claim is bound to can't be mounted there.
+    VolumeNodeAffinity,
+    /// No volume can be bound to a claim or made for it there.
+    NoVolumeToBind,
+    /// There is too little storage for a volume to be made there.
+    StorageFull,
+    /// Volumes and claims are not known yet.
+    StorageNotListed,
+    /// A claim of this name does not exist.
+    ClaimMissing(Arc<str>),
+    /// The claim of this name that lives as long as the pod does not exist yet.
+    EphemeralClaimMissing(Arc<str>),
+    /// The volume of the claim of this name is lost.
+    ClaimLost(Arc<str>),
+    /// The claim of this name is being deleted.
+    ClaimDeleted(Arc<str>),
+    /// The claim of this name was not made for the pod.
+    ClaimNotOwned(Arc<str>),
+    /// A claim is to be bound before the pod is placed, and is not.
+    ClaimsUnbound,
+    /// Another pod uses a claim that only one pod may use.
+    ClaimInUse,
+    /// The pod has a constraint that is not served, in this field.
+    Unserved(Arc<str>),
+    /// No pod that the pod must be near stands in its domain.
+    PodAffinity,
+    /// A pod that the pod must be away from stands in its domain.
+    PodAntiAffinity,
+    /// A pod that must be away from the pod stands in its domain.
+    ExistingAntiAffinity,
     /// No device plugin of the pod's dialect runs there.
     NoDevices,
     /// What its device plugin registered can't be read.
@@ -147,6 +193,28 @@ impl Reason {
             Self::AffinityMismatch => "NodeAffinity".to_owned(),
             Self::TooManyPods => "TooManyPods".to_owned(),
             Self::Insufficient { resource, .. } => format!("Insufficient {resource}"),
+            Self::HostPortTaken => "NodePorts".to_owned(),
+            Self::DiskConflict => "VolumeRestrictions".to_owned(),
+            Self::FeatureMissing => "NodeDeclaredFeatures".to_owned(),
+            Self::SpreadLabelMissing => "PodTopologySpreadMissingLabel".to_owned(),
+            Self::SpreadSkew => "PodTopologySpread".to_owned(),
+            Self::VolumeZone => "VolumeZone".to_owned(),
+            Self::VolumeLimit => "NodeVolumeLimits".to_owned(),
+            Self::VolumeMissing => "VolumeMissing".to_owned(),
+            Self::VolumeNodeAffinity => "VolumeNodeAffinity".to_owned(),
+            Self::NoVolumeToBind => "VolumeBinding".to_owned(),
+            Self::StorageFull => "StorageFull".to_owned(),
+            Self::StorageNotListed => "StorageNotListed".to_owned(),
+            Self::ClaimMissing(_) | Self::EphemeralClaimMissing(_) => "ClaimMissing".to_owned(),
+            Self::ClaimLost(_) => "ClaimLost".to_owned(),
+            Self::ClaimDeleted(_) => "ClaimDeleted".to_owned(),
+            Self::ClaimNotOwned(_) => "ClaimNotOwned".to_owned(),
+            Self::ClaimsUnbound => "ClaimsUnbound".to_owned(),
+            Self::ClaimInUse => "ClaimInUse".to_owned(),
+            Self::Unserved(_) => "ConstraintUnserved".to_owned(),
+            Self::PodAffinity => "PodAffinity".to_owned(),
+            Self::PodAntiAffinity => "PodAntiAffinity".to_owned(),
+            Self::ExistingAntiAffinity => "ExistingPodAntiAffinity".to_owned(),
             Self::NoDevices => "NodeUnregistered".to_owned(),
             Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
             Self::ExpiredRegistration => "NodeRegistrationExpired".to_owned(),
@@ -165,7 +233,28 @@ impl Reason {
             Self::UntoleratedTaint => Plugin::TaintToleration,
             Self::AffinityMismatch => Plugin::NodeAffinity,
             Self::TooManyPods | Self::Insufficient { .. } => Plugin::NodeResourcesFit,
-            Self::NoDevices
+            Self::HostPortTaken => Plugin::NodePorts,
+            Self::DiskConflict | Self::ClaimInUse => Plugin::VolumeRestrictions,
+            Self::VolumeLimit => Plugin::NodeVolumeLimits,
+            Self::VolumeZone => Plugin::VolumeZone,
+            Self::VolumeMissing
+            | Self::VolumeNodeAffinity
+            | Self::NoVolumeToBind
+            | Self::StorageFull
+            | Self::StorageNotListed
+            | Self::ClaimMissing(_)
+            | Self::EphemeralClaimMissing(_)
+            | Self::ClaimLost(_)
+            | Self::ClaimDeleted(_)
+            | Self::ClaimNotOwned(_)
+            | Self::ClaimsUnbound => Plugin::VolumeBinding,
+            Self::FeatureMissing => Plugin::NodeDeclaredFeatures,
+            Self::SpreadLabelMissing | Self::SpreadSkew => Plugin::PodTopologySpread,
+            Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingAntiAffinity => {
+                Plugin::InterPodAffinity
+            }
+            Self::Unserved(_)
+            | Self::NoDevices
             | Self::UnreadableDevices
             | Self::ExpiredRegistration
             | Self::SilentAgent
@@ -201,6 +290,44 @@ impl fmt::Display for Reason {
             Self::AffinityMismatch => "node(s) didn't match Pod's node affinity/selector",
             Self::TooManyPods => "Too many pods",
             Self::Insufficient { resource, .. } => return write!(formatter, "Insufficient {resource}"),
+            Self::HostPortTaken => "node(s) didn't have free ports for the requested pod ports",
+            Self::DiskConflict => "node(s) had no available disk",
+            Self::FeatureMissing => "node(s) didn't match Pod's required features",
+            Self::SpreadLabelMissing => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+            Self::SpreadSkew => "node(s) didn't match pod topology spread constraints",
+            Self::VolumeZone => "node(s) had no available volume zone",
+            Self::VolumeLimit => "node(s) exceed max volume count",
+            Self::VolumeMissing => "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+            Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
+            Self::StorageFull => "node(s) did not have enough free storage",
+            Self::StorageNotListed => "PersistentVolumes and claims are not listed yet",
+            Self::ClaimMissing(name) => return write!(formatter, "persistentvolumeclaim {name:?} not found"),
+            Self::EphemeralClaimMissing(name) => {
+                let what = "waiting for ephemeral volume controller to create the persistentvolumeclaim";
+                return write!(formatter, "{what} {name:?}");
+            }
+            Self::ClaimLost(name) => {
+                return write!(formatter, "persistentvolumeclaim {name:?} bound to a non-existent persistentvolume");
+            }
+            Self::ClaimDeleted(name) => {
+                return write!(formatter, "persistentvolumeclaim {name:?} is being deleted");
+            }
+            Self::ClaimNotOwned(name) => {
+                return write!(formatter, "persistentvolumeclaim {name:?} was not created for the pod");
+            }
+            Self::ClaimsUnbound => "pod has unbound immediate PersistentVolumeClaims",
+            Self::ClaimInUse => {
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+            }
+            Self::Unserved(field) => {
+                return write!(formatter, "Pod has a constraint that is not served yet: {field}");
+            }
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
             Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for",
             Self::UnreadableDevices => "node(s) had an unreadable GPU registration",
             Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting",

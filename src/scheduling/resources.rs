@@ -1,68 +1,51 @@
 //! Amounts of the resources that Kubernetes itself accounts: cpu, memory, ephemeral storage, extended resources.
 //!
-//! Source of the arithmetic: `k8s.io/component-helpers/resource/helpers.go` (init containers, sidecars, pod-level requests, overhead).
+//! Source of the arithmetic: v1.36 `k8s.io/component-helpers/resource/helpers.go` (init containers, sidecars, pod-level requests,
+//! overhead, pods resized in place).
 
 use std::collections::BTreeMap;
 
-use crate::object::{Container, Pod, Quantity, UnreadableQuantity};
+use crate::object::{Amount, Container, Pod, Quantity, UnreadableQuantity, container::ResourceMap};
 
-/// How much of each resource: cpu in thousandths, the rest in units, rounded up.
+/// How much of each resource: cpu in thousandths, the rest in units. A sum is exact and rounded up once.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct ResourceAmounts(BTreeMap<String, i64>);
 
-/// The resources that a pod may ask for as a whole.
+/// Exact amounts.
+type Amounts = BTreeMap<String, Amount>;
+
+/// A resource whose quantity can't be read, and why.
+type Trouble = (String, UnreadableQuantity);
+
+/// The resources that a pod may request as a whole.
 const POD_LEVEL: [&str; 2] = ["cpu", "memory"];
 
 impl ResourceAmounts {
     /// Reads a map of quantities; a quantity that can't be read is an error with the resource's name.
     pub fn read<'a>(
         quantities: impl IntoIterator<Item = (&'a String, &'a Quantity)>,
-    ) -> Result<Self, (String, UnreadableQuantity)> {
-        let read = |(name, quantity): (&String, &Quantity)| {
-            let amount = quantity.amount().map_err(|error| (name.clone(), error))?;
-            let amount = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
-            Ok((name.clone(), amount))
+    ) -> Result<Self, Trouble> {
+        amounts(quantities).map(Self::rounded)
+    }
+
+    /// What a pod requests: by its spec, and by what its node has set aside for it where it was resized in place.
+    pub fn of_pod(pod: &Pod) -> Result<Self, Trouble> {
+        let mut requests = of_containers(pod)?;
+        for (name, amount) in of_whole_pod(pod)? {
+            requests.insert(name, amount);
+        }
+        add(&mut requests, amounts(pod.spec.overhead.iter().flatten())?);
+        let mut requests = Self::rounded(requests);
+        requests.0.retain(|_, amount| *amount != 0);
+        Ok(requests)
+    }
+
+    fn rounded(amounts: Amounts) -> Self {
+        let round = |(name, amount): (String, Amount)| {
+            let rounded = if name == "cpu" { amount.millis_rounded_up() } else { amount.units_rounded_up() };
+            (name, rounded)
         };
-        quantities.into_iter().map(read).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// What a pod asks for, by its spec.
-    pub fn of_pod(pod: &Pod) -> Result<Self, (String, UnreadableQuantity)> {
-        let mut apps = Self::default();
-        for container in &pod.spec.containers {
-            apps.add(&Self::of_container(container)?);
-        }
-        let mut sidecars = Self::default();
-        let mut init = Self::default();
-        for container in &pod.spec.init_containers {
-            let mut moment = Self::of_container(container)?;
-            if container.is_sidecar() {
-                sidecars.add(&moment);
-                moment = sidecars.clone();
-            } else {
-                moment.add(&sidecars);
-            }
-            init.raise_to(&moment);
-        }
-        apps.add(&sidecars);
-        apps.raise_to(&init);
-        let whole = Self::read(pod.spec.resources.requests.iter().flatten())?;
-        apps.0.extend(
-            whole
-                .0
-                .into_iter()
-                .filter(|(name, _)| POD_LEVEL.contains(&name.as_str()) || name.starts_with("hugepages-")),
-        );
-        apps.add(&Self::read(pod.spec.overhead.iter().flatten())?);
-        apps.0.retain(|_, amount| *amount != 0);
-        Ok(apps)
-    }
-
-    /// A container's requests; a limit without a request is one, as the API server defaults it.
-    fn of_container(container: &Container) -> Result<Self, (String, UnreadableQuantity)> {
-        let resources = &container.resources;
-        let limits = resources.limits.iter().flatten();
-        Self::read(limits.chain(resources.requests.iter().flatten()))
+        Self(amounts.into_iter().map(round).collect())
     }
 
     /// How much of this resource.
@@ -83,16 +66,113 @@ impl ResourceAmounts {
     /// Adds each resource of the other.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {
-            let total = self.0.entry(name.clone()).or_default();
-            *total = total.saturating_add(*amount);
+            match self.0.get_mut(name) {
+                Some(total) => *total = total.saturating_add(*amount),
+                None => {
+                    self.0.insert(name.clone(), *amount);
+                }
+            }
         }
     }
+}
 
-    fn raise_to(&mut self, other: &Self) {
-        for (name, amount) in &other.0 {
-            let most = self.0.entry(name.clone()).or_default();
-            *most = (*most).max(*amount);
+/// What the containers request together at any moment of the pod's life.
+fn of_containers(pod: &Pod) -> Result<Amounts, Trouble> {
+    let mut running = Amounts::new();
+    for container in &pod.spec.containers {
+        add(&mut running, of_container(pod, container)?);
+    }
+    let mut sidecars = Amounts::new();
+    let mut peak = Amounts::new();
+    for container in &pod.spec.init_containers {
+        let mut moment = of_container(pod, container)?;
+        if container.is_sidecar() {
+            add(&mut sidecars, moment);
+            moment = sidecars.clone();
+        } else {
+            add(&mut moment, sidecars.clone());
         }
+        raise(&mut peak, moment);
+    }
+    add(&mut running, sidecars);
+    raise(&mut running, peak);
+    Ok(running)
+}
+
+/// A container's requests; a limit without a request is one, as the API server defaults it. An init container that ends can't be
+/// resized.
+fn of_container(pod: &Pod, container: &Container) -> Result<Amounts, Trouble> {
+    let limits = container.resources.limits.iter().flatten();
+    let spec = amounts(limits.chain(container.resources.requests.iter().flatten()))?;
+    let is_app = pod.spec.containers.iter().any(|app| std::ptr::eq(app.as_ref(), container));
+    if !is_app && !container.is_sidecar() {
+        return Ok(spec);
+    }
+    let statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
+    let named = statuses.filter(|status| status.name == container.name);
+    // Upstream keeps the last status of a name.
+    let Some((status, actual)) = named.last().and_then(|status| Some((status, status.resources.as_ref()?)))
+    else {
+        return Ok(spec);
+    };
+    effective(pod, spec, actual.requests.as_ref(), status.allocated_resources.as_ref())
+}
+
+/// What the pod requests as a whole, which replaces the sum over its containers: cpu, memory and huge pages only.
+fn of_whole_pod(pod: &Pod) -> Result<Amounts, Trouble> {
+    let is_level = |name: &str| POD_LEVEL.contains(&name) || name.starts_with("hugepages-");
+    let mut spec = amounts(pod.spec.resources.requests.iter().flatten())?;
+    spec.retain(|name, _| is_level(name));
+    let Some(actual) = pod.status.resources.as_ref().filter(|_| !spec.is_empty()) else { return Ok(spec) };
+    let effective =
+        effective(pod, spec.clone(), actual.requests.as_ref(), pod.status.allocated_resources.as_ref())?;
+    Ok(spec
+        .into_keys()
+        .map(|name| {
+            let amount = effective.get(&name).copied().unwrap_or_default();
+            (name, amount)
+        })
+        .collect())
+}
+
+/// The most of what is wanted, what is running and what the node has set aside. A resize that the node can never carry out is not
+/// wanted.
+fn effective(
+    pod: &Pod,
+    spec: Amounts,
+    actual: Option<&ResourceMap>,
+    allocated: Option<&ResourceMap>,
+) -> Result<Amounts, Trouble> {
+    let mut most = if is_infeasible(pod) { Amounts::new() } else { spec };
+    raise(&mut most, amounts(actual.into_iter().flatten())?);
+    raise(&mut most, amounts(allocated.into_iter().flatten())?);
+    Ok(most)
+}
+
+/// Whether the node has said that it can never carry out the pod's resize.
+fn is_infeasible(pod: &Pod) -> bool {
+    let pending = pod.status.conditions.iter().find(|condition| condition.kind == "PodResizePending");
+    pending.is_some_and(|condition| condition.reason == "Infeasible")
+}
+
+fn amounts<'a>(quantities: impl IntoIterator<Item = (&'a String, &'a Quantity)>) -> Result<Amounts, Trouble> {
+    let read = |(name, quantity): (&String, &Quantity)| {
+        quantity.amount().map(|amount| (name.clone(), amount)).map_err(|error| (name.clone(), error))
+    };
+    quantities.into_iter().map(read).collect()
+}
+
+fn add(total: &mut Amounts, more: Amounts) {
+    for (name, amount) in more {
+        let sum = total.entry(name).or_default();
+        *sum = sum.plus(amount);
+    }
+}
+
+fn raise(most: &mut Amounts, to: Amounts) {
+    for (name, amount) in to {
+        let most = most.entry(name).or_insert(amount);
+        *most = (*most).max(amount);
     }
 }
 
@@ -100,9 +180,12 @@ impl ResourceAmounts {
 mod tests {
     use super::*;
 
+    fn of(pod: &str) -> ResourceAmounts {
+        ResourceAmounts::of_pod(&serde_json::from_str(pod).unwrap()).unwrap()
+    }
+
     fn of_pod(spec: &str) -> ResourceAmounts {
-        let pod = serde_json::from_str(&format!("{{\"spec\":{spec}}}")).unwrap();
-        ResourceAmounts::of_pod(&pod).unwrap()
+        of(&format!("{{\"spec\":{spec}}}"))
     }
 
     #[test]
@@ -124,5 +207,52 @@ mod tests {
             r#"{"resources":{"requests":{"cpu":"1"}},"containers":[{"resources":{"requests":{"cpu":"4","a.b/c":"2"}}}]}"#,
         );
         assert_eq!((amounts.get("cpu"), amounts.get("a.b/c")), (1000, 2));
+    }
+
+    #[test]
+    fn fractions_are_summed_before_they_are_rounded() {
+        let amounts = of_pod(
+            r#"{"containers":[{"resources":{"requests":{"cpu":"100500u","memory":"100m"}}},
+                              {"resources":{"requests":{"cpu":"100500u","memory":"100m"}}}]}"#,
+        );
+        assert_eq!((amounts.get("cpu"), amounts.get("memory")), (201, 1));
+    }
+
+    #[test]
+    fn a_resized_pod_counts_with_the_most_of_wanted_running_and_allocated() {
+        let pod = |reason: &str| {
+            of(&format!(
+                r#"{{"spec":{{"containers":[{{"name":"a","resources":{{"requests":{{"cpu":"4"}}}}}}]}},
+                    "status":{{"conditions":[{{"type":"PodResizePending","status":"True","reason":"{reason}"}}],
+                      "containerStatuses":[{{"name":"a","resources":{{"requests":{{"cpu":"2"}}}},
+                        "allocatedResources":{{"cpu":"3"}}}}]}}}}"#
+            ))
+        };
+        assert_eq!(pod("Deferred").get("cpu"), 4000);
+        assert_eq!(pod("Infeasible").get("cpu"), 3000);
+    }
+
+    #[test]
+    fn an_init_container_that_ends_counts_by_its_spec() {
+        let pod = |policy: &str| {
+            of(&format!(
+                r#"{{"spec":{{"initContainers":[{{"name":"i"{policy},"resources":{{"requests":{{"cpu":"1"}}}}}}]}},
+                    "status":{{"initContainerStatuses":[{{"name":"i","resources":{{"requests":{{"cpu":"2"}}}}}}]}}}}"#
+            ))
+        };
+        assert_eq!(pod("").get("cpu"), 1000);
+        assert_eq!(pod(r#","restartPolicy":"Always""#).get("cpu"), 2000);
+    }
+
+    #[test]
+    fn a_pod_that_was_resized_as_a_whole_counts_with_the_most() {
+        let pod = |status: &str| {
+            of(&format!(r#"{{"spec":{{"resources":{{"requests":{{"cpu":"1"}}}}}},"status":{status}}}"#))
+                .get("cpu")
+        };
+        assert_eq!(pod("{}"), 1000);
+        assert_eq!(pod(r#"{"resources":{"requests":{"cpu":"2"}},"allocatedResources":{"cpu":"3"}}"#), 3000);
+        // What the node has set aside counts only once it says what is running.
+        assert_eq!(pod(r#"{"allocatedResources":{"cpu":"3"}}"#), 1000);
     }
 }

@@ -9,10 +9,13 @@ mod blocked;
 mod decide;
 mod excess;
 mod lock;
+mod objects;
 mod observe;
 mod outcome;
+mod prebind;
 mod quota;
 mod reads;
+mod requeue;
 mod said;
 mod serve;
 mod show;
@@ -37,6 +40,7 @@ use super::{
     line::Lines,
     measure::Measure,
     node::NodeName,
+    object::Kind,
     pod::{Ask, PodInfo, Uid},
     queue::Queue,
     snapshot::Snapshot,
@@ -44,8 +48,10 @@ use super::{
 use crate::device::{CardId, LockOwner};
 use agent::Silence;
 use lock::{Held, Releasing, Stranger};
+use prebind::{Prebind, Undo};
 use quota::OverQuota;
 use reads::Reads;
+use requeue::Requeue;
 use said::Said;
 use sync::Synced;
 use tell::Telling;
@@ -73,6 +79,8 @@ enum Work {
     OverQuota,
     /// It waits out a failure.
     BackingOff,
+    /// Decided: its claims are being bound on this node.
+    Prebinding(NodeName),
     /// Decided: it stands in this node's line or is being served there.
     InLine(NodeName),
 }
@@ -118,6 +126,12 @@ pub struct Scheduler {
     classes: Classes,
     /// Pods that wait for the quota of their namespace.
     over_quota: OverQuota,
+    /// Waiting pods that a plugin which looks at more than one node has rejected.
+    requeue: Requeue,
+    /// Pods whose claims are being bound.
+    prebinds: BTreeMap<Uid, Prebind>,
+    /// What was written for claims of pods that went elsewhere.
+    undos: Vec<Undo>,
     lines: Lines,
     synced: Synced,
     course: Course,
@@ -157,6 +171,9 @@ impl Scheduler {
             queue: Queue::default(),
             classes: Classes::default(),
             over_quota: OverQuota::default(),
+            requeue: Requeue::default(),
+            prebinds: BTreeMap::new(),
+            undos: Vec::new(),
             lines: Lines::default(),
             synced: Synced::default(),
             course: Course::default(),
@@ -204,10 +221,14 @@ impl Scheduler {
             Event::Quotas(quotas) => self.resync_quotas(quotas),
             Event::QuotaSeen(quota) => self.see_quota(quota),
             Event::QuotaGone(key) => self.lose_quota(&key),
+            Event::Listed(kind, objects) => self.resync_objects(kind, objects),
+            Event::Seen(object) => self.snapshot.set_object(object),
+            Event::Gone(kind, name) => self.snapshot.remove_object(kind, &name),
             Event::LockAnswered { pod, node, profile, outcome } => {
                 self.lock_answered(&pod, &node, profile, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
+            Event::VolumeWritten { pod, write, outcome } => self.volume_written(&pod, &write, outcome, now),
             Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
@@ -234,8 +255,10 @@ impl Scheduler {
 
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.wake_helped();
         if self.is_synced() {
             self.meet_deadlines(now);
+            self.advance_prebinds(now);
             self.schedule(now);
             self.serve_lines(now);
             if self.course != Course::Standby {
@@ -250,7 +273,7 @@ impl Scheduler {
 
     /// Whether pods, nodes and quotas have been listed: the ledger is complete.
     pub fn is_synced(&self) -> bool {
-        self.synced.is_complete()
+        self.synced.is_complete() && self.snapshot.objects().are_listed(&[Kind::Namespace])
     }
 
     /// The cluster as it stands.
@@ -271,7 +294,8 @@ impl Scheduler {
     fn wake(&mut self, node: &NodeName) {
         let Some(state) = self.snapshot.node(node) else { return };
         self.lines.touch_held_up();
-        for uid in self.classes.wake(state, &self.settings.device_resources) {
+        let Some(slot) = self.snapshot.slot(node) else { return };
+        for uid in self.classes.wake(slot, state, &self.settings.device_resources) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }
@@ -288,10 +312,14 @@ impl Scheduler {
         if let Some(entry) = self.pods.get_mut(uid) {
             self.queue.push(&entry.info, entry.seen);
             entry.work = Work::Queued;
+            self.requeue.leave(uid);
         }
     }
 
     fn set_work(&mut self, uid: &Uid, work: Work) {
+        if !matches!(work, Work::Waiting(_)) {
+            self.requeue.leave(uid);
+        }
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.work = work;
         }

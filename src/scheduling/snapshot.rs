@@ -8,9 +8,15 @@ use std::{
 };
 
 use super::{
+    change::Change,
+    footprint::Footprint,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
+    object::{Kind, Object, Objects},
+    plugin::volume_binding::Reservations,
     pod::Uid,
+    pod_counts::Surroundings,
+    pod_selector::PodTerm,
     quota::{QuotaInfo, QuotaKey, Quotas},
     resources::ResourceAmounts,
 };
@@ -34,8 +40,10 @@ pub struct NodeState {
     pub usage: Usage,
     /// What is in use of its other resources.
     pub requested: ResourceAmounts,
-    /// How many pods are on it.
-    pub pods: i64,
+    /// The pods on it.
+    pub pods: Vec<Arc<Footprint>>,
+    /// The required terms of anti-affinity of those pods.
+    pub anti_affinity: Vec<Arc<PodTerm>>,
     /// Whether its device plugin answers.
     pub agent: Agent,
     /// The plugins that have given no sign for too long.
@@ -60,6 +68,14 @@ pub struct Snapshot {
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
     quotas: Quotas,
+    /// Other objects that plugins read.
+    objects: Arc<Objects>,
+    /// What pods that are being placed have chosen for their claims: a fold over charges.
+    reservations: Arc<Reservations>,
+    /// The slots of nodes with pods that have required anti-affinity.
+    repelling: BTreeSet<usize>,
+    /// What has changed since it was last asked.
+    changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
     /// By node, the plugins that have given no sign for too long.
     expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
@@ -72,6 +88,10 @@ impl Snapshot {
         let name = info.name.clone();
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
+        let known = self.slots[slot].as_ref().map(|state| &state.info);
+        if known.is_none_or(|known| (&known.labels, &known.taints) != (&info.labels, &info.taints)) {
+            self.changes.push(Change::Node);
+        }
         self.fold(slot, &name, Arc::new(info));
     }
 
@@ -87,6 +107,8 @@ impl Snapshot {
     pub fn remove_node(&mut self, name: &str) {
         if let Some(slot) = self.by_name.remove(name) {
             self.slots[slot] = None;
+            self.repelling.remove(&slot);
+            self.changes.push(Change::Node);
             self.generation += 1;
         }
         self.expired.remove(name);
@@ -133,8 +155,8 @@ impl Snapshot {
         let Some(state) = self.node(name) else { return Check::Right };
         let ledger = &self.ledger;
         let right = state.usage == ledger.usage(name).with_aliases(&state.info.aliases)
-            && state.requested == ledger.requested(name)
-            && state.pods == ledger.pods(name);
+            && state.pods == ledger.pods(name)
+            && state.requested == requested(&state.pods);
         if right {
             return Check::Right;
         }
@@ -160,6 +182,62 @@ impl Snapshot {
     /// Every node by its slot, which it keeps while it exists.
     pub(super) fn slots(&self) -> &[Option<Arc<NodeState>>] {
         &self.slots
+    }
+
+    /// The slot of a node.
+    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// What plugins read that look at more than one node.
+    pub fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings {
+            slots: &self.slots,
+            repelling: &self.repelling,
+            objects: &self.objects,
+            reservations: &self.reservations,
+        }
+    }
+
+    /// What pods that are being placed have chosen for their claims.
+    pub fn reservations(&self) -> &Arc<Reservations> {
+        &self.reservations
+    }
+
+    fn fold_reservations(&mut self) {
+        self.reservations = Arc::new(self.ledger.reservations());
+        self.changes.push(Change::Object(Kind::PersistentVolume, Arc::default()));
+    }
+
+    /// Other objects that plugins read.
+    pub fn objects(&self) -> &Arc<Objects> {
+        &self.objects
+    }
+
+    /// Takes in an object that plugins read, new or changed.
+    pub fn set_object(&mut self, object: Object) {
+        let (kind, name) = (object.kind(), object.name());
+        if Arc::make_mut(&mut self.objects).set(object) {
+            self.changes.push(Change::Object(kind, name));
+        }
+    }
+
+    /// Takes an object out.
+    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
+        if Arc::make_mut(&mut self.objects).remove(kind, name) {
+            self.changes.push(Change::Object(kind, name.clone()));
+        }
+    }
+
+    /// Takes in that all objects of a kind are known.
+    pub fn note_listed(&mut self, kind: Kind) {
+        Arc::make_mut(&mut self.objects).note_listed(kind);
+        self.changes.push(Change::Object(kind, Arc::default()));
+    }
+
+    /// What has changed since this was last asked.
+    pub(super) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Who holds what.
@@ -193,13 +271,23 @@ impl Snapshot {
     pub fn charge(&mut self, uid: Uid, charge: Charge) {
         let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
         let before = self.ledger.get(&uid);
+        let reserves = before.map_or(&[][..], |before| &before.volumes) != charge.volumes;
         if before.is_some_and(|before| before.holds_as(&charge)) {
             if let Some(before) = self.ledger.get_mut(&uid) {
                 *before = charge;
             }
             return;
         }
+        let footprint = charge.footprint.clone();
         let before = self.ledger.charge(uid, charge);
+        if reserves {
+            self.fold_reservations();
+        }
+        let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
+        if moved {
+            self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
+            self.changes.push(Change::PodAdded(footprint));
+        }
         if let Some(before) = before.filter(|before| before.node != node) {
             self.refold(&before.node);
         }
@@ -210,6 +298,10 @@ impl Snapshot {
     /// Forgets what a pod holds, and returns it.
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.ledger.release(uid)?;
+        self.changes.push(Change::PodRemoved(charge.footprint.clone()));
+        if !charge.volumes.is_empty() {
+            self.fold_reservations();
+        }
         self.refold(&charge.node);
         self.quotas.refold(&charge.namespace, &self.ledger);
         Some(charge)
@@ -227,11 +319,19 @@ impl Snapshot {
 
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
+        let pods = self.ledger.pods(name);
+        let anti_affinity: Vec<_> = pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect();
+        if anti_affinity.is_empty() {
+            self.repelling.remove(&slot);
+        } else {
+            self.repelling.insert(slot);
+        }
         self.slots[slot] = Some(Arc::new(NodeState {
             usage: self.ledger.usage(name).with_aliases(&info.aliases),
             info,
-            requested: self.ledger.requested(name),
-            pods: self.ledger.pods(name),
+            requested: requested(&pods),
+            pods,
+            anti_affinity,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
@@ -245,4 +345,13 @@ impl Snapshot {
         self.slots.push(None);
         self.slots.len() - 1
     }
+}
+
+/// What these pods request together.
+fn requested(pods: &[Arc<Footprint>]) -> ResourceAmounts {
+    let mut requested = ResourceAmounts::default();
+    for pod in pods {
+        requested.add(&pod.resources);
+    }
+    requested
 }

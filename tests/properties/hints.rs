@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 use berth::{
     device::{Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile},
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
-        ResourceAmounts, Scheduler, Stage,
+        Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
+        PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
+        object::Kind,
         pod::{Binding, Placer},
         quota::{Bound, QuotaInfo, QuotaKey},
         scheduler::Settings,
@@ -59,6 +60,7 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        features: [].into(),
         offers: vec![Offer { profile: profile.name.clone(), inventory: Some(inventory) }],
         locks: Vec::new(),
         aliases: Vec::new(),
@@ -80,8 +82,13 @@ fn key(at: usize) -> PodKey {
     PodKey { uid: name.as_str().into(), namespace: "default".into(), name: name.as_str().into() }
 }
 
+fn footprint(pod: &PodKey) -> Arc<Footprint> {
+    Arc::new(Footprint { namespace: pod.namespace.clone(), ..Footprint::default() })
+}
+
 fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Event {
     Event::PodSeen(Box::new(PodInfo {
+        footprint: footprint(&key),
         key,
         resource_version: version.to_string(),
         priority: 0,
@@ -91,7 +98,6 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         leaving: None,
         claim,
         holding,
-        resources: Arc::default(),
         told: None,
     }))
 }
@@ -177,6 +183,9 @@ proptest! {
         trio.observe(&Event::Nodes(nodes));
         trio.observe(&Event::Pods(Vec::new()));
         trio.observe(&Event::Quotas(Vec::new()));
+        for kind in Kind::ALL {
+            trio.observe(&Event::Listed(*kind, Vec::new()));
+        }
         for (at, step) in steps.into_iter().enumerate() {
             let version = trio.version();
             match step {
@@ -186,7 +195,8 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let told = trio.onlooker.outlook().place(&ask, "default", || ControlFlow::Continue(())).unwrap();
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)) };
+                    let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle(&profile)?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);

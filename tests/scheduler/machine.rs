@@ -3,7 +3,7 @@
 use berth::{
     cluster::Reader,
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, Scheduler},
+    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, Scheduler, object::Kind},
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -21,6 +21,19 @@ pub(crate) const START: i64 = 1_800_000_000;
 
 impl Machine {
     pub(crate) fn new(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
+        let mut machine = Self::begin(config, nodes, pods);
+        for kind in Kind::STORAGE {
+            machine.tell(Event::Listed(*kind, Vec::new()));
+        }
+        machine
+    }
+
+    /// A scheduler to which volumes and claims were not listed yet.
+    pub(crate) fn without_storage(config: &Config, nodes: &[Value]) -> Self {
+        Self::begin(config, nodes, &[])
+    }
+
+    fn begin(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
         let scheduler = Scheduler::new(config.scheduler_settings());
         let now = Timestamp::from_second(START).unwrap();
         let mut machine = Self { scheduler, reader: config.reader(), now, version: 1 };
@@ -28,6 +41,7 @@ impl Machine {
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
+        machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }

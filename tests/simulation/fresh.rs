@@ -2,11 +2,14 @@
 //!
 //! It shares Berth's judgement, not its memory: whatever a run has left in that must not matter in the end.
 
+use std::sync::Arc;
+
 use berth::{
+    cluster::watch::read_namespace,
     config::Config,
-    object::{Node, Pod, ResourceQuota},
+    object::{Namespace, Node, Pod, ResourceQuota},
     sandbox::Sandbox,
-    scheduling::{Effect, Event, PodKey, Scheduler},
+    scheduling::{Effect, Event, PodKey, Scheduler, object::Kind},
 };
 use serde::de::DeserializeOwned;
 
@@ -23,6 +26,9 @@ pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
     let quotas = quotas.iter().map(|quota| reader.quota(quota).0).collect();
     scheduler.observe(Event::Nodes(nodes), now);
     scheduler.observe(Event::Quotas(quotas), now);
+    let namespaces = all::<Namespace>(sandbox, "namespaces").into_iter();
+    let namespaces = namespaces.map(|namespace| read_namespace(Arc::new(namespace))).collect();
+    scheduler.observe(Event::Listed(Kind::Namespace, namespaces), now);
     scheduler.observe(Event::Pods(pods), now);
     let told = |pod: &PodKey| told(sandbox, pod);
     scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()

@@ -14,9 +14,11 @@ use crate::{
         documents::{Document, DocumentError},
         review,
     },
+    cluster::watch::read_namespace,
     config::Config,
     dialect::Dialects,
-    object::{Metadata, Node, Pod, ResourceQuota},
+    object::{Metadata, Node, Pod, ResourceQuota, storage::PersistentVolumeClaim},
+    scheduling::object::Object,
 };
 
 /// What a simulation starts from.
@@ -28,6 +30,8 @@ pub(super) struct Input {
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
     pub(super) quotas: Vec<(ResourceQuota, String)>,
+    /// Objects that plugins read: namespaces and storage.
+    pub(super) objects: Vec<Object>,
     /// Pods that want a place, in the order of the input.
     pub(super) pods: Vec<Incoming>,
     /// What the rules may know.
@@ -97,6 +101,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         nodes: Vec::new(),
         state: Vec::new(),
         quotas: Vec::new(),
+        objects: Vec::new(),
         pods: Vec::new(),
         facts: review::facts(documents, config)?,
         priorities: Priorities::system(),
@@ -110,7 +115,19 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             "Node" => input.nodes.push((document.read()?, called)),
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => input.quotas.push((quota(document)?, called)),
-            "Namespace" | "PodGroup" => {}
+            "Namespace" => input.objects.push(read_namespace(Arc::new(document.read()?))),
+            "PersistentVolume" => input.objects.push(Object::PersistentVolume(document.read()?)),
+            "PersistentVolumeClaim" => {
+                let mut claim: PersistentVolumeClaim = document.read()?;
+                default_namespace(&mut claim.metadata);
+                input.objects.push(Object::PersistentVolumeClaim(Arc::new(claim)));
+            }
+            "StorageClass" => input.objects.push(Object::StorageClass(document.read()?)),
+            "CSINode" => input.objects.push(Object::CsiNode(document.read()?)),
+            "CSIDriver" => input.objects.push(Object::CsiDriver(document.read()?)),
+            "CSIStorageCapacity" => input.objects.push(Object::CsiStorageCapacity(document.read()?)),
+            "VolumeAttachment" => input.objects.push(Object::VolumeAttachment(document.read()?)),
+            "PodGroup" => {}
             "Pod" => {
                 let document = identified(document, position, &mut uids)?;
                 let pod: Pod = document.read()?;
@@ -139,10 +156,14 @@ pub(super) fn called(document: &Document) -> String {
 /// The quota with a namespace.
 fn quota(document: &Document) -> Result<ResourceQuota, DocumentError> {
     let mut quota: ResourceQuota = document.read()?;
-    if quota.metadata.namespace.is_empty() {
-        "default".clone_into(&mut quota.metadata.namespace);
-    }
+    default_namespace(&mut quota.metadata);
     Ok(quota)
+}
+
+fn default_namespace(metadata: &mut Metadata) {
+    if metadata.namespace.is_empty() {
+        "default".clone_into(&mut metadata.namespace);
+    }
 }
 
 /// The pod with a namespace and with a uid that no other pod of the input has.

@@ -12,6 +12,7 @@ use super::{
     admit::{self, Entered, Entrance},
     input::{Incoming, Input, called},
     report::{NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
+    volume::{self, VolumeRow},
 };
 use crate::{
     cluster::{Reader, ledger},
@@ -19,12 +20,15 @@ use crate::{
     device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, PodInfo, Reason, Snapshot, Stage, Uid,
+        Ask, Claim, Demand, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
-        class::{Classes, judge},
+        class::{Classes, Decision, judge},
+        cycle::Cycle,
         ledger::{Charge, Commitment},
         node::NodeName,
+        object::Kind,
         pod::Binding,
+        pod_counts::PodCounts,
         queue::Queue,
         remedy::remedy,
         snapshot::NodeState,
@@ -113,6 +117,12 @@ impl Run<'_> {
                 self.snapshot.charge(info.key.uid, charge);
             }
         }
+        for object in &self.input.objects {
+            self.snapshot.set_object(object.clone());
+        }
+        for kind in Kind::ALL {
+            self.snapshot.note_listed(*kind);
+        }
         for (quota, called) in &self.input.quotas {
             let (info, troubles) = self.reader.quota(quota);
             self.warn(called, &troubles);
@@ -169,24 +179,28 @@ impl Run<'_> {
 
     /// Gives the pod its place, if any node would have it.
     fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
-        let Claim::Place(ask) = &info.claim else { return row };
+        let Some(demand) = info.demand() else { return row };
+        let ask = &demand.ask;
         if self.explain == Explain::EveryNode {
-            row.nodes = Some(self.verdicts(ask, &info.key.namespace));
+            row.nodes = Some(self.verdicts(&demand));
         }
         if let Some(error) = ask.unserved(self.snapshot.nodes().count()) {
             return row.unschedulable(error.to_string());
         }
-        let namespace = &info.key.namespace;
-        let decided = self.classes.decide(ask, namespace, &self.snapshot, &self.device_resources, |_| 0);
-        let (node, assignment) = match decided {
+        let decided = self.classes.decide(&demand, &self.snapshot, &self.device_resources, |_| 0);
+        let Decision { node, assignment, volumes } = match decided {
             Ok(decided) => decided,
             Err(error) => return row.unschedulable(error.to_string()),
         };
+        for choice in &volumes {
+            volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
+        }
         let dialect = self.dialect(&ask.profile.name).clone();
         let record = dialect.record(&assignment, &node, self.now);
         let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
         let lock = dialect.lock().map(|lock| (lock.key.clone(), lock.value(&owner, self.now)));
         self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), assignment.clone(), self.now));
+        row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
         row.bound(&node, &assignment, record, lock)
     }
 
@@ -194,9 +208,12 @@ impl Run<'_> {
         self.reader.dialects().named(name).expect("an ask is of one of the dialects")
     }
 
-    /// What each node, by name, makes of the ask.
-    fn verdicts(&self, ask: &Ask, namespace: &str) -> Vec<NodeVerdict> {
-        let quota = self.snapshot.quotas().left(namespace, &ask.profile.name);
+    /// What each node, by name, makes of the pod.
+    fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
+        let Demand { ask, footprint } = demand;
+        let quota = self.snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
+        let mut counts = PodCounts::default();
+        let cycle = Cycle::prepare(demand, self.snapshot.surroundings(), &mut counts);
         let dialect = self.dialect(&ask.profile.name);
         let unserved = ask.constraints.unserved.first();
         let verdict = |state: &Arc<NodeState>| {
@@ -204,7 +221,10 @@ impl Run<'_> {
             if unserved.is_some() {
                 return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
             }
-            match judge(ask, state, &self.device_resources, quota) {
+            let judged = judge(ask, state, &self.device_resources, quota);
+            let tested = cycle.as_ref().map_err(|reason| vec![reason.clone()]);
+            let tested = tested.and_then(|cycle| cycle.test(state));
+            match judged.and_then(|judged| tested.map(|()| judged)) {
                 Ok((assignment, score)) => {
                     NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
                 }
@@ -241,7 +261,8 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
         profile: holding.profile.clone(),
         assignment: holding.assignment.clone(),
         init: holding.init,
-        resources: info.resources.clone(),
+        footprint: info.footprint.clone(),
+        volumes: Vec::new(),
         commitment: match holding.binding {
             Binding::Bound => Commitment::Bound,
             Binding::Intended => Commitment::Intended,
@@ -264,7 +285,8 @@ fn placed(info: &PodInfo, node: NodeName, assignment: Assignment, now: Timestamp
         profile,
         assignment: Some(Arc::new(assignment)),
         init: InitPhase::Ahead,
-        resources: info.resources.clone(),
+        footprint: info.footprint.clone(),
+        volumes: Vec::new(),
         commitment: Commitment::Bound,
         stage: Stage::Pending,
         answer: Answer::Succeeded,

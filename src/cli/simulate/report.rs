@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     admission::Violation,
-    cli::{documents::Document, review::ViolationRow, table::Table},
+    cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
     cluster::ledger::NodeRow,
     device::Assignment,
     dialect::Record,
@@ -60,6 +60,9 @@ pub struct PodRow {
     /// The locks that are taken on its node.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockRow>,
+    /// The claims that are bound with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Vec<VolumeRow>>,
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -97,6 +100,7 @@ impl PodRow {
             annotations: BTreeMap::new(),
             labels: BTreeMap::new(),
             locks: Vec::new(),
+            volumes: None,
             message: None,
             warnings: Vec::new(),
             violations: Vec::new(),

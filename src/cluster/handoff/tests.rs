@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, ResourceAmounts, scheduler::Settings},
+    scheduling::{NodeInfo, ResourceAmounts, object::Kind, scheduler::Settings},
 };
 
 fn node(name: &str) -> Event {
@@ -17,6 +17,7 @@ fn node(name: &str) -> Event {
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        features: std::collections::BTreeSet::new(),
         offers: Vec::new(),
         locks: Vec::new(),
         aliases: Vec::new(),
@@ -46,6 +47,7 @@ async fn the_first_picture_comes_with_the_first_lists_and_the_next_no_sooner_tha
     let (handoff, mut scheduler) = (Handoff::default(), scheduler());
     let (views, mut publisher) = (handoff.views(), handoff.publisher(reader()));
     observe(&mut scheduler, [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), node("a")]);
+    observe(&mut scheduler, Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())));
     assert_eq!(publisher.due(&scheduler), None, "pods have not been listed");
     observe(&mut scheduler, [Event::Pods(Vec::new())]);
     publisher.publish(&scheduler);
@@ -72,6 +74,7 @@ async fn nothing_is_published_while_nobody_looks() {
     let mut publisher = handoff.publisher(reader());
     let listed = [Event::Nodes(Vec::new()), Event::Quotas(Vec::new()), Event::Pods(Vec::new())];
     observe(&mut scheduler, listed);
+    observe(&mut scheduler, Kind::ALL.iter().map(|kind| Event::Listed(*kind, Vec::new())));
     assert_eq!(publisher.due(&scheduler), None);
     let views = handoff.views();
     publisher.publish(&scheduler);

@@ -1,6 +1,7 @@
 //! What classes keep: a pod that waits loses nothing, whatever is hinted at and however many classes come and go.
 
 use super::{super::outlook::tests, *};
+use crate::scheduling::Footprint;
 
 fn ask(memory: u64) -> Arc<Ask> {
     Arc::new(tests::ask(1, memory, 0))
@@ -14,7 +15,9 @@ fn cluster() -> Snapshot {
 }
 
 fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
-    classes.decide(ask, "default", snapshot, &BTreeSet::new(), |_| 0).map(|(node, _)| node)
+    let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
+    let demand = Demand { ask: ask.clone(), footprint: Arc::new(footprint) };
+    classes.decide(&demand, snapshot, &BTreeSet::new(), |_| 0).map(|decision| decision.node)
 }
 
 fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<Known> {
@@ -26,7 +29,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let (waits, decided) = (ask(9_000), ask(1));
     decide(&mut classes, &waits, &snapshot).unwrap_err();
-    classes.wait(&waits, "pod".into());
+    classes.wait(&waits, "pod".into(), Rejected::Itself);
     decide(&mut classes, &decided, &snapshot).unwrap();
     for memory in 10_000..10_000 + 3 * REMEMBERED as u64 {
         classes.warm(&ask(memory), &snapshot, &BTreeSet::new());
@@ -36,7 +39,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     assert_eq!(knows(&classes, &decided), Some(Known::Decided));
     let mut roomier = tests::node("a", 1, 9_000);
     roomier.generation = 99;
-    assert_eq!(classes.wake(&roomier, &BTreeSet::new()), ["pod".into()]);
+    assert_eq!(classes.wake(0, &roomier, &BTreeSet::new()), ["pod".into()]);
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let (waits, hinted) = (ask(9_000), ask(1));
     decide(&mut classes, &waits, &snapshot).unwrap_err();
-    classes.wait(&waits, "pod".into());
+    classes.wait(&waits, "pod".into(), Rejected::Itself);
     classes.warm(&hinted, &snapshot, &BTreeSet::new());
     for memory in 10_000..10_001 + REMEMBERED as u64 {
         decide(&mut classes, &ask(memory), &snapshot).unwrap_err();

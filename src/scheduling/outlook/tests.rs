@@ -9,7 +9,7 @@ use crate::{
         NodePolicy, Percent, PodRequest, Profile, Role, Selection, ShareRequest, Slicing, Tie, Usage,
     },
     object::Taint,
-    scheduling::{Constraints, Offer, ResourceAmounts, snapshot::Agent},
+    scheduling::{Ask, Constraints, Footprint, Offer, ResourceAmounts, snapshot::Agent},
 };
 
 fn profile() -> Profile {
@@ -47,6 +47,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        features: std::collections::BTreeSet::new(),
         offers: vec![Offer { profile: profile().name, inventory: Some(Inventory::new(cards)) }],
         locks: Vec::new(),
         aliases: Vec::new(),
@@ -56,7 +57,8 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         info: Arc::new(info),
         usage: Usage::default(),
         requested: ResourceAmounts::default(),
-        pods: 0,
+        pods: Vec::new(),
+        anti_affinity: Vec::new(),
         agent: Agent::Answering,
         expired: BTreeSet::new(),
         generation: 1,
@@ -93,12 +95,24 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
 
 fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
     let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
-    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Quotas::default(), BTreeSet::new())
+    Outlook::new(
+        nodes.into_iter().map(Arc::new).collect(),
+        full,
+        Quotas::default(),
+        Arc::default(),
+        Arc::default(),
+        BTreeSet::new(),
+    )
+}
+
+fn demand(ask: &Ask) -> Demand {
+    let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
+    Demand { ask: Arc::new(ask.clone()), footprint: Arc::new(footprint) }
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {
     let placed =
-        outlook.place(ask, "default", || ControlFlow::Continue(())).expect("it was never told to stop");
+        outlook.place(&demand(ask), || ControlFlow::Continue(())).expect("it was never told to stop");
     placed.map_err(|error| error.to_string())
 }
 
@@ -176,7 +190,7 @@ fn judging_ends_when_it_is_told_to_and_then_says_nothing() {
     let asked = Cell::new(0);
     let stop_at = |limit: u32| {
         asked.set(0);
-        outlook.place(&ask(1, 1000, 0), "default", || {
+        outlook.place(&demand(&ask(1, 1000, 0)), || {
             asked.set(asked.get() + 1);
             if asked.get() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })

@@ -32,10 +32,7 @@ impl NodeAffinity {
     /// Whether a node of this name and these labels will do.
     pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         let selected = self.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        let one_of = |required: &NodeSelector| {
-            required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
-        };
-        selected && self.required.as_ref().is_none_or(one_of)
+        selected && self.required.as_ref().is_none_or(|required| matches_one_of(required, name, labels))
     }
 
     /// How much of the preferred weight the node matches, from 0 to 1; 0 where nothing is preferred.
@@ -45,6 +42,11 @@ impl NodeAffinity {
         let matched: i32 = matching.map(|term| term.weight).sum();
         if total > 0 { f64::from(matched) / f64::from(total) } else { 0.0 }
     }
+}
+
+/// Whether one of the terms matches a node of this name and these labels.
+pub(super) fn matches_one_of(required: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
 }
 
 /// An empty term matches nothing.

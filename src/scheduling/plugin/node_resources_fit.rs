@@ -11,7 +11,8 @@ use crate::scheduling::{
 pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
     let (node, allocatable) = (scene.node, &scene.node.info.allocatable);
     let mut short = Vec::new();
-    if allocatable.names("pods") && node.pods >= allocatable.get("pods") {
+    let pods = i64::try_from(node.pods.len()).unwrap_or(i64::MAX);
+    if allocatable.names("pods") && pods >= allocatable.get("pods") {
         short.push(Reason::TooManyPods);
     }
     for (name, requested) in scene.ask.resources.iter().filter(|&(_, amount)| amount > 0) {

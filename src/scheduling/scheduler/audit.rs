@@ -7,13 +7,16 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
-use crate::scheduling::{
-    effect::{Concern, Effect},
-    fit_error::FitError,
-    ledger::{Charge, Commitment},
-    node::NodeName,
-    pod::{Ask, Binding, Claim, Holding, Stage, Uid},
-    snapshot::Check,
+use crate::{
+    object::Labels,
+    scheduling::{
+        effect::{Concern, Effect},
+        fit_error::FitError,
+        ledger::{Charge, Commitment},
+        node::NodeName,
+        pod::{Ask, Binding, Claim, Holding, Stage, Uid},
+        snapshot::Check,
+    },
 };
 
 /// How long until the next audit.
@@ -72,7 +75,7 @@ impl Scheduler {
     fn audit_holding(&mut self, uid: &Uid, now: Timestamp) {
         let Some(info) = self.pods.get(uid).map(|entry| entry.info.clone()) else { return };
         let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
-        let right = |charge: &Charge| is_of(charge, holding) && charge.resources == info.resources;
+        let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
         if !self.snapshot.ledger().get(uid).is_some_and(right) {
             self.drift(Concern::Pod(info.key.clone()), "it was not charged with what it holds");
             self.see_holding(&info, now);
@@ -88,7 +91,8 @@ impl Scheduler {
                 wrong.push((uid.clone(), Concern::Node(charge.node.clone())));
                 continue;
             };
-            let in_line = matches!(&entry.work, Work::InLine(node) if *node == charge.node);
+            let in_line =
+                matches!(&entry.work, Work::InLine(node) | Work::Prebinding(node) if *node == charge.node);
             match charge.commitment {
                 Commitment::Assumed if !in_line => {
                     wrong.push((uid.clone(), Concern::Pod(entry.info.key.clone())));
@@ -119,6 +123,7 @@ impl Scheduler {
             Work::Queued | Work::BackingOff => self.queue.contains(uid),
             Work::Waiting(ask) => self.classes.holds(ask, uid),
             Work::OverQuota => self.over_quota.holds(&entry.info.key),
+            Work::Prebinding(_) => held.is_some() && self.prebinds.contains_key(uid),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
                 held.is_some()
@@ -137,16 +142,16 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<(Arc<Ask>, Arc<str>), Option<FitError>> = HashMap::new();
+        let mut said: HashMap<(Arc<Ask>, Arc<str>, Arc<Labels>), Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
-            let namespace = entry.info.key.namespace.clone();
+            let footprint = entry.info.footprint.clone();
             let reason = entry.reason.clone().unwrap_or_default();
             match (&entry.work, entry.info.claim.clone()) {
                 (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
-                    let alike = (ask.clone(), namespace);
-                    if !said.contains_key(&alike) {
-                        let error = self.decide(uid, &ask).err();
+                    let alike = (ask.clone(), footprint.namespace.clone(), footprint.labels.clone());
+                    if footprint.looks_around() || !said.contains_key(&alike) {
+                        let error = self.decide(uid).err();
                         said.insert(alike.clone(), error);
                     }
                     match said[&alike].clone() {

@@ -2,18 +2,17 @@
 //!
 //! It must not decide whether it is served: that is asked of the lock and of the ledger.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
 use crate::{
     device::Lock,
     scheduling::{
+        class::Decision,
         effect::Effect,
         line::Blocked,
         node::{NodeInfo, NodeName},
-        pod::{Ask, Claim, Uid},
+        pod::{Ask, Demand, Uid},
     },
 };
 
@@ -65,27 +64,26 @@ impl Scheduler {
     /// Sends who waits in a line that is held up to nodes that are not and would have him; the others keep their places.
     fn find_other_places(&mut self, node: &NodeName, now: Timestamp) {
         let waiting = self.lines.get(node).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
-        let mut stay: Vec<(Arc<str>, Arc<Ask>)> = Vec::new();
+        let mut stay: Vec<Demand> = Vec::new();
         for uid in waiting.unwrap_or_default() {
-            let Some(entry) = self.pods.get(&uid) else { continue };
-            let Claim::Place(ask) = entry.info.claim.clone() else { continue };
-            let alike = (entry.info.key.namespace.clone(), ask.clone());
-            if !stay.contains(&alike) && !self.move_on(&uid, &ask, node, now) {
-                stay.push(alike);
+            let Some(demand) = self.pods.get(&uid).and_then(|entry| entry.info.demand()) else { continue };
+            if !stay.iter().any(|other| other.is_alike(&demand)) && !self.move_on(&uid, node, now) {
+                stay.push(demand);
             }
         }
     }
 
     /// Sends a pod to the line of a better node, if there is one.
-    fn move_on(&mut self, uid: &Uid, ask: &Arc<Ask>, from: &NodeName, now: Timestamp) -> bool {
+    fn move_on(&mut self, uid: &Uid, from: &NodeName, now: Timestamp) -> bool {
         let Some(before) = self.snapshot.release(uid) else { return false };
-        let better = self.decide(uid, ask).ok();
-        let Some((node, assignment)) = better.filter(|(node, _)| !self.lines.is_held_up(node)) else {
+        let better = self.decide(uid).ok();
+        let ready = |found: &Decision| found.volumes.is_empty() && !self.lines.is_held_up(&found.node);
+        let Some(Decision { node, assignment, .. }) = better.filter(ready) else {
             self.snapshot.charge(uid.clone(), before);
             return false;
         };
         self.lines.leave(from, uid);
-        self.assume(uid, node.clone(), assignment, now);
+        self.assume(uid, node.clone(), assignment, Vec::new(), now);
         self.set_work(uid, Work::InLine(node.clone()));
         self.lines.join(&node, uid.clone());
         self.wake(from);

@@ -10,10 +10,12 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Answer, Assignment, InitPhase},
     scheduling::{
+        class::Decision,
         fit_error::FitError,
         ledger::{Charge, Commitment},
         measure::{Attempt, Measure},
         node::NodeName,
+        plugin::volume_binding::VolumeChoice,
         pod::{Ask, Claim, Stage, Uid},
         queue::backoff,
     },
@@ -24,7 +26,7 @@ impl Scheduler {
         if self.course != Course::Onward {
             return;
         }
-        while let Some(uid) = self.queue.pop() {
+        while let Some(uid) = self.pop() {
             let Some(entry) = self.pods.get(&uid) else {
                 continue;
             };
@@ -39,6 +41,12 @@ impl Scheduler {
         }
     }
 
+    /// The next pod of the queue, those that the last decision has helped among them.
+    fn pop(&mut self) -> Option<Uid> {
+        self.wake_helped();
+        self.queue.pop()
+    }
+
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
             self.measures.push(Measure::Attempt(Attempt::Unschedulable));
@@ -46,28 +54,32 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
-        match self.decide(uid, ask) {
-            Ok((node, assignment)) => {
+        match self.decide(uid) {
+            Ok(Decision { node, assignment, volumes }) => {
                 self.measures.push(Measure::Attempt(Attempt::Scheduled));
-                self.assume(uid, node.clone(), assignment, now);
-                self.line_up(uid, now);
-                self.set_work(uid, Work::InLine(node.clone()));
+                self.assume(uid, node.clone(), assignment, volumes.clone(), now);
                 self.withdraw_reason(uid);
-                self.lines.join(&node, uid.clone());
+                if volumes.is_empty() {
+                    self.join_line(uid, &node, now);
+                } else {
+                    self.prebind(uid, node, volumes, now);
+                    self.advance_prebinds(now);
+                }
             }
             Err(error) => {
                 self.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.wait(uid, ask, error.awaits());
+                self.wait(uid, ask, &error);
                 self.tell_unschedulable(uid, error.to_string());
             }
         }
     }
 
     /// The best node and its cards, or why there is none.
-    pub(super) fn decide(&mut self, uid: &Uid, ask: &Arc<Ask>) -> Result<(NodeName, Assignment), FitError> {
-        let namespace = self.pods.get(uid).map(|entry| entry.info.key.namespace.clone()).unwrap_or_default();
+    pub(super) fn decide(&mut self, uid: &Uid) -> Result<Decision, FitError> {
+        let demand = self.pods.get(uid).and_then(|entry| entry.info.demand());
+        let demand = demand.expect("only a pod that wants a place is decided");
         let (lines, resources) = (&self.lines, &self.settings.device_resources);
-        self.classes.decide(ask, &namespace, &self.snapshot, resources, |node| lines.rank(node))
+        self.classes.decide(&demand, &self.snapshot, resources, |node| lines.rank(node))
     }
 
     /// Judges for a pod that may come, once there is something to judge by.
@@ -79,7 +91,14 @@ impl Scheduler {
     }
 
     /// Charges a decision to the ledger until it is confirmed or forgotten.
-    pub(super) fn assume(&mut self, uid: &Uid, node: NodeName, assignment: Assignment, now: Timestamp) {
+    pub(super) fn assume(
+        &mut self,
+        uid: &Uid,
+        node: NodeName,
+        assignment: Assignment,
+        volumes: Vec<VolumeChoice>,
+        now: Timestamp,
+    ) {
         let Some(entry) = self.pods.get(uid) else { return };
         let profile = match &entry.info.claim {
             Claim::Place(ask) => Some(ask.profile.name.clone()),
@@ -91,7 +110,8 @@ impl Scheduler {
             profile,
             assignment: Some(Arc::new(assignment)),
             init: InitPhase::Ahead,
-            resources: entry.info.resources.clone(),
+            footprint: entry.info.footprint.clone(),
+            volumes,
             commitment: Commitment::Assumed,
             stage: Stage::Pending,
             answer: Answer::Awaited,
@@ -100,7 +120,14 @@ impl Scheduler {
         self.snapshot.charge(uid.clone(), charge);
     }
 
-    /// Takes an assumed decision back: the pod holds nothing and stands in no line.
+    /// The pod stands in the line of its node from now on.
+    pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
+        self.line_up(uid, now);
+        self.set_work(uid, Work::InLine(node.clone()));
+        self.lines.join(node, uid.clone());
+    }
+
+    /// Takes an assumed decision back: the pod holds nothing, stands in no line, and what was written for its claims is taken back.
     pub(super) fn forget(&mut self, uid: &Uid) {
         let assumed =
             self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
@@ -113,6 +140,9 @@ impl Scheduler {
         });
         if let Some(node) = in_line {
             self.lines.leave(&node, uid);
+            self.set_work(uid, Work::Idle);
+        } else if self.prebinds.contains_key(uid) {
+            self.stop_prebind(uid);
             self.set_work(uid, Work::Idle);
         }
     }

@@ -79,6 +79,12 @@ impl Scheduler {
                 }
             }
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
+            Work::Prebinding(_) if !wants || changed => {
+                self.forget(&uid);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
             Work::Queued | Work::BackingOff if !wants => {
                 self.queue.remove(&uid);
                 self.set_work(&uid, Work::Idle);
@@ -104,6 +110,7 @@ impl Scheduler {
             self.classes.leave(&ask, uid);
         }
         self.over_quota.leave(&key);
+        self.requeue.leave(uid);
         self.queue.remove(uid);
         self.forget(uid);
         self.release(uid);
@@ -192,7 +199,8 @@ impl Scheduler {
             profile: holding.profile.clone(),
             assignment: holding.assignment.clone(),
             init: holding.init,
-            resources: pod.resources.clone(),
+            footprint: pod.footprint.clone(),
+            volumes: Vec::new(),
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,
             answer: holding.answer,
@@ -204,9 +212,17 @@ impl Scheduler {
         }
         let shrunk = held.is_some_and(|held| !held.holds_as(&charge));
         self.snapshot.charge(uid.clone(), charge);
-        if let Some(Work::InLine(node)) = self.pods.get(uid).map(|entry| entry.work.clone()) {
-            self.lines.leave(&node, uid);
-            self.set_work(uid, Work::Idle);
+        match self.pods.get(uid).map(|entry| entry.work.clone()) {
+            Some(Work::InLine(node)) => {
+                self.lines.leave(&node, uid);
+                self.set_work(uid, Work::Idle);
+            }
+            Some(Work::Prebinding(_)) => {
+                // Another scheduler has placed it.
+                self.stop_prebind(uid);
+                self.set_work(uid, Work::Idle);
+            }
+            _ => {}
         }
         if let Some(held) = held.filter(|_| shrunk) {
             self.wake(&held.node.clone());
@@ -227,7 +243,9 @@ impl Scheduler {
     fn remember(&mut self, pod: PodInfo, now: Timestamp) -> bool {
         let uid = pod.key.uid.clone();
         if let Some(entry) = self.pods.get_mut(&uid) {
-            let changed = (&entry.info.claim, entry.info.priority) != (&pod.claim, pod.priority);
+            let known = &entry.info;
+            let changed = (&known.claim, &known.footprint, known.priority)
+                != (&pod.claim, &pod.footprint, pod.priority);
             entry.info = pod;
             return changed;
         }

@@ -9,9 +9,11 @@ use super::{Scheduler, Work};
 use crate::{
     device::Assignment,
     scheduling::{
-        class::judge,
+        class::Rejected,
         fit_error::Awaits,
+        fit_error::FitError,
         node::NodeName,
+        plugin::Plugin,
         pod::{Ask, Claim, PodKey, Uid},
         quota::{QuotaInfo, QuotaKey},
     },
@@ -97,14 +99,19 @@ impl Scheduler {
     }
 
     /// The pod found no node: it waits for what may make room for it.
-    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, awaits: Awaits) {
+    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError) {
+        let awaits = error.awaits();
+        let around: BTreeSet<Plugin> =
+            error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
         if let Some(entry) = self.pods.get(uid) {
             self.over_quota.join(&entry.info.key, awaits);
         }
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
         } else {
-            self.classes.wait(ask, uid.clone());
+            let rejected = if around.is_empty() { Rejected::Itself } else { Rejected::Around };
+            self.classes.wait(ask, uid.clone(), rejected);
+            self.requeue.wait(uid, around);
             self.set_work(uid, Work::Waiting(ask.clone()));
         }
     }
@@ -154,9 +161,8 @@ impl Scheduler {
     }
 
     /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.
-    pub(super) fn judge(&self, uid: &Uid, ask: &Ask, node: &NodeName) -> Option<(Assignment, f64)> {
-        let namespace = &self.pods.get(uid)?.info.key.namespace;
-        let quota = self.snapshot.quotas().left(namespace, &ask.profile.name);
-        judge(ask, self.snapshot.node(node)?, &self.settings.device_resources, quota).ok()
+    pub(super) fn judge(&mut self, uid: &Uid, node: &NodeName) -> Option<(Assignment, f64)> {
+        let demand = self.pods.get(uid)?.info.demand()?;
+        self.classes.judge(&demand, node, &self.snapshot, &self.settings.device_resources)
     }
 }

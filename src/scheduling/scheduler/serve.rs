@@ -15,7 +15,8 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.retells.first().map(|(at, _)| *at);
-        let onward = [self.queue.next_expiry(), self.next_audit].into_iter().flatten();
+        let onward =
+            [self.queue.next_expiry(), self.next_audit, self.prebind_deadline()].into_iter().flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
         self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
     }
@@ -143,11 +144,11 @@ impl Scheduler {
             return None;
         };
         let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
-        let judged = self.judge(uid, &ask, node);
+        let judged = self.judge(uid, node);
         let fits = judged.is_some();
         let moved = judged.as_ref().map(|(assignment, _)| assignment) != before.as_deref();
         if let Some((assignment, _)) = judged {
-            self.assume(uid, node.clone(), assignment, now);
+            self.assume(uid, node.clone(), assignment, Vec::new(), now);
         }
         // Cards that it was to have and no longer is are there for others.
         if moved {
@@ -208,11 +209,8 @@ impl Scheduler {
     fn is_still_decided(&mut self, node: &NodeName) -> bool {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
-        let Some(Claim::Place(ask)) = self.pods.get(&uid).map(|entry| entry.info.claim.clone()) else {
-            return false;
-        };
         let Some(charge) = self.snapshot.release(&uid) else { return false };
-        let judged = self.judge(&uid, &ask, node);
+        let judged = self.judge(&uid, node);
         let same = judged.is_some_and(|(assignment, _)| Some(&assignment) == charge.assignment.as_deref());
         self.snapshot.charge(uid, charge);
         same

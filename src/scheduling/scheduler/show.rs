@@ -38,7 +38,8 @@ impl Scheduler {
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
         let vacated =
             self.vacated.iter().map(|(node, until)| Event::Vacated { node: node.clone(), until: *until });
-        [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)].into_iter().chain(vacated).collect()
+        let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
+        listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
 
     /// How things stand.
@@ -49,7 +50,7 @@ impl Scheduler {
             active: self.queue.len(),
             backing_off: self.queue.backing_off(),
             unschedulable: self.classes.waiting() + self.over_quota.len(),
-            in_line: self.lines.total(),
+            in_line: self.lines.total() + self.prebinds.len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
@@ -64,11 +65,22 @@ impl Scheduler {
     pub fn outlook(&self) -> Outlook {
         let nodes = self.snapshot.nodes().cloned().collect();
         let (passed_over, quotas) = (self.lines.passed_over(), self.snapshot.quotas().clone());
-        Outlook::new(nodes, passed_over, quotas, self.settings.device_resources.clone())
+        let (objects, reservations) = (self.snapshot.objects().clone(), self.snapshot.reservations().clone());
+        Outlook::new(
+            nodes,
+            passed_over,
+            quotas,
+            objects,
+            reservations,
+            self.settings.device_resources.clone(),
+        )
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.
     pub fn changes(&self) -> u64 {
-        self.snapshot.generation() + self.snapshot.quotas().version() + self.lines.changes()
+        self.snapshot.generation()
+            + self.snapshot.quotas().version()
+            + self.snapshot.objects().version()
+            + self.lines.changes()
     }
 }

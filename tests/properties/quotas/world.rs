@@ -9,8 +9,9 @@ use berth::{
         Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile, ProfileName, Role,
     },
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Effect, Event, Holding, NodeInfo, Offer, PodInfo, PodKey,
-        QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
+        Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
+        PodKey, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
+        object::Kind,
         pod::{Binding, Placer},
         quota::Bound,
         scheduler::Settings,
@@ -58,6 +59,9 @@ impl World {
             [("a", front), ("b", back)].map(|(name, cards)| node(name, world.profile.name.clone(), cards));
         for event in [Event::Nodes(nodes.into()), Event::Pods(vec![]), Event::Quotas(vec![])] {
             world.scheduler.observe(event, now);
+        }
+        for kind in Kind::ALL {
+            world.scheduler.observe(Event::Listed(*kind, vec![]), now);
         }
         world
     }
@@ -232,6 +236,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        features: [].into(),
         offers: vec![Offer { profile, inventory: Some(Inventory::new(cards.to_vec())) }],
         aliases: Vec::new(),
         expiries: Vec::new(),
@@ -257,7 +262,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         leaving: None,
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
-        resources: Arc::default(),
+        footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
         told: None,
     }
 }

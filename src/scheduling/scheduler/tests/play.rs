@@ -17,6 +17,7 @@ use crate::{
         event::{BindOutcome, Setback, TellOutcome},
         ledger::Commitment,
         node::{NodeLock, Signature},
+        object::Kind,
         pod::{Binding, Placer},
         scheduler::{Scheduler, Settings},
     },
@@ -48,6 +49,7 @@ pub(super) enum Sent<'a> {
     ReportExcess,
     Unread(&'a str),
     ReportUnread(usize),
+    WriteVolume(&'a str),
     Withdraw(&'a str),
     Drift,
 }
@@ -90,6 +92,9 @@ impl Play {
         play.happens(Event::Pods(Vec::new()));
         play.happens(Event::Nodes(vec![node]));
         play.happens(Event::Quotas(Vec::new()));
+        for kind in Kind::ALL {
+            play.happens(Event::Listed(*kind, Vec::new()));
+        }
         play
     }
 
@@ -159,6 +164,7 @@ impl Play {
             Effect::TellUnread { pod, .. } => Sent::Unread(self.name(&pod.name)),
             Effect::ReportUnread { pods, .. } => Sent::ReportUnread(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
+            Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
@@ -196,6 +202,7 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
+            features: std::collections::BTreeSet::new(),
             offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
             locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
         }

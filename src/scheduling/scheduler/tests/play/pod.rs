@@ -10,7 +10,7 @@ use crate::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
         Profile, Role, Selection, ShareRequest, Tie,
     },
-    scheduling::{Ask, Claim, Constraints, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
+    scheduling::{Ask, Claim, Constraints, Footprint, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
 };
 
 pub(super) fn key(name: &str) -> PodKey {
@@ -46,7 +46,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         stage: Stage::Pending,
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
-        resources: Arc::default(),
+        footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
         told: None,
     }
 }

@@ -1,0 +1,85 @@
+//! A label selector, as `k8s.io/apimachinery/pkg/apis/meta/v1` reads it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{affinity::Requirement, nullable};
+
+/// Label key to value.
+pub type Labels = BTreeMap<String, String>;
+
+/// Requirements on labels that must all hold. Without any it matches every object; a selector that is absent matches none.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels that must be equal.
+    #[serde(deserialize_with = "nullable")]
+    pub match_labels: Labels,
+    /// Requirements with an operator: `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    #[serde(deserialize_with = "nullable")]
+    pub match_expressions: Vec<Requirement>,
+}
+
+impl LabelSelector {
+    /// Whether the selector has no requirement.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+
+    /// Whether all requirements hold for these labels. `NotIn` and `DoesNotExist` hold where the label is absent; an operator that
+    /// the API server would not store holds for nothing.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+        self.match_labels.iter().all(equal)
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| meets(requirement, labels.get(&requirement.key)))
+    }
+
+    /// With one more requirement, unless it is there already.
+    #[must_use]
+    pub fn and(mut self, requirement: Requirement) -> Self {
+        if !self.match_expressions.contains(&requirement) {
+            self.match_expressions.push(requirement);
+        }
+        self
+    }
+}
+
+fn meets(requirement: &Requirement, actual: Option<&String>) -> bool {
+    let listed = || actual.is_some_and(|actual| requirement.values.contains(actual));
+    match requirement.operator.as_str() {
+        "In" => listed(),
+        "NotIn" => !listed(),
+        "Exists" => actual.is_some(),
+        "DoesNotExist" => actual.is_none(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let labels =
+            Labels::from([("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "a".to_owned())]);
+        for (json, expected) in [
+            (r"{}", true),
+            (r#"{"matchLabels":{"app":"web"}}"#, true),
+            (r#"{"matchLabels":{"app":"web","zone":"x"}}"#, false),
+            (r#"{"matchExpressions":[{"key":"tier","operator":"In","values":["a","b"]}]}"#, true),
+            (r#"{"matchExpressions":[{"key":"tier","operator":"NotIn","values":["a"]}]}"#, false),
+            (r#"{"matchExpressions":[{"key":"zone","operator":"NotIn","values":["a"]}]}"#, true),
+            (r#"{"matchExpressions":[{"key":"zone","operator":"Exists"}]}"#, false),
+            (r#"{"matchExpressions":[{"key":"zone","operator":"DoesNotExist"}]}"#, true),
+            (r#"{"matchExpressions":[{"key":"tier","operator":"Gt","values":["1"]}]}"#, false),
+        ] {
+            let selector: LabelSelector = serde_json::from_str(json).unwrap();
+            assert_eq!(selector.matches(&labels), expected, "{json}");
+        }
+    }
+}

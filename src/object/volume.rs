@@ -1,0 +1,112 @@
+//! A volume of a pod: the kinds that bind a pod to nodes or exclude other pods.
+
+use serde::Deserialize;
+
+use super::{Present, nullable};
+
+/// A volume.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Volume {
+    /// The volume's name in the pod.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// A claim in the pod's namespace.
+    pub persistent_volume_claim: Option<ClaimVolume>,
+    /// A claim that lives as long as the pod.
+    pub ephemeral: Option<Present>,
+    /// A file or directory of the node.
+    pub host_path: Option<HostPath>,
+    /// A Google persistent disk.
+    pub gce_persistent_disk: Option<GceDisk>,
+    /// An Amazon volume.
+    pub aws_elastic_block_store: Option<AwsVolume>,
+    /// A Ceph block device.
+    pub rbd: Option<Rbd>,
+    /// An iSCSI disk.
+    pub iscsi: Option<Iscsi>,
+    /// A volume that a CSI driver makes for the pod.
+    pub csi: Option<CsiVolume>,
+}
+
+/// A claim in the pod's namespace.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClaimVolume {
+    /// The claim's name.
+    #[serde(deserialize_with = "nullable")]
+    pub claim_name: String,
+}
+
+/// A file or directory of the node.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct HostPath {
+    /// Where it is on the node.
+    pub path: String,
+}
+
+/// A Google persistent disk.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GceDisk {
+    /// The disk's name.
+    #[serde(deserialize_with = "nullable")]
+    pub pd_name: String,
+    /// Whether it is only read.
+    #[serde(deserialize_with = "nullable")]
+    pub read_only: bool,
+}
+
+/// An Amazon volume.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AwsVolume {
+    /// The volume's id.
+    #[serde(rename = "volumeID", deserialize_with = "nullable")]
+    pub volume_id: String,
+}
+
+/// A Ceph block device.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Rbd {
+    /// The monitors of the Ceph cluster.
+    #[serde(deserialize_with = "nullable")]
+    pub monitors: Vec<String>,
+    /// The image.
+    #[serde(deserialize_with = "nullable")]
+    pub image: String,
+    /// The pool; `rbd` where none is given.
+    pub pool: String,
+    /// Whether it is only read.
+    #[serde(deserialize_with = "nullable")]
+    pub read_only: bool,
+}
+
+impl Default for Rbd {
+    fn default() -> Self {
+        Self { monitors: Vec::new(), image: String::new(), pool: "rbd".to_owned(), read_only: false }
+    }
+}
+
+/// An iSCSI disk.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Iscsi {
+    /// The target's qualified name.
+    #[serde(deserialize_with = "nullable")]
+    pub iqn: String,
+    /// Whether it is only read.
+    #[serde(deserialize_with = "nullable")]
+    pub read_only: bool,
+}
+
+/// A volume that a CSI driver makes for the pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct CsiVolume {
+    /// The driver's name.
+    #[serde(deserialize_with = "nullable")]
+    pub driver: String,
+}

@@ -1,0 +1,18 @@
+//! What may let a waiting pod through that a plugin which looks at more than one node has rejected: kube-scheduler's cluster events.
+
+use std::sync::Arc;
+
+use super::{footprint::Footprint, object::Kind};
+
+/// A change beside the one node that has more room.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A pod stands on a node that did not stand there, or has become another.
+    PodAdded(Arc<Footprint>),
+    /// A pod no longer stands on a node, or was another before.
+    PodRemoved(Arc<Footprint>),
+    /// A node is new or gone, or its labels or taints are others.
+    Node,
+    /// An object of another kind is new, changed or gone.
+    Object(Kind, Arc<str>),
+}

@@ -1,0 +1,71 @@
+//! What the plugins that look at more than one node found out for one pod, before its nodes are tested: kube-scheduler's PreFilter and
+//! CycleState.
+
+use super::{
+    plugin::{
+        inter_pod_affinity::Neighbours,
+        node_volume_limits::Attachments,
+        pod_topology_spread::Spread,
+        volume_binding::{Claims, VolumeChoice},
+        volume_restrictions,
+        volume_zone::Zones,
+    },
+    pod::Demand,
+    pod_counts::{PodCounts, Surroundings},
+    reason::{NodeReasons, Reason},
+    snapshot::NodeState,
+};
+
+/// What the plugins found out for one pod. It holds as long as no pod, no node and no other object changes.
+#[derive(Debug, Default)]
+pub struct Cycle<'a> {
+    attachments: Option<Attachments<'a>>,
+    claims: Option<Claims<'a>>,
+    zones: Option<Zones>,
+    spread: Option<Spread>,
+    neighbours: Option<Neighbours>,
+}
+
+impl<'a> Cycle<'a> {
+    /// Asks each plugin that has something to do for this pod. The error holds on every node.
+    pub fn prepare(
+        demand: &Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+    ) -> Result<Self, Reason> {
+        let claims = Claims::prepare(demand, around)?;
+        volume_restrictions::test_claims(demand, around)?;
+        Ok(Self {
+            attachments: Attachments::prepare(demand, around.objects),
+            claims,
+            zones: Zones::prepare(demand, around.objects),
+            spread: Spread::prepare(demand, around, counts),
+            neighbours: Neighbours::prepare(demand, around, counts),
+        })
+    }
+
+    /// Whether no plugin has anything to do: every node passes.
+    pub fn is_empty(&self) -> bool {
+        let Self { attachments, claims, zones, spread, neighbours } = self;
+        attachments.is_none()
+            && claims.is_none()
+            && zones.is_none()
+            && spread.is_none()
+            && neighbours.is_none()
+    }
+
+    /// Every reason of the first plugin that rejects the node.
+    pub fn test(&self, node: &NodeState) -> Result<(), NodeReasons> {
+        let alone = |reason: Reason| vec![reason];
+        self.attachments.as_ref().map_or(Ok(()), |attachments| attachments.test(node)).map_err(alone)?;
+        self.volumes(node)?;
+        self.zones.as_ref().map_or(Ok(()), |zones| zones.test(&node.info.labels)).map_err(alone)?;
+        self.spread.as_ref().map_or(Ok(()), |spread| spread.test(&node.info)).map_err(alone)?;
+        self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(&node.info)).map_err(alone)
+    }
+
+    /// What binds the pod's claims on this node.
+    pub fn volumes(&self, node: &NodeState) -> Result<Vec<VolumeChoice>, NodeReasons> {
+        self.claims.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(&node.info))
+    }
+}

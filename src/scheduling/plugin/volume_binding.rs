@@ -1,0 +1,321 @@
+//! Whether the claims of a pod can be mounted on a node: volumes that are bound by their node affinity, volumes that are to be bound
+//! or made with the pod by what there is for the node.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/volumebinding` and `k8s.io/component-helpers/storage/volume`. Volumes of in-tree
+//! drivers are not translated to CSI: where one carries only the old zone labels, they count as they are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::node_affinity::matches_one_of;
+use crate::{
+    object::{
+        Amount, Labels, Quantity, Requirement,
+        storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
+    },
+    scheduling::{
+        change::Change,
+        footprint::{ClaimUse, Footprint},
+        node::{NodeInfo, NodeName},
+        object::{Kind, Objects, full_name},
+        pod::Demand,
+        pod_counts::Surroundings,
+        reason::{NodeReasons, Reason},
+    },
+};
+
+/// The node that a claim's volume is made for, as the scheduler writes it on the claim.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// What binds a claim with the pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum VolumeChoice {
+    /// This volume is bound to the claim.
+    Bind {
+        /// The claim's name.
+        claim: Arc<str>,
+        /// The volume's name.
+        volume: Arc<str>,
+    },
+    /// A volume is made for the claim on the pod's node.
+    Provision {
+        /// The claim's name.
+        claim: Arc<str>,
+    },
+}
+
+impl VolumeChoice {
+    /// The claim's name.
+    pub fn claim(&self) -> &Arc<str> {
+        let (Self::Bind { claim, .. } | Self::Provision { claim }) = self;
+        claim
+    }
+}
+
+/// What pods that are being placed have chosen for their claims.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reservations {
+    /// By volume, the full name of the claim that it is to be bound to.
+    pub volumes: BTreeMap<Arc<str>, Arc<str>>,
+    /// By a claim's full name, the node and the choice.
+    pub claims: BTreeMap<Arc<str>, (NodeName, VolumeChoice)>,
+}
+
+/// The node that the claim's volume is made for.
+pub fn selected_node(claim: &PersistentVolumeClaim) -> Option<&str> {
+    claim.metadata.annotation(SELECTED_NODE)
+}
+
+/// The claims of one pod that is to be placed.
+#[derive(Debug)]
+pub(in crate::scheduling) struct Claims<'a> {
+    objects: &'a Objects,
+    reservations: &'a Reservations,
+    /// Volumes that are bound; `None` where the volume does not exist.
+    bound: Vec<Option<&'a Arc<PersistentVolume>>>,
+    /// Claims that are bound with the pod, smallest first.
+    delayed: Vec<&'a Arc<PersistentVolumeClaim>>,
+}
+
+impl<'a> Claims<'a> {
+    /// The claims as they stand; `None`: the pod has none. The error holds on every node.
+    pub(in crate::scheduling) fn prepare(
+        demand: &Demand,
+        around: Surroundings<'a>,
+    ) -> Result<Option<Self>, Reason> {
+        let Surroundings { objects, reservations, .. } = around;
+        let uses = &demand.footprint.claims;
+        if uses.is_empty() {
+            return Ok(None);
+        }
+        if !objects.are_listed(Kind::STORAGE) {
+            return Err(Reason::StorageNotListed);
+        }
+        let namespace = &demand.footprint.namespace;
+        let found = uses.iter().map(|one| usable(one, namespace, objects)).collect::<Result<Vec<_>, _>>()?;
+        let mut claims = Self { objects, reservations, bound: Vec::new(), delayed: Vec::new() };
+        for claim in found {
+            if claim.is_bound() {
+                claims.bound.push(objects.volume(&claim.spec.volume_name));
+            } else if claim.spec.volume_name.is_empty() && is_delayed(claim, objects) {
+                claims.delayed.push(claim);
+            } else {
+                return Err(Reason::ClaimsUnbound);
+            }
+        }
+        claims.delayed.sort_by_key(|claim| size(claim.spec.resources.request("storage")));
+        Ok(Some(claims))
+    }
+
+    /// What binds the claims with the pod on this node, or every reason why they can't be mounted there.
+    pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, NodeReasons> {
+        let mut reasons = Vec::new();
+        if self.bound.iter().any(Option::is_none) {
+            reasons.push(Reason::VolumeMissing);
+        } else if !self.bound.iter().flatten().all(|volume| is_mountable(volume, node)) {
+            reasons.push(Reason::VolumeNodeAffinity);
+        }
+        match self.choose_delayed(node) {
+            Ok(choices) if reasons.is_empty() => Ok(choices),
+            Ok(_) => Err(reasons),
+            Err(reason) => {
+                reasons.push(reason);
+                Err(reasons)
+            }
+        }
+    }
+
+    fn choose_delayed(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, Reason> {
+        let (mut choices, mut to_provision) = (Vec::new(), Vec::new());
+        let (mut open, mut chosen) = (Vec::new(), BTreeSet::new());
+        for claim in &self.delayed {
+            let names = &claim.metadata;
+            let reserved = self.reservations.claims.get(&full_name(&names.namespace, &names.name));
+            match (reserved, selected_node(claim)) {
+                // Another pod has chosen for this claim, or a volume is being made for it: on that node or nowhere.
+                (Some((other, _)), _) if *other != node.name => return Err(Reason::NoVolumeToBind),
+                (_, Some(other)) if *other != *node.name => return Err(Reason::NoVolumeToBind),
+                (Some((_, choice)), _) => choices.push(choice.clone()),
+                (None, Some(_)) => to_provision.push(*claim),
+                (None, None) => open.push(*claim),
+            }
+        }
+        for claim in open {
+            match self.matching(claim, node, &chosen) {
+                Some(volume) => {
+                    chosen.insert(volume.metadata.name.as_str());
+                    let volume = volume.metadata.name.as_str().into();
+                    choices.push(VolumeChoice::Bind { claim: claim.metadata.name.as_str().into(), volume });
+                }
+                None => to_provision.push(claim),
+            }
+        }
+        for claim in to_provision {
+            self.provision(claim, node)?;
+            choices.push(VolumeChoice::Provision { claim: claim.metadata.name.as_str().into() });
+        }
+        Ok(choices)
+    }
+
+    /// The volume that is meant for the claim, else the smallest that will do; equals go by name.
+    fn matching(
+        &self,
+        claim: &PersistentVolumeClaim,
+        node: &NodeInfo,
+        chosen: &BTreeSet<&str>,
+    ) -> Option<&'a PersistentVolume> {
+        let needed = size(claim.spec.resources.request("storage"));
+        let mut smallest: Option<(Amount, &PersistentVolume)> = None;
+        for volume in self.objects.volumes() {
+            let capacity = size(volume.spec.capacity.get("storage"));
+            let taken = volume.spec.claim_ref.is_some() && !is_meant_for(volume, claim)
+                || self.is_reserved_for_another(volume, claim);
+            if taken
+                || chosen.contains(&*volume.metadata.name)
+                || capacity < needed
+                || !is_alike(volume, claim)
+            {
+                continue;
+            }
+            if is_meant_for(volume, claim) {
+                return is_mountable(volume, node).then_some(volume);
+            }
+            let smaller = smallest.is_none_or(|(least, _)| capacity < least);
+            if smaller && is_free_for(volume, claim) && is_mountable(volume, node) {
+                smallest = Some((capacity, volume));
+            }
+        }
+        smallest.map(|(_, volume)| volume)
+    }
+
+    fn is_reserved_for_another(&self, volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+        let names = &claim.metadata;
+        let reserved = self.reservations.volumes.get(&*volume.metadata.name);
+        reserved.is_some_and(|other| *other != full_name(&names.namespace, &names.name))
+    }
+
+    /// Whether a volume can be made for the claim on this node.
+    fn provision(&self, claim: &PersistentVolumeClaim, node: &NodeInfo) -> Result<(), Reason> {
+        let class = self.objects.class(claim.class()).ok_or(Reason::NoVolumeToBind)?;
+        let can = !matches!(class.provisioner.as_str(), "" | "kubernetes.io/no-provisioner");
+        if !can || !admits(class, &node.labels) {
+            return Err(Reason::NoVolumeToBind);
+        }
+        if self.has_capacity(claim, class, node) { Ok(()) } else { Err(Reason::StorageFull) }
+    }
+
+    fn has_capacity(&self, claim: &PersistentVolumeClaim, class: &StorageClass, node: &NodeInfo) -> bool {
+        let driver = self.objects.csi_driver(&class.provisioner);
+        let Some(needed) = claim.spec.resources.request("storage") else { return true };
+        if !driver.is_some_and(|driver| driver.spec.storage_capacity) {
+            return true;
+        }
+        let needed = size(Some(needed)).units_rounded_up();
+        let enough = |capacity: &CsiStorageCapacity| {
+            let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
+            let reachable = capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(&node.labels));
+            reachable && most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed)
+        };
+        let of_class = |capacity: &&CsiStorageCapacity| capacity.storage_class_name == class.metadata.name;
+        self.objects.capacities().filter(of_class).any(enough)
+    }
+}
+
+/// Whether the change could let a pod through that was rejected here.
+pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
+    match change {
+        Change::Object(Kind::PersistentVolumeClaim, name) => {
+            pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
+        }
+        Change::Object(kind, _) => *kind != Kind::Namespace,
+        Change::Node => true,
+        Change::PodAdded(_) | Change::PodRemoved(_) => false,
+    }
+}
+
+/// The claim that a pod uses, if it can be used at all.
+fn usable<'a>(
+    used: &ClaimUse,
+    namespace: &str,
+    objects: &'a Objects,
+) -> Result<&'a Arc<PersistentVolumeClaim>, Reason> {
+    let name = || used.name.clone();
+    let claim = objects.claim(namespace, &used.name).ok_or_else(|| match &used.owner {
+        None => Reason::ClaimMissing(name()),
+        Some(_) => Reason::EphemeralClaimMissing(name()),
+    })?;
+    if claim.status.phase == "Lost" {
+        return Err(Reason::ClaimLost(name()));
+    }
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Err(Reason::ClaimDeleted(name()));
+    }
+    let owned = |owner: &Arc<str>| claim.metadata.is_controlled_by(owner);
+    if used.owner.as_ref().is_some_and(|owner| !owned(owner)) {
+        return Err(Reason::ClaimNotOwned(name()));
+    }
+    Ok(claim)
+}
+
+/// Whether the claim waits for its first pod.
+fn is_delayed(claim: &PersistentVolumeClaim, objects: &Objects) -> bool {
+    let class = objects.class(claim.class());
+    class.is_some_and(|class| class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer"))
+}
+
+/// Whether the volume is bound to this claim or reserved for it.
+pub fn is_meant_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    volume.spec.claim_ref.as_ref().is_some_and(|wanted| {
+        wanted.name == claim.metadata.name
+            && wanted.namespace == claim.metadata.namespace
+            && (wanted.uid.is_empty() || wanted.uid == claim.metadata.uid)
+    })
+}
+
+/// Whether a scheduler or the volume controller has bound the volume to this claim: with its uid.
+pub fn is_bound_to(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let with_uid = volume.spec.claim_ref.as_ref().is_some_and(|bound| !bound.uid.is_empty());
+    with_uid && is_meant_for(volume, claim)
+}
+
+/// Whether both are of one mode and one attributes class, and the volume is to stay.
+fn is_alike(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let mode = |mode: &Option<String>| mode.as_deref().unwrap_or("Filesystem").to_owned();
+    let attributes = |class: &Option<String>| class.clone().unwrap_or_default();
+    mode(&volume.spec.volume_mode) == mode(&claim.spec.volume_mode)
+        && attributes(&volume.spec.volume_attributes_class_name)
+            == attributes(&claim.spec.volume_attributes_class_name)
+        && volume.metadata.deletion_timestamp.is_none()
+}
+
+/// Whether a volume that is meant for no claim may be bound to this one.
+fn is_free_for(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let labels = || volume.metadata.labels.clone().unwrap_or_default();
+    volume.status.phase == "Available"
+        && claim.spec.selector.as_ref().is_none_or(|selector| selector.matches(&labels()))
+        && volume.class() == claim.class()
+        && claim.spec.access_modes.iter().all(|mode| volume.spec.access_modes.contains(mode))
+}
+
+/// Whether the volume's node affinity admits the node.
+pub fn is_mountable(volume: &PersistentVolume, node: &NodeInfo) -> bool {
+    let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    // Upstream matches a node that has labels and no name.
+    required.is_none_or(|required| matches_one_of(required, "", &node.labels))
+}
+
+/// Whether volumes of the class can be made for a node with these labels.
+fn admits(class: &StorageClass, labels: &Labels) -> bool {
+    let listed = |requirement: &Requirement| {
+        labels.get(&requirement.key).is_some_and(|value| requirement.values.contains(value))
+    };
+    let mut terms = class.allowed_topologies.iter().map(|term| &term.match_label_expressions);
+    class.allowed_topologies.is_empty() || terms.any(|term| !term.is_empty() && term.iter().all(listed))
+}
+
+/// An amount of storage; 0 where it is absent or can't be read.
+fn size(quantity: Option<&Quantity>) -> Amount {
+    quantity.and_then(|quantity| quantity.amount().ok()).unwrap_or_default()
+}

@@ -1,0 +1,112 @@
+//! How many pods of a selector stand on each node: counted anew where a node has changed, kept everywhere else.
+//!
+//! A count is a function of one node's state, so nothing has to be undone when a pod is placed on trial.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::{
+    footprint::Footprint, object::Objects, plugin::volume_binding::Reservations, pod_selector::PodSelector,
+    snapshot::NodeState,
+};
+
+/// The nodes and what beside them plugins read that look at more than one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Every node by its slot.
+    pub slots: &'a [Option<Arc<NodeState>>],
+    /// The slots of nodes with pods that have required anti-affinity.
+    pub repelling: &'a BTreeSet<usize>,
+    /// Other objects, namespaces among them.
+    pub objects: &'a Objects,
+    /// What pods that are being placed have chosen for their claims.
+    pub reservations: &'a Reservations,
+}
+
+/// Whether pods that are being deleted are counted.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Terminating {
+    /// They are.
+    Counted,
+    /// They are not.
+    Skipped,
+}
+
+/// Which pods are counted: those that match every selector.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Counted {
+    /// The selectors.
+    pub selectors: Vec<PodSelector>,
+    /// Whether pods that are being deleted are among them.
+    pub terminating: Terminating,
+}
+
+impl Counted {
+    /// Whether the pod is counted.
+    pub fn matches(&self, pod: &Footprint, objects: &Objects) -> bool {
+        (self.terminating == Terminating::Counted || !pod.terminating)
+            && self.selectors.iter().all(|selector| selector.matches(pod, objects))
+    }
+}
+
+/// The counts of one selector.
+#[derive(Debug, Default)]
+struct Counts {
+    /// By slot: the node's generation when it was counted, and how many there were.
+    by_slot: Vec<(u64, usize)>,
+    /// When the counts were last asked for.
+    asked: u64,
+    /// Of which version the labels of namespaces were.
+    namespaces: u64,
+}
+
+/// The counts of every selector that was asked for lately.
+#[derive(Debug, Default)]
+pub struct PodCounts {
+    by_selector: HashMap<Counted, Counts>,
+    asked: u64,
+}
+
+/// Selectors beyond this number are forgotten, those first that were not asked for longest.
+const REMEMBERED: usize = 512;
+
+impl PodCounts {
+    /// How many of these pods stand on each node, by slot; 0 where there is no node.
+    pub fn of(&mut self, counted: &Counted, around: Surroundings<'_>) -> impl Iterator<Item = usize> {
+        self.asked += 1;
+        if !self.by_selector.contains_key(counted) {
+            self.forget_oldest();
+            self.by_selector.insert(counted.clone(), Counts::default());
+        }
+        let counts = self.by_selector.get_mut(counted).expect("it was just put there");
+        counts.asked = self.asked;
+        if counts.namespaces != around.objects.namespaces_version() {
+            counts.namespaces = around.objects.namespaces_version();
+            counts.by_slot.clear();
+        }
+        counts.by_slot.resize(around.slots.len(), (0, 0));
+        for (state, (generation, count)) in around.slots.iter().zip(&mut counts.by_slot) {
+            let Some(state) = state else {
+                (*generation, *count) = (0, 0);
+                continue;
+            };
+            if *generation != state.generation {
+                let matching = state.pods.iter().filter(|pod| counted.matches(pod, around.objects));
+                (*generation, *count) = (state.generation, matching.count());
+            }
+        }
+        counts.by_slot.iter().map(|(_, count)| *count)
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.by_selector.len() < REMEMBERED {
+            return;
+        }
+        let mut asked: Vec<u64> = self.by_selector.values().map(|counts| counts.asked).collect();
+        asked.sort_unstable();
+        let middle = asked[asked.len() / 2];
+        self.by_selector.retain(|_, counts| counts.asked > middle);
+    }
+}

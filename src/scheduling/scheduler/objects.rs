@@ -1,0 +1,32 @@
+//! Taking in the objects that plugins read beside pods, nodes and quotas.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::Scheduler;
+use crate::scheduling::{
+    event::Event,
+    object::{Kind, Object},
+};
+
+impl Scheduler {
+    /// Takes in a list of a kind: what is not in it is gone.
+    pub(super) fn resync_objects(&mut self, kind: Kind, objects: Vec<Object>) {
+        let live: BTreeSet<Arc<str>> = objects.iter().map(Object::name).collect();
+        let known = self.snapshot.objects().of_kind(kind).map(Object::name);
+        let gone: Vec<Arc<str>> = known.filter(|name| !live.contains(name)).collect();
+        for name in gone {
+            self.snapshot.remove_object(kind, &name);
+        }
+        for object in objects {
+            self.snapshot.set_object(object);
+        }
+        self.snapshot.note_listed(kind);
+    }
+
+    /// Everything that was seen of these kinds, as the lists that would let another see the same.
+    pub(super) fn objects(&self) -> Vec<Event> {
+        let objects = self.snapshot.objects();
+        let listed = Kind::ALL.iter().filter(|kind| objects.are_listed(&[**kind]));
+        listed.map(|kind| Event::Listed(*kind, objects.of_kind(*kind).cloned().collect())).collect()
+    }
+}

@@ -1,0 +1,85 @@
+//! Waiting pods that a plugin which looks at more than one node has rejected, and the changes that could help them: kube-scheduler's
+//! queueing hints.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Scheduler, Work};
+use crate::scheduling::{
+    change::Change,
+    footprint::Footprint,
+    object::Objects,
+    plugin::{
+        Plugin, inter_pod_affinity, node_volume_limits, pod_topology_spread, volume_binding,
+        volume_restrictions,
+    },
+    pod::Uid,
+};
+
+/// Waiting pods, with the plugins that rejected them and that look at more than one node.
+#[derive(Debug, Default)]
+pub(super) struct Requeue(BTreeMap<Uid, BTreeSet<Plugin>>);
+
+impl Requeue {
+    /// The pod waits; these plugins have rejected it.
+    pub(super) fn wait(&mut self, uid: &Uid, rejected: BTreeSet<Plugin>) {
+        if !rejected.is_empty() {
+            self.0.insert(uid.clone(), rejected);
+        }
+    }
+
+    /// The pod no longer waits.
+    pub(super) fn leave(&mut self, uid: &Uid) {
+        self.0.remove(uid);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Whether the change could let a pod through that this plugin has rejected.
+fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) -> bool {
+    match plugin {
+        Plugin::PodTopologySpread => pod_topology_spread::helps(pod, change, objects),
+        Plugin::InterPodAffinity => inter_pod_affinity::helps(pod, change, objects),
+        Plugin::VolumeRestrictions => volume_restrictions::helps(pod, change),
+        Plugin::NodeVolumeLimits => node_volume_limits::helps(change),
+        Plugin::VolumeBinding | Plugin::VolumeZone => volume_binding::helps(pod, change),
+        Plugin::NodeUnschedulable
+        | Plugin::TaintToleration
+        | Plugin::NodeAffinity
+        | Plugin::NodePorts
+        | Plugin::NodeResourcesFit
+        | Plugin::NodeDeclaredFeatures
+        | Plugin::Devices => false,
+    }
+}
+
+impl Scheduler {
+    /// Decides those waiting pods again that one of the changes since the last time could help.
+    pub(super) fn wake_helped(&mut self) {
+        let changes = self.snapshot.take_changes();
+        if changes.is_empty() || self.requeue.is_empty() {
+            return;
+        }
+        let objects = self.snapshot.objects();
+        let helped = |uid: &Uid, plugins: &BTreeSet<Plugin>| {
+            let Some(pod) = self.pods.get(uid).map(|entry| &entry.info.footprint) else { return false };
+            plugins.iter().any(|plugin| changes.iter().any(|change| helps(*plugin, pod, change, objects)))
+        };
+        let helped = self.requeue.0.iter().filter(|(uid, plugins)| helped(uid, plugins));
+        let helped: Vec<Uid> = helped.map(|(uid, _)| uid.clone()).collect();
+        for uid in helped {
+            self.decide_waiting_again(&uid);
+        }
+    }
+
+    fn decide_waiting_again(&mut self, uid: &Uid) {
+        let Some(entry) = self.pods.get(uid) else { return };
+        let Work::Waiting(ask) = entry.work.clone() else { return };
+        self.over_quota.leave(&entry.info.key);
+        self.classes.leave(&ask, uid);
+        self.set_work(uid, Work::Idle);
+        self.enqueue(uid);
+    }
+}

@@ -1,0 +1,369 @@
+//! Pods with claims: where bound volumes let them go, how claims are bound with them, and what becomes of that when they go elsewhere.
+
+use std::sync::Arc;
+
+use berth::{
+    config::Config,
+    scheduling::{
+        Effect, Event, Setback, WriteOutcome,
+        effect::VolumeWrite,
+        object::{Kind, Object},
+    },
+};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::machine::{Machine, bound, node, pod};
+
+const SELECTED: &str = "volume.kubernetes.io/selected-node";
+const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+
+fn hami_node(name: &str, memory: u32) -> Value {
+    let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": memory, "devcore": 100,
+        "type": "NVIDIA A100", "mode": "hami-core", "health": true}]);
+    let mut node = node(name, &json!({"hami.io/node-nvidia-register": card.to_string()}));
+    node["metadata"]["labels"] = json!({"zone": name});
+    node
+}
+
+/// A pod that asks for a share and uses the claim `data`.
+fn share(name: &str) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+    pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    pod
+}
+
+fn object<T: serde::de::DeserializeOwned>(value: &Value) -> Arc<T> {
+    Arc::new(serde_json::from_value(value.clone()).unwrap())
+}
+
+/// The claim `data` of class `local`, with these annotations and bound to this volume or none.
+fn claim(version: u32, annotations: &Value, volume: &str) -> Event {
+    let claim = json!({
+        "metadata": {"name": "data", "namespace": "default", "uid": "claim", "resourceVersion": version.to_string(),
+            "annotations": annotations},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "volumeName": volume,
+            "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    Event::Seen(Object::PersistentVolumeClaim(object(&claim)))
+}
+
+/// A volume of class `local` in a zone, bound to the claim with this uid or to none.
+fn volume(name: &str, version: u32, zone: &str, uid: Option<&str>) -> Event {
+    let reference = uid.map(|uid| json!({"namespace": "default", "name": "data", "uid": uid}));
+    let term = json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]});
+    let volume = json!({
+        "metadata": {"name": name, "resourceVersion": version.to_string()},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "2Gi"},
+            "claimRef": reference, "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}}},
+        "status": {"phase": if uid.is_some() { "Bound" } else { "Available" }},
+    });
+    Event::Seen(Object::PersistentVolume(object(&volume)))
+}
+
+fn class(provisioner: &str) -> Event {
+    let class = json!({"metadata": {"name": "local"}, "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    Event::Seen(Object::StorageClass(object(&class)))
+}
+
+/// Two nodes with a free card each; what there is of storage is listed and empty but for these.
+fn machine(objects: impl IntoIterator<Item = Event>) -> Machine {
+    let mut machine =
+        Machine::new(&Config::default(), &[hami_node("n1", 16_000), hami_node("n2", 16_000)], &[]);
+    for object in objects {
+        machine.tell(object);
+    }
+    machine
+}
+
+fn dynamic() -> [Event; 2] {
+    [class("csi.example"), claim(1, &json!({}), "")]
+}
+
+/// The one write that is to be done for claims, and nothing else.
+#[track_caller]
+fn write(effects: &[Effect]) -> VolumeWrite {
+    let writes: Vec<_> = effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::WriteVolume { write, .. } => Some(write.clone()),
+            _ => None,
+        })
+        .collect();
+    let [write] = &writes[..] else { panic!("not one write but {effects:?}") };
+    write.clone()
+}
+
+/// The node that the write selects for the claim.
+#[track_caller]
+fn selected(effects: &[Effect]) -> Option<String> {
+    match write(effects) {
+        VolumeWrite::SelectNode { node, .. } => node.map(|node| node.to_string()),
+        VolumeWrite::BindVolume { .. } => panic!("a volume is bound"),
+    }
+}
+
+/// Answers the write that is under way for a pod.
+fn answer(machine: &mut Machine, effects: &[Effect], outcome: WriteOutcome) {
+    for effect in effects {
+        if let Effect::WriteVolume { pod, write } = effect {
+            let (pod, write) = (pod.clone(), write.clone());
+            machine.tell(Event::VolumeWritten { pod, write, outcome: outcome.clone() });
+        }
+    }
+}
+
+fn written(version: u32) -> WriteOutcome {
+    WriteOutcome::Written { resource_version: version.to_string() }
+}
+
+fn said(effects: &[Effect]) -> Vec<&str> {
+    let said = effects.iter().filter_map(|effect| match effect {
+        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn a_pod_goes_where_its_bound_volume_can_be_mounted() {
+    let bound = claim(1, &json!({COMPLETED: "yes"}), "pv-1");
+    let mut machine = machine([volume("pv-1", 1, "n2", Some("claim")), bound]);
+    machine.show_pod(&share("p"));
+    assert_eq!(machine.run().1, [("p".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
+fn a_pod_waits_for_its_claim_and_for_the_claims_volume() {
+    let mut machine = machine([]);
+    machine.show_pod(&share("p"));
+    let (effects, bound) = machine.run();
+    assert_eq!(said(&effects), [r#"0/2 nodes are available: persistentvolumeclaim "data" not found."#]);
+    assert_eq!(bound, []);
+    machine.tell(claim(1, &json!({}), ""));
+    let (effects, bound) = machine.run();
+    assert_eq!(
+        said(&effects),
+        ["0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims."]
+    );
+    assert_eq!(bound, []);
+    machine.tell(volume("pv-1", 1, "n1", Some("claim")));
+    machine.tell(claim(2, &json!({COMPLETED: "yes"}), "pv-1"));
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}
+
+#[test]
+fn a_volume_is_made_for_the_node_before_the_pod_is_bound() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, written(2));
+    assert_eq!(machine.run().1, [], "the provisioner has not made the volume yet");
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(machine.run().1, []);
+    machine.tell(volume("pv-1", 3, &node, Some("claim")));
+    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
+    assert_eq!(machine.run().1, [("p".to_owned(), node)]);
+}
+
+#[test]
+fn a_volume_that_is_there_is_bound_before_the_pod_is() {
+    let objects =
+        [class("kubernetes.io/no-provisioner"), claim(1, &json!({}), ""), volume("pv-2", 5, "n2", None)];
+    let mut machine = machine(objects);
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let VolumeWrite::BindVolume { volume: written_to, claim: Some(_) } = write(&effects) else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(written_to.metadata.name, "pv-2");
+    answer(&mut machine, &effects, written(6));
+    machine.tell(volume("pv-2", 6, "n2", Some("claim")));
+    assert_eq!(machine.run().1, []);
+    machine.tell(claim(7, &json!({COMPLETED: "yes"}), "pv-2"));
+    assert_eq!(machine.run().1, [("p".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
+fn two_pods_are_not_given_the_same_volume() {
+    let objects =
+        [class("kubernetes.io/no-provisioner"), claim(1, &json!({}), ""), volume("pv-2", 5, "n2", None)];
+    let mut machine = machine(objects);
+    let other = json!({"metadata": {"name": "more", "namespace": "default", "uid": "more"},
+        "spec": {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}});
+    machine.tell(Event::Seen(Object::PersistentVolumeClaim(object(&other))));
+    machine.show_pod(&share("p"));
+    write(&machine.settle());
+    let mut second = share("q");
+    second["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] = json!("more");
+    machine.show_pod(&second);
+    let effects = machine.settle();
+    let counted = "2 node(s) didn't find available persistent volumes to bind";
+    assert_eq!(said(&effects), [format!("0/2 nodes are available: {counted}.")]);
+    machine.tell(Event::PodEnded("p".into()));
+    // The first write is still under way, and the volume is bound to the first claim as far as anyone can know.
+    let effects = machine.settle();
+    let VolumeWrite::BindVolume { claim: Some(claim), .. } = write(&effects) else { panic!("{effects:?}") };
+    assert_eq!(claim.metadata.name, "more");
+}
+
+#[test]
+fn pods_of_one_claim_go_to_the_node_that_was_selected_for_it() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    machine.show_pod(&share("q"));
+    let again = machine.settle();
+    assert_eq!(selected(&again), Some(node.clone()));
+    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &again, WriteOutcome::Failed(Setback::default()));
+    machine.tell(volume("pv-1", 3, &node, Some("claim")));
+    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
+    assert_eq!(machine.run().1, [("p".to_owned(), node)]);
+}
+
+#[test]
+fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, written(2));
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(machine.run().1, []);
+    machine.tell(claim(3, &json!({}), ""));
+    let (effects, bound) = machine.run();
+    assert_eq!(said(&effects), [format!("provisioning failed for PVC \"data\" on node \"{node}\"")]);
+    assert_eq!(bound, []);
+    machine.pass(1);
+    assert!(selected(&machine.settle()).is_some(), "it is tried again after its backoff");
+}
+
+#[test]
+fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), [], "the write is under way");
+    answer(&mut machine, &effects, written(2));
+    assert_eq!(machine.settle(), [], "the claim was not seen as it was written yet");
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    let effects = machine.settle();
+    assert_eq!(selected(&effects), None);
+    answer(&mut machine, &effects, written(3));
+    machine.tell(claim(3, &json!({}), ""));
+    assert_eq!(machine.settle(), []);
+    machine.pass(60);
+    assert!(machine.settle().iter().all(|effect| !matches!(effect, Effect::WriteVolume { .. })));
+}
+
+#[test]
+fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, written(2));
+    machine.tell(volume("pv-1", 3, &node, Some("claim")));
+    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), []);
+}
+
+#[test]
+fn claims_that_are_not_bound_in_time_are_given_up() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, written(2));
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    machine.run();
+    let deadline = machine.next_deadline().unwrap();
+    assert!(deadline <= machine.now() + SignedDuration::from_mins(10));
+    machine.pass(600);
+    let effects = machine.settle();
+    assert_eq!(said(&effects), [format!("binding volumes: timed out on node {node}")]);
+    assert_eq!(selected(&effects), None, "the claim is free for another node");
+}
+
+#[test]
+fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, WriteOutcome::Failed(Setback::default()));
+    machine.tell(claim(7, &json!({"other": "changed"}), ""));
+    assert_eq!(machine.settle(), [], "not at once");
+    machine.pass(1);
+    let VolumeWrite::SelectNode { claim, node: again } = write(&machine.settle()) else {
+        panic!("a volume is bound")
+    };
+    assert_eq!((claim.metadata.resource_version.as_str(), again.as_deref()), ("7", Some(node.as_str())));
+}
+
+#[test]
+fn after_a_restart_the_pod_goes_on_with_what_was_written() {
+    let selected = claim(2, &json!({SELECTED: "n2"}), "");
+    let mut machine = machine([class("csi.example"), selected]);
+    machine.show_pod(&share("p"));
+    assert_eq!(machine.run().1, []);
+    machine.tell(volume("pv-1", 3, "n2", Some("claim")));
+    machine.tell(claim(4, &json!({SELECTED: "n2", COMPLETED: "yes"}), "pv-1"));
+    assert_eq!(machine.run().1, [("p".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
+fn a_claim_of_one_pod_keeps_the_next_waiting_until_that_has_ended() {
+    let mut single = json!({
+        "metadata": {"name": "data", "namespace": "default", "uid": "claim", "annotations": {COMPLETED: "yes"}},
+        "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv-1"},
+    });
+    single["metadata"]["resourceVersion"] = json!("2");
+    let single = Event::Seen(Object::PersistentVolumeClaim(object(&single)));
+    let mut machine = machine([volume("pv-1", 1, "n2", Some("claim")), single]);
+    let mut first = bound(share("first"), "n2", json!({}));
+    first["status"]["phase"] = json!("Running");
+    machine.show_pod(&first);
+    machine.show_pod(&share("next"));
+    let counted = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod";
+    assert_eq!(said(&machine.run().0), [format!("0/2 nodes are available: {counted}.")]);
+    machine.tell(Event::PodEnded("first".into()));
+    assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
+fn a_pod_with_claims_waits_until_storage_is_listed_and_others_do_not() {
+    let mut machine = Machine::without_storage(&Config::default(), &[hami_node("n1", 16_000)]);
+    machine.show_pod(&share("p"));
+    machine.show_pod(&pod("q", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})));
+    let (effects, bound) = machine.run();
+    assert_eq!(bound, [("q".to_owned(), "n1".to_owned())]);
+    assert_eq!(said(&effects), ["0/1 nodes are available: PersistentVolumes and claims are not listed yet."]);
+    for kind in Kind::STORAGE {
+        machine.tell(Event::Listed(*kind, Vec::new()));
+    }
+    let (effects, _) = machine.run();
+    assert_eq!(said(&effects), [r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#]);
+}
+
+#[test]
+fn a_node_whose_driver_can_attach_no_more_is_passed_over() {
+    let csi = |node: &str, count: i64| {
+        let csi = json!({"metadata": {"name": node}, "spec": {"drivers": [{"name": "csi.example",
+            "allocatable": {"count": count}}]}});
+        Event::Seen(Object::CsiNode(object(&csi)))
+    };
+    let mut machine = machine(dynamic().into_iter().chain([csi("n1", 0), csi("n2", 0)]));
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    assert_eq!(said(&effects), ["0/2 nodes are available: 2 node(s) exceed max volume count."]);
+    machine.tell(csi("n2", 1));
+    assert_eq!(selected(&machine.settle()), Some("n2".to_owned()));
+}
