@@ -49,6 +49,11 @@ pub fn core_budget(profile: &Profile, card: &Card) -> Percent {
     profile.core_budget.of(card.cores)
 }
 
+/// Whether shares of the card are hardware slices, each placed by itself.
+fn is_placed(card: &Card) -> bool {
+    card.mode == Mode::Mig && matches!(card.slicing, Slicing::Placements(_))
+}
+
 /// Whether shares of the card are slices cut in hardware.
 fn is_sliced(card: &Card) -> bool {
     card.mode == Mode::Mig && card.slicing != Slicing::Unknown

@@ -27,10 +27,11 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
 }
 
 fn placements() -> Slicing {
-    let profile = |name: &str, memory, slices, size, starts: &[u32]| SliceProfile {
+    let profile = |name: &str, memory, slices: u32, size, starts: &[u32]| SliceProfile {
         name: name.into(),
         memory: MiB::new(memory),
-        cores: Percent::new(slices * 14),
+        // As HAMi's plugin registers them: rounded up.
+        cores: Percent::new((slices * 100).div_ceil(7)),
         slices,
         placements: starts.iter().map(|&start| Placement { start, size }).collect(),
     };

@@ -136,10 +136,12 @@ impl Ledger {
         }
         let used = self.held.values().filter_map(|cards| cards.get(uuid)).copied();
         let used = used.fold(Held::default(), Held::plus);
+        // The compute of placed slices is rounded up, so its sum says nothing; two slices at one place are `SliceTaken`.
+        let cores = if matches!(card.cut, Cut::Placed(_)) { 0 } else { used.cores };
         let dimensions = [
             (Dimension::Slots, used.slots, card.slots),
             (Dimension::Memory, used.memory, card.memory),
-            (Dimension::Cores, used.cores, card.cores),
+            (Dimension::Cores, cores, card.cores),
         ];
         for (what, used, limit) in dimensions {
             if used > i64::try_from(limit).unwrap_or(i64::MAX) {
