@@ -22,7 +22,7 @@ pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
-pub use profile::{Blend, CoreBudget, Profile, ProfileName, Tie};
+pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
 pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
 pub use selection::{IdFilter, ModelFilter, Selection};

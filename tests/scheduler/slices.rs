@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     holdings::{hami_node, holding, reported, share, told},
-    machine::Machine,
+    machine::{Machine, node, pod},
 };
 
 /// An A100 of 40 GB as HAMi's plugin registers it; compute is rounded up.
@@ -33,4 +33,29 @@ fn seven_slices_that_hami_has_placed_are_no_excess() {
     assert_eq!((told(&effects), reported(&effects)), (vec![], vec![]));
     machine.show_pod(&share("eighth", 4000));
     assert_eq!(machine.run().1, []);
+}
+
+/// Cards that Volcano's plugin cuts; each has 3 slices of 10240 MiB and 1 of 5120 MiB by `group2`.
+fn volcano_mig_node(cards: &[&str]) -> Value {
+    let card = |id: &&str| format!("{id},7,40960,NVIDIA-NVIDIA A100-SXM4-40GB,true,mig:");
+    let register: String = cards.iter().map(card).collect();
+    node("n1", &json!({"volcano.sh/node-vgpu-register": register}))
+}
+
+fn vgpus(name: &str, count: u32, memory: u32) -> Value {
+    let limits =
+        json!({"volcano.sh/vgpu-number": count.to_string(), "volcano.sh/vgpu-memory": memory.to_string()});
+    pod(name, &limits)
+}
+
+#[test]
+fn a_pod_has_one_slice_of_each_card_that_volcano_cuts() {
+    for (cards, placed) in [(vec!["GPU-a"], 0), (vec!["GPU-a", "GPU-b"], 1)] {
+        let mut machine = Machine::new(&Config::default(), &[volcano_mig_node(&cards)], &[]);
+        machine.show_pod(&vgpus("pair", 2, 5000));
+        let bound = machine.run().1.len();
+        assert_eq!(u32::try_from(bound), Ok(placed), "{cards:?}");
+        let usage = &machine.scheduler().snapshot().node("n1").unwrap().usage;
+        assert!(cards.iter().all(|card| usage.card(&(*card).into()).slots == placed), "{cards:?}");
+    }
 }

@@ -240,9 +240,10 @@ impl Grant<'_> {
         for (position, share) in self.shares.iter().enumerate() {
             let card = find(node, share.card());
             let sliced = card.is_some_and(|card| matches!(card.cut, Cut::Placed(_)));
-            if !sliced && self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
+            // Volcano's scheduler passes over the second slice of a card that a pod has, and gives it to another pod.
+            if !sliced && self.shares[..position].iter().any(|earlier| earlier.card() == share.card()) {
                 let (pod, container) = self.at();
-                violations.push(Violation::SameCardTwice { pod, container, card: share.uuid.clone() });
+                violations.push(Violation::SameCardTwice { pod, container, card: share.card().to_owned() });
             }
             if let Some(card) = card {
                 violations.extend(self.memory(plugin, card, share));

@@ -6,7 +6,7 @@ use super::{core_budget, is_placed, slice};
 use crate::{
     device::{
         Card, CardId, CardUsage, Health, Inventory, Mode, Percent, PodRequest, Profile, Quota, Role, Share,
-        ShareRequest, Sharing, Slice, Usage, usage,
+        ShareRequest, Sharing, Slice, SlicesOfCard, Usage, usage,
     },
     scheduling::reason::CardReason,
 };
@@ -95,6 +95,9 @@ impl Scene<'_> {
         }
         let own = self.held.cards.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
         let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
+        if self.profile.slices == SlicesOfCard::One && taken.clone().next().is_some() {
+            return Err(CardReason::CardMigTopologyInfeasible);
+        }
         let slice = slice::cut(card, self.usage.users(&card.id), taken, want);
         // A slice may be larger than what was asked. Where the card has no memory left for it, the registration is wrong.
         let room = |share: &Share| card.memory.left(used.memory) >= share.memory;

@@ -9,7 +9,7 @@ use crate::{
     device::{
         Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, InitPhase, Instances,
         MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share, ShareRequest,
-        SliceProfile, Tie,
+        SliceProfile, SlicesOfCard, Tie,
     },
     scheduling::{reason::CardReason, score},
 };
@@ -20,6 +20,7 @@ fn hami() -> Profile {
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
     }
 }
 
@@ -314,4 +315,23 @@ fn a_containers_slices_are_tested_against_the_compute_in_use_before_it() {
         given(&two, vec![a100()], &Usage::default()).is_err(),
         "another container's slice is in use before"
     );
+}
+
+#[test]
+fn where_a_pod_may_have_one_slice_of_a_card_each_is_of_another() {
+    let one = Profile { slices: SlicesOfCard::One, ..hami() };
+    let cut = |index| Card { id: format!("GPU-{index}").into(), index, ..a100() };
+    let cards_of = |containers: &[(Role, u32, u64, u32)], count| {
+        let inventory = Inventory::new((0..count).map(cut).collect());
+        let given = allocate(&ask(containers), &inventory, &Usage::default(), &one, Quota::default());
+        given.map(|given| names(&given))
+    };
+    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 2).unwrap(), ["GPU-1", "GPU-0"]);
+    let two = [(Role::App, 1, 4000, 0), (Role::App, 1, 4000, 0)];
+    let mut of_two = cards_of(&two, 2).unwrap();
+    of_two.sort();
+    assert_eq!(of_two, ["GPU-0", "GPU-1"], "another container's slice counts too");
+    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 1), Err(vec![Reason::NodeInsufficientDevice]));
+    let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
+    assert_eq!(cards_of(&two, 1), Err(vec![infeasible]));
 }
