@@ -14,7 +14,7 @@ use super::{
     quota::{QuotaInfo, QuotaKey, Quotas},
     resources::ResourceAmounts,
 };
-use crate::device::{ProfileName, Usage};
+use crate::device::{Cuts, ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -72,6 +72,7 @@ impl Snapshot {
         let name = info.name.clone();
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
+        self.set_cuts(&name, info.cuts());
         self.fold(slot, &name, Arc::new(info));
     }
 
@@ -85,11 +86,19 @@ impl Snapshot {
 
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
-        if let Some(slot) = self.by_name.remove(name) {
+        if let Some((name, slot)) = self.by_name.remove_entry(name) {
             self.slots[slot] = None;
             self.generation += 1;
+            self.set_cuts(&name, Cuts::default());
         }
         self.expired.remove(name);
+    }
+
+    /// Takes in how a node's cards are cut: what its slices hold counts in quotas too.
+    fn set_cuts(&mut self, name: &NodeName, cuts: Cuts) {
+        for namespace in self.ledger.set_cuts(name, cuts) {
+            self.quotas.refold(&namespace, &self.ledger);
+        }
     }
 
     /// Takes in whether a node's device plugin answers; returns what was thought of it before.

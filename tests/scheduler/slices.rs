@@ -1,11 +1,11 @@
 //! Cards that are cut into hardware slices: how many fit, and what each of them counts.
 
-use berth::config::Config;
+use berth::{config::Config, scheduling::Event};
 use serde_json::{Value, json};
 
 use super::{
-    holdings::{hami_node, holding, reported, share, told},
-    machine::{Machine, node, pod},
+    holdings::{hami_node, holding, reported, share, told, volcano_holding},
+    machine::{Machine, node, parsed, pod},
 };
 
 /// An A100 of 40 GB as HAMi's plugin registers it; compute is rounded up.
@@ -46,6 +46,30 @@ fn vgpus(name: &str, count: u32, memory: u32) -> Value {
     let limits =
         json!({"volcano.sh/vgpu-number": count.to_string(), "volcano.sh/vgpu-memory": memory.to_string()});
     pod(name, &limits)
+}
+
+#[test]
+fn a_slice_of_volcanos_own_assignment_counts_with_its_size_in_a_quota() {
+    let quota = |machine: &Machine, hard: u32| {
+        let hard = json!({"limits.volcano.sh/vgpu-memory": hard.to_string()});
+        let quota =
+            json!({"metadata": {"name": "q", "namespace": "default", "uid": "q"}, "spec": {"hard": hard}});
+        Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0)
+    };
+    // What the pod asked is written; its slice has 10240 MiB, and the next smallest that is free 5120 MiB.
+    let held = volcano_holding("held", "GPU-a[group2-0],NVIDIA,6000,0:");
+    for (hard, placed) in [(15_359, 0), (15_360, 1)] {
+        for nodes in [vec![volcano_mig_node(&["GPU-a"])], Vec::new()] {
+            let mut machine = Machine::new(&Config::default(), &nodes, std::slice::from_ref(&held));
+            machine.tell(quota(&machine, hard));
+            machine.show_node(&volcano_mig_node(&["GPU-a"]));
+            machine.show_pod(&vgpus("next", 1, 5000));
+            assert_eq!(machine.run().1.len(), placed, "{hard}, nodes listed: {}", nodes.len());
+            let usage = &machine.scheduler().snapshot().node("n1").unwrap().usage;
+            let used = usage.card(&"GPU-a".into()).memory.get();
+            assert_eq!(used, if placed == 1 { 15_360 } else { 10_240 });
+        }
+    }
 }
 
 #[test]
