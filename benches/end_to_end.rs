@@ -35,7 +35,7 @@ struct Args {
     /// Rounds: each runs the blind binder at every level, with a run of Berth beside each.
     #[arg(long, default_value_t = 2)]
     rounds: usize,
-    /// After how many milliseconds a node's agent answers.
+    /// How many milliseconds a node's agent takes for one allocation; 500 stands for HAMi's plugin with its throttled client.
     #[arg(long, default_value_t = 10)]
     agent_ms: u64,
     /// How many pods the blind binder has in flight, one run each; the best counts.

@@ -101,6 +101,7 @@ on_both_floors! {
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,
     handshakes::a_question_and_a_leftover_stop_nothing,
     slices::a_card_is_cut_slice_by_slice,
+    slices::a_card_is_filled_to_its_last_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,
     slices::a_slice_of_an_old_template_keeps_its_card_and_counts_as_what_it_is,
     withdrawal::a_volcano_pod_deleted_before_its_allocation_is_withdrawn,

@@ -19,5 +19,7 @@ mod modes;
 mod neighbours;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
+#[path = "scheduler/slices.rs"]
+mod slices;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

@@ -79,6 +79,15 @@ impl CoreBudget {
     }
 }
 
+/// How many hardware slices of one card a pod may be given.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum SlicesOfCard {
+    /// As many as there are.
+    Several,
+    /// One.
+    One,
+}
+
 /// How one family of cards is shared.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Profile {
@@ -90,6 +99,8 @@ pub struct Profile {
     pub tie: Tie,
     /// How much compute a card has to give.
     pub core_budget: CoreBudget,
+    /// How many hardware slices of one card a pod may be given.
+    pub slices: SlicesOfCard,
 }
 
 #[cfg(test)]

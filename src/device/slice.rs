@@ -77,6 +77,22 @@ pub enum Slicing {
     Geometries(Vec<Geometry>),
 }
 
+impl Slicing {
+    /// The memory of this slice; `None`: the card can't be cut so.
+    pub fn memory_of(&self, slice: &Slice) -> Option<MiB> {
+        match (self, slice) {
+            (Self::Placements(profiles), Slice::Placed { profile, .. }) => {
+                profiles.iter().find(|known| known.name == *profile).map(|known| known.memory)
+            }
+            (Self::Geometries(geometries), Slice::Numbered { group, position }) => {
+                let geometry = geometries.iter().find(|known| known.group == *group)?;
+                geometry.slices().find(|(number, _)| number == position).map(|(_, memory)| memory)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// The slice that a share is.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Slice {

@@ -87,6 +87,16 @@ impl Users {
         self
     }
 
+    /// Placed slices take no more compute together than the card has: each is registered with its part of the card's multiprocessors
+    /// rounded up (HAMi v2.10 `nvinternal/plugin/register.go` `discoverMigProfiles`), so that those of a full A100 sum to 101 to 105 %.
+    /// What limits them is where they lie. A card in MIG mode has 100 %, whatever the scaling of others.
+    fn bound_compute(&mut self) {
+        let placed = self.slices.iter().any(|slice| matches!(slice, Slice::Placed { .. }));
+        if placed && self.amounts.cores < Percent::UNREAD {
+            self.amounts.cores = self.amounts.cores.min(Percent::WHOLE);
+        }
+    }
+
     fn add(&mut self, share: &Share) {
         match &share.slice {
             Some(slice) => self.slices.push(slice.clone()),
@@ -117,6 +127,7 @@ impl Usage {
                 usage.cards.entry(share.card.clone()).or_default().add(share);
             }
         }
+        usage.cards.values_mut().for_each(Users::bound_compute);
         usage
     }
 
@@ -248,6 +259,7 @@ fn peaks(assignment: &Assignment, init: InitPhase) -> BTreeMap<&CardId, CardUsag
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Placement;
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
         let share =
@@ -307,6 +319,27 @@ mod tests {
         let held = total(&pod, InitPhase::Done);
         assert_eq!((held.slots, held.memory, held.cores), (1, MiB::default(), Percent::NONE));
         assert_eq!(Usage::of([(&pod, InitPhase::Done)]).card(&"GPU-1".into()).memory, MiB::UNREAD);
+    }
+
+    #[test]
+    fn placed_slices_that_are_rounded_up_take_the_whole_card_at_most() {
+        let slice = |start| {
+            let mut container = container(Role::App, 4864, 15);
+            let placement = Placement { start, size: 1 };
+            container.shares[0].slice = Some(Slice::Placed { profile: "1g.5gb".into(), placement });
+            Assignment { containers: vec![container], ..Assignment::default() }
+        };
+        let cores_of = |pods: &[Assignment]| {
+            let cards = Usage::of(pods.iter().map(|pod| (pod, InitPhase::Done)));
+            cards.card(&"GPU-1".into()).cores.get()
+        };
+        assert_eq!(cores_of(&(0..6).map(slice).collect::<Vec<_>>()), 90);
+        let mut pods: Vec<_> = (0..7).map(slice).collect();
+        assert_eq!(cores_of(&pods), 100);
+        pods[0].containers[0].shares[0].cores = Percent::UNREAD;
+        assert!(cores_of(&pods) >= Percent::UNREAD.get(), "what can't be read is not hidden");
+        let soft = Assignment { containers: vec![container(Role::App, 1, 60)], ..Assignment::default() };
+        assert_eq!(cores_of(&[soft.clone(), soft]), 120, "shares in software are summed as they are");
     }
 
     #[test]

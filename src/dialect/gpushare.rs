@@ -17,7 +17,7 @@ use super::{
 use crate::{
     device::{
         Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
-        Tie,
+        SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -66,6 +66,7 @@ impl GpuShare {
             blend: Blend::MemoryThenSlots,
             tie: Tie::Lowest,
             core_budget: CoreBudget::Fixed(Percent::WHOLE),
+            slices: SlicesOfCard::One,
         }
     }
 

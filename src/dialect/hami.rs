@@ -19,7 +19,7 @@ use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadabl
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
-        Percent, PodRequest, Profile, Tie,
+        Percent, PodRequest, Profile, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -78,6 +78,7 @@ impl Hami {
             blend: Blend::Even,
             tie: Tie::Highest,
             core_budget: CoreBudget::Registered,
+            slices: SlicesOfCard::Several,
         }
     }
 

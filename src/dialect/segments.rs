@@ -47,15 +47,19 @@ type Unread = (Problem, String);
 /// Reads the whole string of a pod, and says what of it can't be read; `asks` tells for each container in starting order whether it
 /// asks for a share. Where a card is named but not how much of it, all of it is held.
 ///
-/// Three generations are told apart by their number of segments: one for each container, one for each app container, one for
-/// each container that asks.
+/// Four generations are told apart: one that writes blank shares, then by the number of segments: one for each container, one for each
+/// app container, one for each container that asks.
 fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<Unread>) {
     let mut unread = Vec::new();
     let segments: Vec<Vec<Share>> = text.split(';').map(|segment| shares(segment, &mut unread)).collect();
     let used = segments.iter().rposition(|shares| !shares.is_empty()).map_or(0, |last| last + 1);
     let stated = segments.len() - usize::from(segments.last().is_some_and(Vec::is_empty));
     let roles: Vec<Role> = roles(pod).collect();
-    let positions = positions([stated, segments.len()], used, &roles, asks);
+    let positions = if text.split([';', ':']).any(is_blank) {
+        positions_beside_blanks(&segments, &roles, asks)
+    } else {
+        positions([stated, segments.len()], used, &roles, asks)
+    };
     let mut containers: Vec<_> =
         roles.into_iter().map(|role| ContainerShares { role, shares: Vec::new() }).collect();
     for (at, shares) in segments.into_iter().enumerate().filter(|(_, shares)| !shares.is_empty()) {
@@ -99,13 +103,28 @@ fn positions([stated, parted]: [usize; 2], used: usize, roles: &[Role], asks: &[
     }
 }
 
+/// Which container each segment belongs to where some shares are blank: the filled segments are of the app containers that ask, in order.
+/// Plain containers add nothing before the first filled segment and one or two segments after it.
+fn positions_beside_blanks(segments: &[Vec<Share>], roles: &[Role], asks: &[bool]) -> Vec<usize> {
+    let is_asking_app = |at: &usize| roles[*at] == Role::App && asks.get(*at) == Some(&true);
+    let mut apps = (0..roles.len()).filter(is_asking_app);
+    let position = |shares: &Vec<Share>| (!shares.is_empty()).then(|| apps.next()).flatten();
+    segments.iter().map(position).map(|position| position.unwrap_or(roles.len())).collect()
+}
+
+/// Whether a share is the empty one that HAMi v2.4 to v2.5.3 writes for a plain container after one with a card (`pkg/scheduler/score.go`
+/// `calcScore`): no card, no type, no memory, no compute. It holds nothing. A type without a card is a card that can't be told.
+fn is_blank(share: &str) -> bool {
+    share.trim() == ",,0,0"
+}
+
 /// As much of a text as a person wants to see of it; an annotation may have 256 KiB.
 pub fn shown(text: &str) -> &str {
     text.char_indices().nth(MOST_SHOWN).map_or(text, |(end, _)| &text[..end])
 }
 
 fn shares(segment: &str, unread: &mut Vec<Unread>) -> Vec<Share> {
-    let parts = segment.split(':').filter(|part| !part.trim().is_empty());
+    let parts = segment.split(':').filter(|part| !part.trim().is_empty() && !is_blank(part));
     parts.filter_map(|part| share(part, unread)).collect()
 }
 
@@ -191,5 +210,39 @@ mod tests {
         assert_eq!(read(" ; :;"), (vec![], vec![]));
         let (_, unread) = read(&"ü".repeat(100_000));
         assert_eq!(unread[0].1, format!("share `{}` names no card", "ü".repeat(MOST_SHOWN)));
+    }
+
+    /// A pod with these containers, init containers first, and whether each asks.
+    fn pod(init: usize, apps: usize) -> Pod {
+        let containers = |count| vec![serde_json::json!({"name": "c"}); count];
+        let spec = serde_json::json!({"initContainers": containers(init), "containers": containers(apps)});
+        serde_json::from_value(serde_json::json!({"spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn a_blank_share_of_an_older_hami_holds_nothing_and_shifts_no_segment() {
+        let (yes, no) = (true, false);
+        for (text, init, asks, wanted) in [
+            ("GPU-a,NVIDIA,3000,30:;,,0,0:;", 0, vec![yes, no], vec![1, 0]),
+            ("GPU-a,NVIDIA,3000,30:;;,,0,0:;", 0, vec![no, yes, no], vec![0, 1, 0]),
+            ("GPU-a,NVIDIA,1,1:;;,,0,0:;GPU-b,NVIDIA,1,1:;", 0, vec![no, yes, no, yes], vec![0, 1, 0, 1]),
+            ("GPU-a,NVIDIA,3000,30:;,,0,0:;", 1, vec![no, yes, no], vec![0, 1, 0]),
+            ("GPU-a,NVIDIA,3000,30:;,,0,0:;", 1, vec![yes, yes, no], vec![0, 1, 0]),
+            // More filled segments than containers that ask: charged all the same.
+            ("GPU-a,NVIDIA,1,1:;GPU-b,NVIDIA,1,1:;,,0,0:;", 0, vec![yes, no, no], vec![1, 0, 0, 1]),
+        ] {
+            let pod = pod(init, asks.len() - init);
+            let (assignment, unread) = decode(text, &pod, &asks);
+            let held: Vec<_> = assignment.containers.iter().map(|container| container.shares.len()).collect();
+            assert_eq!((held, unread), (wanted, vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_share_without_card_type_memory_and_compute_is_blank() {
+        for text in [",NVIDIA,0,0:;", ",,1,0:;", ",,0,1:;", ",,,:;"] {
+            let (_, unread) = decode(text, &pod(0, 1), &[true]);
+            assert!(matches!(unread[..], [(Problem::Card, _)]), "{text}: {unread:?}");
+        }
     }
 }

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, Dimension, Inventory, NodePolicy, PodRequest, Profile,
-        Remains, Tie,
+        Remains, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -77,6 +77,7 @@ impl Vendor {
             blend: Blend::Even,
             tie: Tie::Highest,
             core_budget: row.cores.budget,
+            slices: SlicesOfCard::Several,
         };
         let expiry =
             if row.lock.form == LockForm::Bare { row::BARE_LOCK_EXPIRY } else { settings.lock_expiry };

@@ -21,7 +21,7 @@ use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadabl
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
-        Percent, PodRequest, Profile, Remains, Tie,
+        Percent, PodRequest, Profile, Remains, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -61,13 +61,15 @@ impl Volcano {
         no_use_id: Cow::Borrowed(names::NO_USE_ID),
     };
 
-    /// How its cards are shared.
+    /// How its cards are shared. Volcano's scheduler passes over the second entry of a pod on a card (`vgpu/mig.go` `AddPod`), so it
+    /// would give away a second slice of that pod once more.
     pub fn profile() -> Profile {
         Profile {
             name: Self::NAME.into(),
             blend: Blend::MemoryThenSlots,
             tie: Tie::Lowest,
             core_budget: CoreBudget::Fixed(Percent::WHOLE),
+            slices: SlicesOfCard::One,
         }
     }
 

@@ -15,7 +15,8 @@ pub mod walk;
 
 use super::reason::{NodeReasons, Reason};
 use crate::device::{
-    Assignment, Card, ContainerShares, Inventory, Mode, Percent, PodRequest, Profile, Quota, Slicing, Usage,
+    Assignment, Card, ContainerShares, Inventory, Mode, Percent, PodRequest, Profile, Quota, SlicesOfCard,
+    Slicing, Usage,
 };
 pub use fit::{Held, Scene};
 
@@ -27,8 +28,9 @@ pub fn allocate(
     profile: &Profile,
     quota: Quota,
 ) -> Result<Assignment, NodeReasons> {
-    let sliced = inventory.cards().iter().any(|card| is_sliced(card) && request.selection.admits_mode(card));
-    if request.widest() as usize > inventory.cards().len() && !sliced {
+    let mut cards = inventory.cards().iter();
+    let several = cards.any(|card| takes_several(profile, card) && request.selection.admits_mode(card));
+    if request.widest() as usize > inventory.cards().len() && !several {
         return Err(vec![Reason::NodeInsufficientDevice]);
     }
     let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
@@ -49,7 +51,12 @@ pub fn core_budget(profile: &Profile, card: &Card) -> Percent {
     profile.core_budget.of(card.cores)
 }
 
-/// Whether shares of the card are slices cut in hardware.
-fn is_sliced(card: &Card) -> bool {
-    card.mode == Mode::Mig && card.slicing != Slicing::Unknown
+/// Whether shares of the card are hardware slices, each placed by itself.
+fn is_placed(card: &Card) -> bool {
+    card.mode == Mode::Mig && matches!(card.slicing, Slicing::Placements(_))
+}
+
+/// Whether the card may serve several shares of one container, each with a hardware slice of its own.
+fn takes_several(profile: &Profile, card: &Card) -> bool {
+    profile.slices == SlicesOfCard::Several && card.mode == Mode::Mig && card.slicing != Slicing::Unknown
 }

@@ -3,6 +3,7 @@
 //! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
@@ -17,7 +18,7 @@ use super::{
     pod::{Stage, Uid},
     quota,
 };
-use crate::device::{Answer, Assignment, CardUsage, InitPhase, ProfileName, Usage, usage};
+use crate::device::{Answer, Assignment, CardUsage, Cuts, InitPhase, ProfileName, Usage, usage};
 
 /// How firm a charge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,8 +75,10 @@ impl Charge {
     }
 
     /// What it holds at its peak over all its cards, and in which dialect.
-    fn peak(&self) -> Peak {
-        Some((self.profile.clone()?, usage::total(self.assignment.as_ref()?, self.init)))
+    fn peak(&self, cuts: Option<&Cuts>) -> Peak {
+        let (profile, assignment) = (self.profile.clone()?, self.assignment.as_deref()?);
+        let sized = cuts.map_or(Cow::Borrowed(assignment), |cuts| cuts.sized(assignment));
+        Some((profile, usage::total(&sized, self.init)))
     }
 
     /// Whether both hold the same.
@@ -102,6 +105,8 @@ pub struct Ledger {
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Peak>>,
     /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
+    /// How the cards of each node are cut, where some are: a slice holds its own size.
+    cuts: BTreeMap<NodeName, Cuts>,
 }
 
 impl Ledger {
@@ -113,9 +118,27 @@ impl Ledger {
             self.choosing.insert(uid.clone());
         }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
-        namespace.insert(uid.clone(), charge.peak());
+        namespace.insert(uid.clone(), charge.peak(self.cuts.get(&charge.node)));
         self.charges.insert(uid, charge);
         before
+    }
+
+    /// Takes in how the cards of a node are cut; returns the namespaces of its pods where that has changed.
+    pub(super) fn set_cuts(&mut self, node: &NodeName, cuts: Cuts) -> BTreeSet<Arc<str>> {
+        let before =
+            if cuts.is_empty() { self.cuts.remove(node) } else { self.cuts.insert(node.clone(), cuts) };
+        let cuts = self.cuts.get(node);
+        if before.as_ref() == cuts {
+            return BTreeSet::new();
+        }
+        let mut namespaces = BTreeSet::new();
+        for uid in self.by_node.get(node).into_iter().flatten() {
+            let Some(charge) = self.charges.get(uid) else { continue };
+            let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+            namespace.insert(uid.clone(), charge.peak(cuts));
+            namespaces.insert(charge.namespace.clone());
+        }
+        namespaces
     }
 
     /// Forgets what a pod holds, and returns it.
@@ -168,7 +191,11 @@ impl Ledger {
         let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
         let charges = self.on_node(node).map(|(_, charge)| charge).filter(|charge| counts(charge));
         let held: Vec<_> = charges.filter_map(held).collect();
-        Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+        let Some(cuts) = self.cuts.get(node) else {
+            return Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)));
+        };
+        let sized: Vec<_> = held.iter().map(|(assignment, init)| (cuts.sized(assignment), *init)).collect();
+        Usage::of(sized.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
     }
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.

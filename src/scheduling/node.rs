@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{Card, CardId, Inventory, Lock, ProfileName},
+    device::{Card, CardId, Cuts, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -112,6 +112,12 @@ impl NodeInfo {
         };
         let Some(others) = others.filter(|others| !others.is_empty()) else { return true };
         cards.iter().any(|card| others.iter().any(|other| is_one(card, other)))
+    }
+
+    /// How its cards are cut, as far as its plugins know.
+    pub fn cuts(&self) -> Cuts {
+        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        inventories.flat_map(Inventory::cards).collect()
     }
 
     /// The plugins that have given no sign for too long.

@@ -80,8 +80,8 @@ fn of_pod(policy: NodePolicy, inventory: &Inventory, own: &Usage, after: &dyn Fn
     if cards.is_empty() { 0.0 } else { cards.iter().map(full).sum::<f64>() / count }
 }
 
-/// A part of a whole, from 0 to 1; 0 of nothing.
+/// A part of a whole, from 0 to 1; 0 of nothing. More may be used than there is: slices round up what they take of a card's compute.
 #[expect(clippy::cast_precision_loss, reason = "amounts of memory and slots are far below 2^52")]
 fn part(used: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { used as f64 / whole as f64 }
+    if whole == 0 { 0.0 } else { (used as f64 / whole as f64).min(1.0) }
 }

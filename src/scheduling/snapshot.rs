@@ -20,7 +20,7 @@ use super::{
     quota::{QuotaInfo, QuotaKey, Quotas},
     resources::ResourceAmounts,
 };
-use crate::device::{ProfileName, Usage};
+use crate::device::{Cuts, ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -92,6 +92,7 @@ impl Snapshot {
         if known.is_none_or(|known| (&known.labels, &known.taints) != (&info.labels, &info.taints)) {
             self.changes.push(Change::Node);
         }
+        self.set_cuts(&name, info.cuts());
         self.fold(slot, &name, Arc::new(info));
     }
 
@@ -105,13 +106,21 @@ impl Snapshot {
 
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
-        if let Some(slot) = self.by_name.remove(name) {
+        if let Some((name, slot)) = self.by_name.remove_entry(name) {
             self.slots[slot] = None;
             self.repelling.remove(&slot);
             self.changes.push(Change::Node);
             self.generation += 1;
+            self.set_cuts(&name, Cuts::default());
         }
         self.expired.remove(name);
+    }
+
+    /// Takes in how a node's cards are cut: what its slices hold counts in quotas too.
+    fn set_cuts(&mut self, name: &NodeName, cuts: Cuts) {
+        for namespace in self.ledger.set_cuts(name, cuts) {
+            self.quotas.refold(&namespace, &self.ledger);
+        }
     }
 
     /// Takes in whether a node's device plugin answers; returns what was thought of it before.

@@ -2,7 +2,7 @@
 
 use berth::{
     device::{
-        Assignment, CardUsage, ContainerShares, Geometry, InitPhase, Instances, Inventory, MiB, Mode,
+        Assignment, CardUsage, ContainerShares, Cuts, Geometry, InitPhase, Instances, Inventory, MiB, Mode,
         Percent, PodRequest, Quota, Role, Share, Slice, Slicing, Usage, Users,
     },
     dialect::{
@@ -31,7 +31,6 @@ fn volcano_vgpu_unit() {
             ("TestHAMICoreFactory_AddPod", IN_PLACE),
             ("TestHAMICoreFactory_SubPodRemovesEntry", IN_PLACE),
             ("TestAddAndSubMigUsed", IN_PLACE),
-            ("TestMIGFactory_AddPod_WithMemoryFactor", IN_PLACE),
             ("TestMIGFactory_SubPod_WithMemoryFactor", IN_PLACE),
             ("TestReleaseReturnsSpeculativeAnnotationKeys", BINDING),
             ("TestReleaseKeepsCommittedAnnotations", BINDING),
@@ -134,6 +133,10 @@ fn judge_held(case: &Case) -> Verdict {
                 .map(|(id, memory)| (id.contains(&format!("[{}-", text(expect, "expectedGroup"))), memory));
             Verdict::of(&found, &Some((true, number(expect, "expectedMemReturned").into())))
         }
+        "TestMIGFactory_AddPod_WithMemoryFactor" => {
+            let wanted = ["expectedUsedNum", "expectedUsedMem", "expectedUsedCore"];
+            Verdict::of(&charged(input), &wanted.map(|amount| u64::from(number(expect, amount))))
+        }
         "TestGetGPUMemoryOfPod" => {
             let cards = dialect("").request(&pod(&input["pod"])).ok().flatten().map(|asked| {
                 asked.containers.iter().filter_map(|one| one.share).map(|one| one.cards.get()).sum::<u32>()
@@ -231,6 +234,20 @@ fn carried(text: &str) -> Vec<Share> {
     let pod = pod_of(&json!({names::IDS: text}), &json!({names::COUNT: "1"}));
     let carried = dialect("").assignment(&pod).ok().flatten();
     carried.map(|carried| carried.assignment.shares().cloned().collect()).unwrap_or_default()
+}
+
+/// What a pod with this slice holds of its card: slots, units of memory and compute.
+fn charged(input: &Value) -> [u64; 3] {
+    let (id, factor) = (text(input, "devID"), u64::from(number(input, "memoryFactor")));
+    let shares = carried(&format!("{id},NVIDIA,{},{}:", number(input, "requestMem"), number(input, "core")));
+    let uuid = shares[0].card.clone();
+    let cut = card(&json!({"uuid": uuid.as_str(), "memory": 100_000}));
+    let cut = berth::device::Card { mode: Mode::Mig, slicing: geometries(&input["migTemplate"]), ..cut };
+    let assignment =
+        Assignment { containers: vec![ContainerShares { role: Role::App, shares }], ..Assignment::default() };
+    let cuts: Cuts = [&cut].into_iter().collect();
+    let used = Usage::of([(cuts.sized(&assignment).as_ref(), InitPhase::Done)]).card(&uuid);
+    [used.slots.into(), used.memory.get() / factor, used.cores.get().into()]
 }
 
 fn accumulate(input: &Value, expect: &Value) -> Verdict {

@@ -40,7 +40,7 @@ pub(crate) async fn a_card_is_cut_slice_by_slice(floor: Floor) {
     let Some(world) = World::start(floor, vec![node]).await else { return };
     world.create(pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}))).await;
     let small = world.running("small").await;
-    assert_eq!(annotation(&small, "hami.io/vgpu-devices-allocated"), "GPU-mig-1,NVIDIA,4864,14:;");
+    assert_eq!(annotation(&small, "hami.io/vgpu-devices-allocated"), "GPU-mig-1,NVIDIA,4864,15:;");
     assert_eq!(slices(&small), ["1g.5gb@6"]);
     world.create(pod("pair", &json!({"nvidia.com/gpu": "2", "nvidia.com/gpumem": "8000"}))).await;
     assert_eq!(slices(&world.running("pair").await), ["2g.10gb@0", "2g.10gb@2"]);
@@ -48,6 +48,17 @@ pub(crate) async fn a_card_is_cut_slice_by_slice(floor: Floor) {
     assert_eq!(world.unschedulable("large").await, NO_SLICE);
     world.delete("pair").await;
     assert_eq!(slices(&world.running("large").await), ["3g.20gb@0"]);
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_card_is_filled_to_its_last_slice(floor: Floor) {
+    let node = Node::new("mig-1").card(a100("GPU-mig-1", Cut::a100_40gb())).hami(Release::V2_10);
+    let Some(world) = World::start(floor, vec![node]).await else { return };
+    for at in 0..7 {
+        let name = format!("slice-{at}");
+        world.create(pod(&name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}))).await;
+        assert_eq!(slices(&world.running(&name).await), [format!("1g.5gb@{}", 6 - at)]);
+    }
     world.agents_are_content();
 }
 
@@ -128,7 +139,7 @@ pub(crate) async fn a_slice_of_an_old_template_keeps_its_card_and_counts_as_what
     let next = world.running("next").await;
     assert_eq!(
         (card(&next).as_str(), slices(&next)),
-        ("GPU-mig-0,NVIDIA,9856,28:;", vec!["2g.10gb@0".to_owned()])
+        ("GPU-mig-0,NVIDIA,9856,29:;", vec!["2g.10gb@0".to_owned()])
     );
     world.agents_are_content();
 }

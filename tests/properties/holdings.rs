@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use berth::{
     device::{
         Assignment, Card, CardId, InitPhase, Inventory, LinkChoice, Links, Mode, NumaBinding, PodRequest,
-        Profile, Quota, Role, Share, Slice, Usage,
+        Profile, Quota, Role, Share, Slice, SlicesOfCard, Slicing, Usage,
     },
     scheduling::allocate::{allocate, core_budget},
 };
@@ -45,7 +45,7 @@ proptest! {
             match step {
                 Step::Come(pod) => {
                     if let Ok(given) = allocate(&pod, &inventory, &usage(&held), &profile, Quota::default()) {
-                        check_choice(&pod, &given, &inventory)?;
+                        check_choice(&pod, &given, &inventory, &profile)?;
                         check_company(&pod, &given, &held)?;
                         held.push((*pod, given, InitPhase::Ahead));
                     }
@@ -83,7 +83,12 @@ proptest! {
 }
 
 /// What the pod asked for is what it was given.
-fn check_choice(pod: &PodRequest, given: &Assignment, inventory: &Inventory) -> Result<(), TestCaseError> {
+fn check_choice(
+    pod: &PodRequest,
+    given: &Assignment,
+    inventory: &Inventory,
+    profile: &Profile,
+) -> Result<(), TestCaseError> {
     prop_assert_eq!(pod.containers.len(), given.containers.len());
     for (asked, given) in pod.containers.iter().zip(&given.containers) {
         let count = asked.share.map_or(0, |share| share.cards.get() as usize);
@@ -91,7 +96,8 @@ fn check_choice(pod: &PodRequest, given: &Assignment, inventory: &Inventory) -> 
         for (at, share) in given.shares.iter().enumerate() {
             let card = card(inventory, &share.card);
             let again = given.shares[..at].iter().any(|other| other.card == share.card);
-            prop_assert!(!again || card.mode == Mode::Mig, "one container twice on {}", share.card);
+            let several = card.mode == Mode::Mig && profile.slices == SlicesOfCard::Several;
+            prop_assert!(!again || several, "one container twice on {}", share.card);
             prop_assert_eq!(share.slice.is_some(), card.mode == Mode::Mig);
             prop_assert!(share.memory >= asked.share.unwrap().memory.of(card.memory));
         }
@@ -143,7 +149,9 @@ fn check_cards(inventory: &Inventory, profile: &Profile, held: &Held) -> Result<
         let card = card(inventory, id);
         prop_assert!(slots <= card.slots, "{slots} of {} slots of {id}", card.slots);
         prop_assert!(memory <= card.memory.get(), "{memory} of {} of {id}", card.memory);
-        prop_assert!(cores <= core_budget(profile, card).get(), "{cores} % of {id}");
+        // What limits placed slices is where they lie: their compute is rounded up.
+        let placed = card.mode == Mode::Mig && matches!(card.slicing, Slicing::Placements(_));
+        prop_assert!(placed || cores <= core_budget(profile, card).get(), "{cores} % of {id}");
     }
     for card in inventory.cards() {
         check_slices(card, held)?;

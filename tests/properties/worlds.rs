@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 use berth::device::{
     Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, Instances,
     MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, Role,
-    Selection, ShareRequest, SliceProfile, Slicing, Tie, Weights,
+    Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
@@ -16,21 +16,24 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
     };
     let volcano = Profile {
         name: "memory".into(),
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,
         core_budget: CoreBudget::Fixed(Percent::WHOLE),
+        slices: SlicesOfCard::One,
     };
     prop_oneof![Just(hami), Just(volcano)]
 }
 
 fn placements() -> Slicing {
-    let profile = |name: &str, memory, slices, size, starts: &[u32]| SliceProfile {
+    let profile = |name: &str, memory, slices: u32, size, starts: &[u32]| SliceProfile {
         name: name.into(),
         memory: MiB::new(memory),
-        cores: Percent::new(slices * 14),
+        // As HAMi's plugin registers them: rounded up.
+        cores: Percent::new((slices * 100).div_ceil(7)),
         slices,
         placements: starts.iter().map(|&start| Placement { start, size }).collect(),
     };

@@ -11,29 +11,29 @@ fn card(id: &str, index: u32) -> Value {
     json!({"id": id, "index": index, "count": 10, "devmem": 16000, "devcore": 100, "type": "NVIDIA A100", "mode": "hami-core", "health": true})
 }
 
-fn hami_node(cards: &[Value]) -> Value {
+pub(crate) fn hami_node(cards: &[Value]) -> Value {
     node("n1", &json!({REGISTER: json!(cards).to_string()}))
 }
 
-fn share(name: &str, memory: u32) -> Value {
+pub(crate) fn share(name: &str, memory: u32) -> Value {
     pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}))
 }
 
-fn holding(name: &str, devices: &str) -> Value {
+pub(crate) fn holding(name: &str, devices: &str) -> Value {
     let annotations = json!({
         "hami.io/vgpu-node": "n1", "hami.io/bind-phase": "success", "hami.io/vgpu-devices-allocated": devices,
     });
     bound(share(name, 1000), "n1", annotations)
 }
 
-fn volcano_holding(name: &str, devices: &str) -> Value {
+pub(crate) fn volcano_holding(name: &str, devices: &str) -> Value {
     let annotations = json!({
         "volcano.sh/vgpu-node": "n1", "volcano.sh/bind-phase": "success", "volcano.sh/vgpu-ids-new": devices,
     });
     bound(pod(name, &json!({"volcano.sh/vgpu-number": "1"})), "n1", annotations)
 }
 
-fn told(effects: &[Effect]) -> Vec<(&str, &str)> {
+pub(crate) fn told(effects: &[Effect]) -> Vec<(&str, &str)> {
     let told = effects.iter().filter_map(|effect| match effect {
         Effect::TellExcess { pod, message, .. } => Some((&*pod.name, message.as_str())),
         _ => None,
@@ -41,7 +41,7 @@ fn told(effects: &[Effect]) -> Vec<(&str, &str)> {
     told.collect()
 }
 
-fn reported(effects: &[Effect]) -> Vec<usize> {
+pub(crate) fn reported(effects: &[Effect]) -> Vec<usize> {
     let reported = effects.iter().filter_map(|effect| match effect {
         Effect::ReportExcess { cards, .. } => Some(cards.len()),
         _ => None,
@@ -267,5 +267,18 @@ fn a_lock_that_nobody_can_read_is_told_and_taken_over() {
     let words = "metadata.annotations[hami.io/mutex.lock]: `whenever` says neither since when nor by whom it is held: it is taken over";
     assert_eq!(told, [words]);
     let mut machine = Machine::new(&Config::default(), &[locked], &[share("next", 1000)]);
+    assert_eq!(machine.run().1.len(), 1);
+}
+
+#[test]
+fn a_pod_with_a_blank_share_of_an_older_hami_leaves_its_node_to_others() {
+    let nodes = [hami_node(&[card("GPU-a", 0)])];
+    let pods = [holding("old", "GPU-a,NVIDIA,3000,30:;,,0,0:;")];
+    let mut machine = Machine::new(&Config::default(), &nodes, &pods);
+    let (effects, _) = machine.run();
+    assert_eq!(unread(&effects), (vec![], vec![]));
+    machine.show_pod(&share("large", 13_001));
+    assert_eq!(machine.run().1, []);
+    machine.show_pod(&share("small", 13_000));
     assert_eq!(machine.run().1.len(), 1);
 }

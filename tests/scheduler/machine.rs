@@ -90,6 +90,10 @@ impl Machine {
         self.scheduler.next_deadline()
     }
 
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
@@ -120,7 +124,8 @@ impl Machine {
     }
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+/// The object that this JSON is.
+pub(crate) fn parsed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()
 }
 

@@ -199,3 +199,15 @@ fn cambricons_plugin_answers_in_its_own_words() {
     assert_eq!(answer(&json!({"hami.io/bind-phase": "allocating"})), Answer::Awaited);
     assert_eq!(answer(&json!({cambricon::ASSIGNED_AS_OLDER_PLUGINS_SPELL_IT: "true"})), Answer::Succeeded);
 }
+
+/// HAMi v2.4 to v2.5.3 writes the blank share for every vendor.
+#[test]
+fn a_blank_share_beside_a_card_holds_nothing() {
+    for row in rows() {
+        let (key, word) = (row.keys.allocated.clone(), row.word.clone());
+        let vendor = vendor(row);
+        let pod = pod(&json!({key: format!("card-0,{word},1000,10:;,,0,0:;")}), &json!({}));
+        let Carried { assignment, unread, .. } = vendor.assignment(&pod).unwrap().unwrap();
+        assert_eq!((assignment.shares().count(), unread), (1, vec![]), "{word}");
+    }
+}

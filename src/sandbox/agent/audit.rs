@@ -136,10 +136,12 @@ impl Ledger {
         }
         let used = self.held.values().filter_map(|cards| cards.get(uuid)).copied();
         let used = used.fold(Held::default(), Held::plus);
+        // The compute of placed slices is rounded up, so its sum says nothing; two slices at one place are `SliceTaken`.
+        let cores = if matches!(card.cut, Cut::Placed(_)) { 0 } else { used.cores };
         let dimensions = [
             (Dimension::Slots, used.slots, card.slots),
             (Dimension::Memory, used.memory, card.memory),
-            (Dimension::Cores, used.cores, card.cores),
+            (Dimension::Cores, cores, card.cores),
         ];
         for (what, used, limit) in dimensions {
             if used > i64::try_from(limit).unwrap_or(i64::MAX) {
@@ -238,9 +240,10 @@ impl Grant<'_> {
         for (position, share) in self.shares.iter().enumerate() {
             let card = find(node, share.card());
             let sliced = card.is_some_and(|card| matches!(card.cut, Cut::Placed(_)));
-            if !sliced && self.shares[..position].iter().any(|earlier| earlier.uuid == share.uuid) {
+            // Volcano's scheduler passes over the second slice of a card that a pod has, and gives it to another pod.
+            if !sliced && self.shares[..position].iter().any(|earlier| earlier.card() == share.card()) {
                 let (pod, container) = self.at();
-                violations.push(Violation::SameCardTwice { pod, container, card: share.uuid.clone() });
+                violations.push(Violation::SameCardTwice { pod, container, card: share.card().to_owned() });
             }
             if let Some(card) = card {
                 violations.extend(self.memory(plugin, card, share));

@@ -39,7 +39,7 @@ pub struct Profile {
     /// MiB.
     #[serde(rename = "memoryMB")]
     pub memory: u64,
-    /// Percent of the card.
+    /// Percent of the card, rounded up.
     pub core: u64,
     /// Compute slices.
     pub slice_count: u32,
@@ -64,7 +64,9 @@ impl Place {
 }
 
 impl Cut {
-    /// What NVML says of an A100 of 40 GB, its media extensions left out.
+    /// What HAMi's plugin registers of an A100 of 40 GB, its media extensions left out: memory and places as NVML has them, compute as the
+    /// slice's part of 98 multiprocessors, of which each of the 7 compute slices has 14, rounded up (v2.10
+    /// `nvinternal/plugin/register.go` `discoverMigProfiles`).
     pub fn a100_40gb() -> Self {
         let profile = |name: &str, memory, core, slice_count, size, starts: &[u32]| Profile {
             name: name.to_owned(),
@@ -74,10 +76,10 @@ impl Cut {
             placements: starts.iter().map(|&start| Place { start, size }).collect(),
         };
         Cut::Placed(vec![
-            profile("1g.5gb", 4864, 14, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),
-            profile("2g.10gb", 9856, 28, 2, 2, &[0, 2, 4]),
-            profile("3g.20gb", 19_968, 42, 3, 4, &[0, 4]),
-            profile("4g.20gb", 19_968, 57, 4, 4, &[0]),
+            profile("1g.5gb", 4864, 15, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),
+            profile("2g.10gb", 9856, 29, 2, 2, &[0, 2, 4]),
+            profile("3g.20gb", 19_968, 43, 3, 4, &[0, 4]),
+            profile("4g.20gb", 19_968, 58, 4, 4, &[0]),
             profile("7g.40gb", 40_192, 100, 7, 8, &[0]),
         ])
     }
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_slice_must_be_one_that_the_card_can_be_cut_into() {
-        let share = |memory| Share { uuid: "GPU-a".to_owned(), kind: "NVIDIA".to_owned(), memory, cores: 14 };
+        let share = |memory| Share { uuid: "GPU-a".to_owned(), kind: "NVIDIA".to_owned(), memory, cores: 15 };
         let entry = |profile: &str, start| -> Entry {
             let placement = json!({"start": start, "size": 1});
             serde_json::from_value(json!({

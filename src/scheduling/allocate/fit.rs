@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{core_budget, slice};
+use super::{core_budget, is_placed, slice};
 use crate::{
     device::{
         Card, CardId, CardUsage, Health, Inventory, Mode, Percent, PodRequest, Profile, Quota, Role, Share,
-        ShareRequest, Sharing, Slice, Usage, usage,
+        ShareRequest, Sharing, Slice, SlicesOfCard, Usage, usage,
     },
     scheduling::reason::CardReason,
 };
@@ -74,27 +74,33 @@ impl Scene<'_> {
             return Err(CardReason::CardUuidMismatch);
         }
         let here = || chosen.iter().filter(|share| share.card == card.id);
-        let used = here().fold(self.in_use(card), CardUsage::with);
+        let before = self.in_use(card);
+        let used = here().fold(before, CardUsage::with);
         let want = Share {
             card: card.id.clone(),
             memory: ask.memory.of(card.memory),
             cores: self.profile.core_budget.share(ask.cores, card.cores),
             slice: None,
         };
-        self.fit_users(card, used, here().count() > 0)?;
+        self.fit_users(card, before, used)?;
         self.fit_quota(role, ask, chosen, &want)?;
-        self.fit_amounts(card, used, &want)?;
+        if card.memory.left(used.memory) < want.memory {
+            return Err(CardReason::CardInsufficientMemory);
+        }
+        // A placed slice brings its compute with it, whatever is asked: HAMi v2.10 (`pkg/device/nvidia/device.go` `Fit`) tests each share of
+        // a container against the use before the container. Others take what they ask.
+        self.fit_compute(card, if is_placed(card) { before } else { used }, &want)?;
         if card.mode != Mode::Mig {
             return Ok(want);
         }
         let own = self.held.cards.get(&card.id).map(|(_, slices)| slices.as_slice()).unwrap_or_default();
         let taken = own.iter().chain(here().filter_map(|share| share.slice.as_ref()));
+        if self.profile.slices == SlicesOfCard::One && taken.clone().next().is_some() {
+            return Err(CardReason::CardMigTopologyInfeasible);
+        }
         let slice = slice::cut(card, self.usage.users(&card.id), taken, want);
-        // A slice may be larger than what was asked; where the card's own account has no room for it, its registration is wrong.
-        let room = |share: &Share| {
-            card.memory.left(used.memory) >= share.memory
-                && core_budget(self.profile, card).left(used.cores) >= share.cores
-        };
+        // A slice may be larger than what was asked. Where the card has no memory left for it, the registration is wrong.
+        let room = |share: &Share| card.memory.left(used.memory) >= share.memory;
         let slice = slice.filter(room).ok_or(CardReason::CardMigTopologyInfeasible)?;
         self.fit_quota(role, ask, chosen, &slice)?;
         Ok(slice)
@@ -117,11 +123,12 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn fit_users(&self, card: &Card, used: CardUsage, again: bool) -> Result<(), CardReason> {
+    /// `before`: in use before the container; `used`: with its own earlier shares.
+    fn fit_users(&self, card: &Card, before: CardUsage, used: CardUsage) -> Result<(), CardReason> {
         if used.slots >= card.slots {
             return Err(CardReason::CardTimeSlicingExhausted);
         }
-        if self.request.choice.sharing == Sharing::Alone && used.slots > 0 && !again {
+        if self.request.choice.sharing == Sharing::Alone && before.slots > 0 {
             return Err(CardReason::ExclusiveDeviceAllocateConflict);
         }
         let shunned = |mark| self.usage.users(&card.id).is_some_and(|users| users.marks.contains(mark));
@@ -131,19 +138,18 @@ impl Scene<'_> {
         Ok(())
     }
 
-    fn fit_amounts(&self, card: &Card, used: CardUsage, want: &Share) -> Result<(), CardReason> {
+    /// Whether what is in use leaves the compute that is asked.
+    fn fit_compute(&self, card: &Card, used: CardUsage, want: &Share) -> Result<(), CardReason> {
         let budget = core_budget(self.profile, card);
         let whole = want.cores >= Percent::WHOLE && want.cores >= budget;
-        if card.memory.left(used.memory) < want.memory {
-            return Err(CardReason::CardInsufficientMemory);
-        }
         if budget.left(used.cores) < want.cores {
             return Err(CardReason::CardInsufficientCore);
         }
         if whole && used.slots > 0 {
             return Err(CardReason::ExclusiveDeviceAllocateConflict);
         }
-        if budget > Percent::NONE && used.cores >= budget {
+        // Slices with a place are limited by it, not by the sum of their compute, which is rounded up.
+        if !is_placed(card) && budget > Percent::NONE && used.cores >= budget {
             return Err(CardReason::CardComputeUnitsExhausted);
         }
         Ok(())

@@ -9,9 +9,9 @@ use crate::{
     device::{
         Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, InitPhase, Instances,
         MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share, ShareRequest,
-        SliceProfile, Tie,
+        SliceProfile, SlicesOfCard, Tie,
     },
-    scheduling::reason::CardReason,
+    scheduling::{reason::CardReason, score},
 };
 
 fn hami() -> Profile {
@@ -20,6 +20,7 @@ fn hami() -> Profile {
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
     }
 }
 
@@ -249,4 +250,88 @@ fn quota_counts_the_pod_as_it_runs() {
     assert!(fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2000, 0)]).is_ok());
     let over = fits(&[(Role::App, 1, 3000, 0), (Role::App, 1, 2001, 0)]).unwrap_err();
     assert_eq!(over, [Reason::Card { reason: CardReason::ResourceQuotaNotFit, count: 2, of: 2 }]);
+}
+
+/// An A100 of 40 GB as HAMi's plugin registers it: compute is rounded up to whole percents.
+fn a100() -> Card {
+    let profile = |name: &str, memory, cores, slices, size, starts: &[u32]| SliceProfile {
+        name: name.into(),
+        memory: MiB::new(memory),
+        cores: Percent::new(cores),
+        slices,
+        placements: starts.iter().map(|&start| Placement { start, size }).collect(),
+    };
+    let profiles = vec![
+        profile("1g.5gb", 4864, 15, 1, 1, &[0, 1, 2, 3, 4, 5, 6]),
+        profile("2g.10gb", 9856, 29, 2, 2, &[0, 2, 4]),
+        profile("3g.20gb", 19_968, 43, 3, 4, &[0, 4]),
+        profile("7g.40gb", 40_192, 100, 7, 8, &[0]),
+    ];
+    Card { slots: 7, ..sliced(Slicing::Placements(profiles)) }
+}
+
+/// Pods that ask so much memory, one after the other on one card: what the last of them is given or refused with.
+fn one_after_another(memories: &[u64]) -> Result<Assignment, NodeReasons> {
+    let mut pods: Vec<Assignment> = Vec::new();
+    for &memory in memories {
+        let usage = Usage::of(pods.iter().map(|pod| (pod, InitPhase::Done)));
+        pods.push(given(&ask(&[(Role::App, 1, memory, 0)]), vec![a100()], &usage)?);
+    }
+    Ok(pods.pop().expect("some pod asks"))
+}
+
+#[test]
+fn a_card_is_filled_with_slices_whose_compute_is_rounded_up() {
+    for memories in [&[4000; 7][..], &[8000, 8000, 8000, 4000], &[16_000, 8000, 8000]] {
+        assert!(one_after_another(memories).is_ok(), "{memories:?}");
+    }
+    // 87 % and 15 % make 102 %; what lacks is a place.
+    let full = one_after_another(&[8000, 8000, 8000, 4000, 4000]).unwrap_err();
+    assert_eq!(full, [Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 }]);
+}
+
+#[test]
+fn a_card_full_of_slices_is_full_and_no_fuller() {
+    let six = ask(&[(Role::App, 6, 4000, 0)]);
+    let six = given(&six, vec![a100()], &Usage::default()).unwrap();
+    let usage = Usage::of([(&six, InitPhase::Done)]);
+    let last = one_after_another(&[4000; 7]).unwrap();
+    let score = score::cards(&hami(), NodePolicy::Binpack, &Inventory::new(vec![a100()]), &usage, &last);
+    // All slots, all compute, and 7 of 4864 MiB of 40960 MiB.
+    assert!((score - 100.0 * (1.0 + 1.0 + 34_048.0 / 40_960.0) / 3.0).abs() < 1e-9, "{score}");
+}
+
+#[test]
+fn a_containers_slices_are_tested_against_the_compute_in_use_before_it() {
+    let both = given(&ask(&[(Role::App, 2, 8000, 80)]), vec![a100()], &Usage::default()).unwrap();
+    assert_eq!(slices(&both), [("2g.10gb@0:2".to_owned(), 9856), ("2g.10gb@2:2".to_owned(), 9856)]);
+    let exclusive = given(&ask(&[(Role::App, 2, 8000, 100)]), vec![a100()], &Usage::default()).unwrap();
+    assert_eq!(slices(&exclusive).len(), 2);
+    let beside = Usage::of([(&both, InitPhase::Done)]);
+    let short = given(&ask(&[(Role::App, 1, 8000, 80)]), vec![a100()], &beside).unwrap_err();
+    assert_eq!(short, [Reason::Card { reason: CardReason::CardInsufficientCore, count: 1, of: 1 }]);
+    let two = ask(&[(Role::App, 1, 8000, 80), (Role::App, 1, 8000, 80)]);
+    assert!(
+        given(&two, vec![a100()], &Usage::default()).is_err(),
+        "another container's slice is in use before"
+    );
+}
+
+#[test]
+fn where_a_pod_may_have_one_slice_of_a_card_each_is_of_another() {
+    let one = Profile { slices: SlicesOfCard::One, ..hami() };
+    let cut = |index| Card { id: format!("GPU-{index}").into(), index, ..a100() };
+    let cards_of = |containers: &[(Role, u32, u64, u32)], count| {
+        let inventory = Inventory::new((0..count).map(cut).collect());
+        let given = allocate(&ask(containers), &inventory, &Usage::default(), &one, Quota::default());
+        given.map(|given| names(&given))
+    };
+    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 2).unwrap(), ["GPU-1", "GPU-0"]);
+    let two = [(Role::App, 1, 4000, 0), (Role::App, 1, 4000, 0)];
+    let mut of_two = cards_of(&two, 2).unwrap();
+    of_two.sort();
+    assert_eq!(of_two, ["GPU-0", "GPU-1"], "another container's slice counts too");
+    assert_eq!(cards_of(&[(Role::App, 2, 4000, 0)], 1), Err(vec![Reason::NodeInsufficientDevice]));
+    let infeasible = Reason::Card { reason: CardReason::CardMigTopologyInfeasible, count: 1, of: 1 };
+    assert_eq!(cards_of(&two, 1), Err(vec![infeasible]));
 }

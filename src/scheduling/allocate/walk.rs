@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Scene, is_sliced, links};
+use super::{Scene, links, takes_several};
 use crate::{
     device::{Card, LinkChoice, NumaBinding, Role, Share, ShareRequest},
     scheduling::reason::{CardReason, NodeReasons, Reason},
@@ -70,8 +70,8 @@ impl Walk<'_, '_> {
                 Ok(share) => self.chosen.push(share),
                 Err(reason) => return self.fail(reason, 1),
             }
-            // A card cut in hardware may serve several shares, each with a slice of its own.
-            if !is_sliced(card) || self.chosen.len() >= self.ask.cards.get() as usize {
+            if !takes_several(self.scene.profile, card) || self.chosen.len() >= self.ask.cards.get() as usize
+            {
                 return;
             }
         }

@@ -6,7 +6,8 @@ use super::*;
 use crate::{
     device::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, Health, Inventory, MemoryRequest, MiB, Mode,
-        NodePolicy, Percent, PodRequest, Profile, Role, Selection, ShareRequest, Slicing, Tie, Usage,
+        NodePolicy, Percent, PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Slicing, Tie,
+        Usage,
     },
     object::Taint,
     scheduling::{Ask, Constraints, Footprint, Offer, ResourceAmounts, snapshot::Agent},
@@ -18,6 +19,7 @@ fn profile() -> Profile {
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
     }
 }
 

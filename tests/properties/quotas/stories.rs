@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use berth::device::{
     Blend, Card, CardPolicy, ContainerRequest, CoreBudget, Health, MemoryRequest, MiB, Mode, NodePolicy,
-    Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, Slicing, Tie,
+    Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, SlicesOfCard, Slicing, Tie,
 };
 
 use super::world::{Step, World, quota};
@@ -40,6 +40,7 @@ fn roomy() -> World {
         blend: Blend::Even,
         tie: Tie::Highest,
         core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
     };
     World::new(profile, &[card(0), card(1)], u32::MAX)
 }

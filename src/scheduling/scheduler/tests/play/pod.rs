@@ -8,7 +8,7 @@ use super::hami;
 use crate::{
     device::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
-        Profile, Role, Selection, ShareRequest, Tie,
+        Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
     },
     scheduling::{Ask, Claim, Constraints, Footprint, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
 };
@@ -32,8 +32,13 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         marks: std::collections::BTreeSet::new(),
         shuns: std::collections::BTreeSet::new(),
     };
-    let profile =
-        Profile { name: hami(), blend: Blend::Even, tie: Tie::Highest, core_budget: CoreBudget::Registered };
+    let profile = Profile {
+        name: hami(),
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
+    };
     let ask =
         Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
     PodInfo {
