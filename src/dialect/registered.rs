@@ -208,9 +208,8 @@ mod tests {
 
     #[test]
     fn a_node_has_no_more_cards_than_any_machine() {
-        let list = |count: u16| -> String {
-            (0..count).map(|at| format!("GPU-{at},10,16384,100,A100,0,true,{at},hami-core:")).collect()
-        };
+        let card = |at| format!("GPU-{at},10,16384,100,A100,0,true,{at},hami-core:");
+        let list = |count: u16| (0..count).map(card).collect::<Vec<_>>().concat();
         let read = |count| {
             let node =
                 json!({"metadata": {"name": "n", "annotations": {hami::names::REGISTER: list(count)}}});

@@ -153,6 +153,7 @@ pub(crate) async fn a_lock_without_an_owner_is_taken_over(floor: Floor) {
     world.agents_are_content();
 }
 
+#[allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 pub(crate) async fn a_fresh_lock_of_a_holder_that_cannot_exist_is_taken_over(floor: Floor) {
     let holders = ["default,a b", "default,a\0", "../../../version?,p", "default,../../../../version?"];
     let nodes = (0..holders.len()).map(|at| hami_node(&format!("gpu-{at}"), 1)).collect();
