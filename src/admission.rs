@@ -24,10 +24,12 @@ pub mod rules;
 pub mod scheduler_name;
 pub mod settings;
 pub mod verdict;
+pub mod work;
 
 pub use facts::Facts;
 pub use inventory::{InventorySummary, NodeOffer};
 pub use request::{Operation, Request, Stage};
-pub use review::review;
+pub use review::{review, review_within};
 pub use settings::{DefaultScheduler, Guards, Settings, Severity};
 pub use verdict::{Rule, Verdict, Violation};
+pub use work::Work;

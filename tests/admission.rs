@@ -5,6 +5,8 @@
 mod cases;
 #[path = "admission/facts.rs"]
 mod facts;
+#[path = "admission/hostile.rs"]
+mod hostile;
 #[path = "admission/pods.rs"]
 mod pods;
 #[path = "admission/properties.rs"]

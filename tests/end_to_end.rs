@@ -80,6 +80,7 @@ on_both_floors! {
     binding::an_unserved_constraint_is_named,
     binding::a_node_with_an_unreadable_registration_is_out_until_mended,
     binding::a_lock_without_an_owner_is_taken_over,
+    binding::a_fresh_lock_of_a_holder_that_cannot_exist_is_taken_over,
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,

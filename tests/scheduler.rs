@@ -11,6 +11,8 @@ mod handshake;
 mod held_up;
 #[path = "scheduler/holdings.rs"]
 mod holdings;
+#[path = "scheduler/long_texts.rs"]
+mod long_texts;
 #[path = "scheduler/machine.rs"]
 mod machine;
 #[path = "scheduler/modes.rs"]

@@ -3,7 +3,10 @@
 //! Only pods that ask for a share come here; each guard is as hard as the settings say.
 
 use super::{facts::Facts, findings::Findings, rules};
-use crate::object::{Container, Pod};
+use crate::{
+    excerpt::{VALUE, excerpt},
+    object::{Container, Pod},
+};
 
 /// Marks kubelet's own image of a static pod: refusing it would stop nothing.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -70,7 +73,8 @@ fn mounts(findings: &mut Findings, pod: &Pod, facts: &Facts) {
     for (at, volume) in pod.spec.volumes.iter().enumerate() {
         let Some(host) = &volume.host_path else { continue };
         if shows_cards(&host.path) {
-            let message = format!("`{}` of the host shows cards past the share; mount none of it", host.path);
+            let path = excerpt(&host.path, VALUE);
+            let message = format!("`{path}` of the host shows cards past the share; mount none of it");
             let field = format!("spec.volumes[{at}].hostPath");
             findings.report(facts.settings.guards.device_mounts, rules::DEVICE_MOUNT, field, message);
         }

@@ -2,80 +2,160 @@
 //!
 //! Whether a pod fits now is scheduling's to say.
 
-use super::{facts::Facts, findings::Findings, inventory::InventorySummary, rules, verdict::Rule};
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    facts::Facts, findings::Findings, inventory::InventorySummary, rules, settings::Severity, verdict::Rule,
+    work::Work,
+};
 use crate::{
-    device::{Card, Inventory, PodRequest, ShareRequest},
+    device::{Card, Inventory, MiB, Percent, PodRequest, ShareRequest},
     dialect::Dialect,
+    excerpt::listed,
     object::Pod,
 };
 
-/// Judges what the pod asks in each mode that is spoken.
+/// Types that a message names.
+const MOST_TYPES: usize = 8;
+
+/// Judges what the pod asks in each mode that is spoken. Where the settings only warn, it is optional work.
 pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
-    let Some(inventory) = &facts.inventory else { return };
+    let (Some(inventory), severity) = (&facts.inventory, facts.settings.guards.never_fits) else { return };
+    if severity == Severity::Allow {
+        return;
+    }
     for dialect in facts.dialects.asked(pod) {
         let Ok(Some(request)) = dialect.request(pod) else { continue };
+        let cards = Cards::of(&request, dialect.as_ref(), inventory);
+        if !may(severity, findings.work(), cards.looked_at) {
+            return;
+        }
+        let mut rows: HashMap<Vec<Percent>, Row> = HashMap::new();
         let fields = pod.containers().map(|(field, _)| field);
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
-            if let Some((rule, message)) = fault(&request, share, dialect.as_ref(), inventory) {
-                findings.report(
-                    facts.settings.guards.never_fits,
-                    rule,
-                    format!("{field}.resources"),
-                    message,
-                );
+            let compute = cards.with_compute_for(share, dialect.as_ref());
+            let steps = cards.compute.len() + if rows.contains_key(&compute) { 0 } else { cards.looked_at };
+            if !may(severity, findings.work(), steps) {
+                return;
+            }
+            let row = rows.entry(compute).or_insert_with_key(|compute| cards.row(compute));
+            if let Some((rule, message)) = cards.fault(share, row) {
+                findings.report(severity, rule, format!("{field}.resources"), message);
             }
         }
     }
 }
 
-/// Why no node could serve the share, if none could.
-fn fault(
-    request: &PodRequest,
-    share: ShareRequest,
-    dialect: &dyn Dialect,
-    inventory: &InventorySummary,
-) -> Option<(Rule, String)> {
-    let mode = dialect.mode();
-    let named = !request.selection.ids.one_of.is_empty();
-    let by_name = || inventory.nodes().filter_map(|node| node.offers.get(mode)).collect();
-    // Nodes of one kind are alike, unless cards are chosen by name.
-    let nodes: Vec<&Inventory> = if named { by_name() } else { inventory.shapes(mode).iter().collect() };
-    if nodes.is_empty() {
-        return Some((rules::NO_SUCH_CARD, format!("no known node offers cards in mode {mode}")));
+/// Whether the work is to be done: a decision always is.
+fn may(severity: Severity, work: &mut Work, steps: usize) -> bool {
+    if severity == Severity::Deny {
+        work.count(steps);
+        return true;
     }
-    let chosen = |card: &&Card| {
-        let selection = &request.selection;
-        selection.models.admits(&card.model) && selection.ids.admits(&card.id) && selection.admits_mode(card)
-    };
-    let cores = |card: &Card| dialect.profile().core_budget.share(share.cores, card.cores);
-    let large = |card: &&Card| share.memory.of(card.memory) <= card.memory && cores(card) <= card.cores;
-    let candidates = || nodes.iter().flat_map(|node| node.cards().iter()).filter(chosen);
-    let Some(largest) = candidates().map(|card| card.memory).max() else {
-        return Some((rules::NO_SUCH_CARD, no_such_card(&nodes)));
-    };
-    let widest = nodes.iter().map(|node| node.cards().iter().filter(chosen).filter(large).count()).max();
-    match widest.unwrap_or(0) {
-        0 => {
-            let asked = share.memory.of(largest);
-            let message = format!("asks for {asked} of a card; the largest that could serve has {largest}");
-            Some((rules::TOO_MUCH_MEMORY, message))
-        }
-        widest if widest < usize::try_from(share.cards.get()).unwrap_or(usize::MAX) => {
-            let cards = share.cards;
-            let message =
-                format!("asks for {cards} different cards; the largest node has {widest} that could serve");
-            Some((rules::TOO_MANY_CARDS, message))
-        }
-        _ => None,
-    }
+    work.afford(steps)
 }
 
-fn no_such_card(nodes: &[&Inventory]) -> String {
-    let cards = nodes.iter().flat_map(|node| node.cards().iter());
-    let mut models: Vec<_> = cards.map(|card| card.model.as_ref()).collect();
-    models.sort_unstable();
-    models.dedup();
-    models.truncate(8);
-    format!("no known card is one that the hints admit; known types: {}", models.join(", "))
+/// The n-th is the most memory that n cards of one node have each, on the node that does best.
+type Row = Vec<MiB>;
+
+/// The cards that could serve a pod, whatever size its shares have.
+struct Cards {
+    /// Memory and compute of each, for each kind of node that has any.
+    nodes: BTreeSet<Vec<(MiB, Percent)>>,
+    /// The different amounts of compute.
+    compute: BTreeSet<Percent>,
+    /// The memory of the largest.
+    largest: Option<MiB>,
+    /// What to say where there is none.
+    none: String,
+    /// Cards that were looked at.
+    looked_at: usize,
+}
+
+impl Cards {
+    fn of(request: &PodRequest, dialect: &dyn Dialect, inventory: &InventorySummary) -> Self {
+        let mode = dialect.mode();
+        let selection = &request.selection;
+        let wanted: BTreeSet<&str> = selection.ids.one_of.iter().map(String::as_str).collect();
+        let unwanted: BTreeSet<&str> = selection.ids.none_of.iter().map(String::as_str).collect();
+        let by_name = || inventory.nodes().filter_map(|node| node.offers.get(mode)).collect();
+        // Nodes of one kind are alike, unless cards are chosen by name.
+        let nodes: Vec<&Inventory> =
+            if wanted.is_empty() { inventory.shapes(mode).iter().collect() } else { by_name() };
+        let all = || nodes.iter().flat_map(|node| node.cards());
+        let models: BTreeSet<&str> = all().map(|card| card.model.as_ref()).collect();
+        let admitted: BTreeSet<&str> =
+            models.iter().copied().filter(|model| selection.models.admits(model)).collect();
+        let is_chosen = |card: &&Card| {
+            let id = card.id.as_str();
+            (wanted.is_empty() || wanted.contains(id))
+                && !unwanted.contains(id)
+                && selection.admits_mode(card)
+                && admitted.contains(card.model.as_ref())
+        };
+        let chosen = |node: &&Inventory| {
+            let sizes = node.cards().iter().filter(is_chosen).map(|card| (card.memory, card.cores));
+            let mut sizes: Vec<_> = sizes.collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        let none = if nodes.is_empty() {
+            format!("no known node offers cards in mode {mode}")
+        } else {
+            let models: Vec<_> = models.iter().collect();
+            format!("no known card is one that the hints admit; known types: {}", listed(&models, MOST_TYPES))
+        };
+        let looked_at = all().count();
+        let nodes: BTreeSet<_> = nodes.iter().map(chosen).filter(|cards| !cards.is_empty()).collect();
+        let compute = nodes.iter().flatten().map(|(_, compute)| *compute).collect();
+        let largest = nodes.iter().filter_map(|node| node.last()).map(|(memory, _)| *memory).max();
+        Self { nodes, compute, largest, none, looked_at }
+    }
+
+    /// The amounts of compute that are enough for the share.
+    fn with_compute_for(&self, share: ShareRequest, dialect: &dyn Dialect) -> Vec<Percent> {
+        let needs = |compute| dialect.profile().core_budget.share(share.cores, compute);
+        self.compute.iter().copied().filter(|&compute| needs(compute) <= compute).collect()
+    }
+
+    /// What the cards with these amounts of compute have.
+    fn row(&self, compute: &[Percent]) -> Row {
+        let mut row = Row::new();
+        for node in &self.nodes {
+            // Largest first, as the sizes are sorted.
+            let enough = node.iter().rev().filter(|(_, its)| compute.binary_search(its).is_ok());
+            for (at, (memory, _)) in enough.enumerate() {
+                match row.get_mut(at) {
+                    Some(best) => *best = (*memory).max(*best),
+                    None => row.push(*memory),
+                }
+            }
+        }
+        row
+    }
+
+    /// Why no node could serve the share, if none could.
+    fn fault(&self, share: ShareRequest, row: &Row) -> Option<(Rule, String)> {
+        let Some(largest) = self.largest else {
+            return Some((rules::NO_SUCH_CARD, self.none.clone()));
+        };
+        let asked = |memory| share.memory.of(memory);
+        match row.partition_point(|memory| asked(*memory) <= *memory) {
+            0 => {
+                let asked = asked(largest);
+                let message =
+                    format!("asks for {asked} of a card; the largest that could serve has {largest}");
+                Some((rules::TOO_MUCH_MEMORY, message))
+            }
+            widest if widest < usize::try_from(share.cards.get()).unwrap_or(usize::MAX) => {
+                let cards = share.cards;
+                let message = format!(
+                    "asks for {cards} different cards; the largest node has {widest} that could serve"
+                );
+                Some((rules::TOO_MANY_CARDS, message))
+            }
+            _ => None,
+        }
+    }
 }

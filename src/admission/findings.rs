@@ -1,12 +1,13 @@
-//! What rules have found so far: what refuses the pod, and what its author is told.
+//! What rules have found so far: what refuses the pod, what warns its author, and the work that it took.
 //!
 //! Collects only; no rule stands here.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashSet};
 
 use super::{
     settings::Severity,
     verdict::{Rule, Violation},
+    work::Work,
 };
 
 /// By rule, then by the place in the pod: `containers[2]` comes before `containers[10]`.
@@ -31,17 +32,28 @@ fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
 pub struct Findings {
     violations: Vec<Violation>,
     warnings: Vec<Violation>,
+    work: Work,
 }
 
 impl Findings {
+    /// Nothing yet, with this work to do it by.
+    pub fn within(work: Work) -> Self {
+        Self { work, ..Self::default() }
+    }
+
+    /// The work so far and what is left.
+    pub fn work(&mut self) -> &mut Work {
+        &mut self.work
+    }
+
     /// The pod is refused for this.
     pub fn deny(&mut self, rule: Rule, field: impl Into<String>, message: impl Into<String>) {
-        self.violations.push(Violation { rule, field: field.into(), message: message.into() });
+        self.violations.push(Violation::new(rule, field, message));
     }
 
     /// The pod's author is told this.
     pub fn warn(&mut self, rule: Rule, field: impl Into<String>, message: impl Into<String>) {
-        self.warnings.push(Violation { rule, field: field.into(), message: message.into() });
+        self.warnings.push(Violation::new(rule, field, message));
     }
 
     /// Denies, warns or says nothing.
@@ -72,8 +84,11 @@ impl Findings {
     /// Without what `before` has too.
     #[must_use]
     pub fn without(mut self, before: &Self) -> Self {
-        self.violations.retain(|violation| !before.violations.contains(violation));
-        self.warnings.retain(|warning| !before.warnings.contains(warning));
+        let known: HashSet<_> = before.violations.iter().collect();
+        self.violations.retain(|violation| !known.contains(violation));
+        let known: HashSet<_> = before.warnings.iter().collect();
+        self.warnings.retain(|warning| !known.contains(warning));
+        self.work.count(before.work.spent());
         self
     }
 

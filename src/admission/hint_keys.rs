@@ -1,8 +1,8 @@
-//! Annotations whose keys are nearly a hint's: nobody reads them, and their author should know.
+//! Annotations whose keys are nearly a hint's: no program reads them, and their author should know.
 //!
 //! A warning only: the key may be another program's.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{facts::Facts, findings::Findings, modes::Ways, rules};
 use crate::{
@@ -34,7 +34,7 @@ pub const KNOWN: [&str; 20] = [
     ALSO_USE_MODEL,
 ];
 
-/// What schedulers and node agents write: no one mistypes these by hand.
+/// What schedulers and node agents write: not mistyped by hand.
 const WRITTEN: [&str; 8] = [
     hami::names::NODE,
     hami::names::TIME,
@@ -49,20 +49,32 @@ const WRITTEN: [&str; 8] = [
 /// More changed letters than this make another word.
 const FAR: usize = 2;
 
-/// Judges the keys of a pod that asks for a share.
+/// The longest name behind a key's domain that the API server takes, in bytes.
+const LONGEST_NAME: usize = 63;
+
+/// Keys of one pod that are told.
+const MOST_TOLD: usize = 16;
+
+/// Judges the keys of a pod that asks for a share; of many keys, the first for which there is work left.
 pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
-    for key in metadata.annotations.iter().flat_map(|annotations| annotations.keys()) {
-        let Some((domain, name)) = key.split_once('/') else { continue };
-        if KNOWN.contains(&key.as_str()) || WRITTEN.contains(&key.as_str()) {
+    let Some(annotations) = &metadata.annotations else { return };
+    let hints = facts.dialects.iter().flat_map(hints_of);
+    let read: BTreeSet<&str> = KNOWN.into_iter().chain(WRITTEN).chain(hints).collect();
+    let asked = facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
+    let known: BTreeSet<&str> = KNOWN.into_iter().chain(asked.flat_map(hints_of)).collect();
+    let mut told = 0;
+    for key in annotations.keys().filter(|key| !read.contains(key.as_str())) {
+        let Some((domain, name)) = key.split_once('/').filter(|(_, name)| name.len() <= LONGEST_NAME) else {
             continue;
+        };
+        let known: Vec<_> = known.iter().filter_map(|known| Known::of(known, domain, name)).collect();
+        if told == MOST_TOLD || !findings.work().afford(known.iter().map(|known| known.steps).sum()) {
+            break;
         }
-        if facts.dialects.iter().flat_map(hints_of).any(|known| known == key) {
-            continue;
-        }
-        let asked = facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
-        if let Some(meant) = meant(key, domain, name, asked.flat_map(hints_of)) {
-            let message = format!("nobody reads this key; `{meant}` is meant?");
+        if let Some(meant) = meant(key, name, &known) {
+            let message = format!("no program reads this key; `{meant}` is meant?");
             findings.warn(rules::HINT_KEY, annotation_path(key), message);
+            told += 1;
         }
     }
 }
@@ -71,15 +83,36 @@ fn hints_of(dialect: &Arc<dyn Dialect>) -> impl Iterator<Item = &str> {
     dialect.hint_keys().all()
 }
 
+/// A known key beside one that is not.
+struct Known<'a> {
+    key: &'a str,
+    name: &'a str,
+    /// Whether both are of one domain.
+    at_home: bool,
+    /// Whether the names are of so nearly one length that one may be a misspelling of the other.
+    alike: bool,
+    /// What comparing them costs.
+    steps: usize,
+}
+
+impl<'a> Known<'a> {
+    fn of(key: &'a str, domain: &str, name: &str) -> Option<Self> {
+        let (its_domain, its_name) = key.split_once('/')?;
+        let at_home = its_domain == domain;
+        let alike = at_home && its_name.len().abs_diff(name.len()) <= FAR * char::MAX.len_utf8();
+        let steps = if alike { its_name.len() * name.len() } else { 1 };
+        Some(Self { key, name: its_name, at_home, alike, steps })
+    }
+}
+
 /// The known key, or the hint of the dialects that the pod asks in, that this one was meant to be: of the same domain first.
-fn meant<'a>(key: &str, domain: &str, name: &str, hints: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let candidates = KNOWN.into_iter().chain(hints).filter_map(|known| {
-        let (its_domain, its_name) = known.split_once('/')?;
-        let same_name = plain(its_name).eq(plain(name));
-        let near = its_domain == domain && strsim::levenshtein(its_name, name) <= FAR;
-        (same_name || near).then(|| (its_domain != domain, strsim::levenshtein(known, key), known))
+fn meant<'a>(key: &str, name: &str, known: &[Known<'a>]) -> Option<&'a str> {
+    let candidates = known.iter().filter(|known| {
+        let near = known.alike && strsim::levenshtein(known.name, name) <= FAR;
+        near || plain(known.name).eq(plain(name))
     });
-    candidates.min().map(|(_, _, known)| known)
+    let nearest = candidates.map(|known| (!known.at_home, strsim::levenshtein(known.key, key), known.key));
+    nearest.min().map(|(_, _, known)| known)
 }
 
 /// Letters and digits alone, in lower case.

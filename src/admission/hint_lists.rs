@@ -1,21 +1,42 @@
-//! Lists of wanted and unwanted cards: what contradicts itself, says nothing, or names a card that nobody knows.
+//! Lists of wanted and unwanted cards: what contradicts itself, says nothing, names a card that is not known, or is too long.
 //!
 //! Reads the pod's own annotations; merging the namespace's is `hints`.
 
-use std::{collections::BTreeSet, ops::Bound};
+use std::{
+    collections::{BTreeSet, HashSet},
+    ops::Bound,
+};
 
-use super::{facts::Facts, findings::Findings, modes::Ways, rules};
+use super::{facts::Facts, findings::Findings, modes::Ways, rules, work::Work};
 use crate::{
     dialect::{
         HintKeys,
         hints::{ALSO_USE_MODEL, elements},
         unreadable::annotation_path,
     },
+    excerpt::{VALUE, excerpt, listed},
     object::Metadata,
 };
 
 /// How many known cards on each side of an unknown uuid are compared with it.
-const NEIGHBOURS: usize = 256;
+const NEIGHBOURS: usize = 32;
+
+/// Longer names are not compared, in bytes: a uuid has 40.
+const LONGEST_COMPARED: usize = 128;
+
+/// Elements of a list that messages name.
+const MOST_NAMED: usize = 8;
+
+/// The longest list that is compared with the cards of a cluster, for one pod on each node anew.
+struct Longest {
+    elements: usize,
+    bytes: usize,
+}
+
+/// Types are compared by substring, with each other too.
+const TYPES: Longest = Longest { elements: 128, bytes: 8 * 1024 };
+/// Cards are compared whole.
+const CARDS: Longest = Longest { elements: 4096, bytes: 128 * 1024 };
 
 /// Judges the lists of the modes that the pod asks in.
 pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
@@ -41,27 +62,51 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
 fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
     let Some(value) = metadata.annotation(key).filter(|value| !value.trim().is_empty()) else { return };
     let said = elements(Some(value));
+    let shown = excerpt(value, VALUE);
     if said.is_empty() {
-        let message = format!("`{value}` names nothing; write what is meant or leave the annotation out");
+        let message = format!("`{shown}` names nothing; write what is meant or leave the annotation out");
         findings.deny(rules::HINT_EMPTY, annotation_path(key), message);
     } else if said.len() < value.split(',').count() {
-        let message = format!("`{value}` has empty elements, which say nothing; write `{}`", said.join(","));
+        let meant = said.join(",");
+        let message =
+            format!("`{shown}` has empty elements, which say nothing; write `{}`", excerpt(&meant, VALUE));
         findings.warn(rules::HINT_EMPTY, annotation_path(key), message);
     }
 }
 
+/// Whether the list is short enough to be compared; one that is not is refused.
+fn is_short(findings: &mut Findings, metadata: &Metadata, key: &str, longest: &Longest) -> bool {
+    let value = metadata.annotation(key).unwrap_or_default();
+    let (elements, bytes) = (value.split(',').count(), value.len());
+    let is_short = elements <= longest.elements && bytes <= longest.bytes;
+    if !is_short {
+        let message = format!(
+            "has {elements} elements and {bytes} bytes; a list may have {} elements and {} bytes",
+            longest.elements, longest.bytes
+        );
+        findings.deny(rules::HINT_LENGTH, annotation_path(key), message);
+    }
+    is_short
+}
+
 fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
     let (Some(use_model), Some(no_use_model)) = (&keys.use_model, &keys.no_use_model) else { return };
-    let unwanted = elements(metadata.annotation(no_use_model));
+    let all = [use_model.as_ref(), ALSO_USE_MODEL, no_use_model.as_ref()];
+    if !all.map(|key| is_short(findings, metadata, key, &TYPES)).iter().all(|is_short| *is_short) {
+        return;
+    }
+    let unwanted: Vec<_> =
+        elements(metadata.annotation(no_use_model)).iter().map(|part| part.to_lowercase()).collect();
     if unwanted.is_empty() {
         return;
     }
     for key in [use_model.as_ref(), ALSO_USE_MODEL] {
         let wanted = elements(metadata.annotation(key));
+        findings.work().count(wanted.len() * unwanted.len());
         // Types match by substring: one that contains an unwanted part is never of an admitted card.
         let ruled_out = |wanted: &&String| {
             let wanted = wanted.to_lowercase();
-            unwanted.iter().any(|part| wanted.contains(&part.to_lowercase()))
+            unwanted.iter().any(|part| wanted.contains(part))
         };
         let gone: Vec<_> = wanted.iter().filter(ruled_out).map(String::as_str).collect();
         contradiction(findings, (key, no_use_model), &gone, wanted.len(), "type");
@@ -69,9 +114,13 @@ fn models(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
 }
 
 fn ids(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys) {
+    for key in [&keys.use_id, &keys.no_use_id] {
+        is_short(findings, metadata, key, &CARDS);
+    }
     let wanted = elements(metadata.annotation(&keys.use_id));
-    let unwanted = elements(metadata.annotation(&keys.no_use_id));
-    let gone: Vec<_> = wanted.iter().filter(|id| unwanted.contains(id)).map(String::as_str).collect();
+    let unwanted: HashSet<_> = elements(metadata.annotation(&keys.no_use_id)).into_iter().collect();
+    findings.work().count(wanted.len() + unwanted.len());
+    let gone: Vec<_> = wanted.iter().filter(|id| unwanted.contains(*id)).map(String::as_str).collect();
     contradiction(findings, (&keys.use_id, &keys.no_use_id), &gone, wanted.len(), "card");
 }
 
@@ -85,7 +134,7 @@ fn contradiction(
     if gone.is_empty() {
         return;
     }
-    let names = gone.join(", ");
+    let names = listed(gone, MOST_NAMED);
     if gone.len() == of {
         let message = format!("wants {names}, which `{unwanted}` rules out: no {what} is left");
         findings.deny(rules::HINT_CONTRADICTION, annotation_path(wanted), message);
@@ -97,21 +146,34 @@ fn contradiction(
 
 fn unknown(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys, known: &BTreeSet<String>) {
     for key in [&keys.use_id, &keys.no_use_id] {
-        for id in elements(metadata.annotation(key)).into_iter().filter(|id| !known.contains(id)) {
-            let nearest =
-                nearest(&id, known).map_or_else(String::new, |near| format!("; the nearest is {near}"));
-            findings.warn(
-                rules::UNKNOWN_CARD,
-                annotation_path(key),
-                format!("no known card is {id}{nearest}"),
-            );
+        let ids: BTreeSet<_> = elements(metadata.annotation(key)).into_iter().collect();
+        findings.work().count(ids.len());
+        let mut unknown = ids.iter().filter(|id| !known.contains(*id));
+        for id in unknown.by_ref().take(MOST_NAMED) {
+            let nearest = nearest(id, known, findings.work())
+                .map_or_else(String::new, |near| format!("; the nearest is {near}"));
+            let message = format!("no known card is {}{nearest}", excerpt(id, VALUE));
+            findings.warn(rules::UNKNOWN_CARD, annotation_path(key), message);
+        }
+        let rest = unknown.count();
+        if rest > 0 {
+            let message = format!("nor are {rest} more cards of this list known");
+            findings.warn(rules::UNKNOWN_CARD, annotation_path(key), message);
         }
     }
 }
 
-/// The known card that is spelled most alike, among those that begin alike.
-fn nearest<'a>(id: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
+/// The known card that is spelled most alike, among those that begin alike; none where comparing them is too much work.
+fn nearest<'a>(id: &str, known: &'a BTreeSet<String>, work: &mut Work) -> Option<&'a str> {
+    if id.len() > LONGEST_COMPARED {
+        return None;
+    }
     let before = known.range::<str, _>((Bound::Unbounded, Bound::Excluded(id))).rev().take(NEIGHBOURS);
     let after = known.range::<str, _>((Bound::Excluded(id), Bound::Unbounded)).take(NEIGHBOURS);
-    before.chain(after).map(String::as_str).min_by_key(|card| (strsim::levenshtein(id, card), *card))
+    let near = before.chain(after).map(String::as_str).filter(|card| card.len() <= LONGEST_COMPARED);
+    let near: Vec<_> = near.collect();
+    if !work.afford(near.iter().map(|card| card.len() * id.len()).sum()) {
+        return None;
+    }
+    near.into_iter().min_by_key(|card| (strsim::levenshtein(id, card), *card))
 }

@@ -2,11 +2,17 @@
 //!
 //! Source of the words: HAMi v2.10 `pkg/util/types.go`, volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go`.
 
+use std::collections::BTreeSet;
+
 use super::{findings::Findings, modes::Ways, rules};
 use crate::{
     dialect::{SharingMode, go_bool, hami, unreadable::annotation_path, volcano},
+    excerpt::{VALUE, excerpt},
     object::Metadata,
 };
+
+/// Unknown words of one list that are named.
+const MOST_NAMED: usize = 8;
 
 const CARD_POLICIES: [&str; 5] = ["binpack", "spread", "topology-aware", "mutex", "numa"];
 const NODE_POLICIES: [&str; 2] = ["binpack", "spread"];
@@ -29,8 +35,14 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
 fn policies(findings: &mut Findings, metadata: &Metadata) {
     use hami::names;
     let parts = |key| metadata.annotation(key).into_iter().flat_map(|value| value.split(',')).map(str::trim);
-    for part in parts(names::CARD_POLICY).filter(|part| !CARD_POLICIES.contains(part)) {
+    let unknown: BTreeSet<_> =
+        parts(names::CARD_POLICY).filter(|part| !CARD_POLICIES.contains(part)).collect();
+    for part in unknown.iter().take(MOST_NAMED) {
         ignored(findings, names::CARD_POLICY, part, &CARD_POLICIES);
+    }
+    if let Some(rest) = unknown.len().checked_sub(MOST_NAMED).filter(|rest| *rest > 0) {
+        let message = format!("{rest} more words are no known policies");
+        findings.warn(rules::HINT_VALUE, annotation_path(names::CARD_POLICY), message);
     }
     if let Some(value) =
         metadata.annotation(names::NODE_POLICY).filter(|value| !NODE_POLICIES.contains(value))
@@ -43,6 +55,7 @@ fn of_hami(findings: &mut Findings, metadata: &Metadata) {
     use hami::names;
     policies(findings, metadata);
     if let Some(value) = metadata.annotation(names::NUMA_BIND).filter(|value| go_bool(value).is_none()) {
+        let value = excerpt(value, VALUE);
         let message = format!("`{value}` is neither true nor false; write `true` or `false`");
         findings.deny(rules::HINT_VALUE, annotation_path(names::NUMA_BIND), message);
     }
@@ -61,11 +74,13 @@ fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
 }
 
 fn ignored(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+    let value = excerpt(value, VALUE);
     let message = format!("`{value}` is no known policy and is not followed; known: {}", known.join(", "));
     findings.warn(rules::HINT_VALUE, annotation_path(key), message);
 }
 
 fn nothing_left(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
+    let value = excerpt(value, VALUE);
     let message =
         format!("`{value}` is no known mode, so that no card would serve; known: {}", known.join(", "));
     findings.deny(rules::HINT_VALUE, annotation_path(key), message);

@@ -3,6 +3,8 @@
 //! Both hold: no-use lists are united, UUID lists intersected, and a second list of wanted types is written beside the pod's own,
 //! since two lists of substrings can't be made one.
 
+use std::collections::HashSet;
+
 use super::{draft::Draft, findings::Findings, rules};
 use crate::{
     dialect::{
@@ -10,8 +12,12 @@ use crate::{
         hints::{ALSO_USE_MODEL, elements},
         unreadable::annotation_path,
     },
+    excerpt::listed,
     object::Metadata,
 };
+
+/// Elements of a list that a message names.
+const MOST_NAMED: usize = 8;
 
 /// Merges the namespace's hints into the pod; a contradiction is a violation that names both.
 pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings: &mut Findings) {
@@ -26,8 +32,9 @@ pub fn merge(draft: &mut Draft, namespace: &Metadata, keys: &HintKeys, findings:
 
 fn unite(draft: &mut Draft, namespace: &Metadata, key: &str) {
     let own = elements(draft.pod().metadata.annotation(key));
+    let known: HashSet<_> = own.iter().collect();
     let more: Vec<_> =
-        elements(namespace.annotation(key)).into_iter().filter(|element| !own.contains(element)).collect();
+        elements(namespace.annotation(key)).into_iter().filter(|element| !known.contains(element)).collect();
     if !more.is_empty() {
         draft.set_annotation(key, &[own, more].concat().join(","));
     }
@@ -53,15 +60,16 @@ fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str, findings: &mut 
     if wanted.is_empty() {
         return;
     }
-    let both: Vec<_> = own.iter().filter(|uuid| wanted.contains(uuid)).cloned().collect();
+    let known: HashSet<_> = wanted.iter().collect();
+    let both: Vec<_> = own.iter().filter(|uuid| known.contains(uuid)).cloned().collect();
     if own.is_empty() {
         draft.set_annotation(key, &wanted.join(","));
     } else if both.is_empty() {
         let message = format!(
             "the pod wants one of {} and its namespace {} one of {}: no card is in both lists",
-            own.join(", "),
+            listed(&own, MOST_NAMED),
             namespace.name,
-            wanted.join(", ")
+            listed(&wanted, MOST_NAMED)
         );
         findings.deny(rules::HINT_CONFLICT, annotation_path(key), message);
     } else if both != own {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{facts::Facts, findings::Findings, rules};
 use crate::{
     device::{
-        Card, CardUsage, Counted, Dimension, Inventory, MemoryRequest, PodRequest, ProfileName, Role,
+        CardUsage, Counted, Dimension, Inventory, MemoryRequest, MiB, PodRequest, ProfileName, Role,
         ShareRequest,
     },
     dialect::{Dialect, Dialects, Problem, Unreadable},
@@ -85,10 +85,11 @@ pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
     for dialect in facts.dialects.asked(pod) {
         let Ok(Some(request)) = dialect.request(pod) else { continue };
+        let least = least_card(&request, dialect.as_ref(), facts);
         for Counted { resource, dimension, unit } in dialect.counted() {
             let amount = match dimension {
                 Dimension::Cards => peak(&request, |_| 1),
-                Dimension::Memory => peak(&request, |share| memory(share, &request, dialect.as_ref(), facts)),
+                Dimension::Memory => peak(&request, |share| share.memory.of(least).get()),
                 Dimension::Cores => peak(&request, |share| share.cores.get().into()),
             };
             needs.insert(resource.to_owned(), amount / u64::from(unit.max(1)));
@@ -116,17 +117,21 @@ pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts)
     }
 }
 
-/// MiB of each card.
-fn memory(share: ShareRequest, request: &PodRequest, dialect: &dyn Dialect, facts: &Facts) -> u64 {
-    match share.memory {
-        MemoryRequest::Exact(amount) => amount.get(),
-        MemoryRequest::Part(_) => {
-            let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
-            let cards = nodes.flat_map(Inventory::cards);
-            let admitted = cards.filter(|card: &&Card| request.selection.models.admits(&card.model));
-            admitted.map(|card| share.memory.of(card.memory).get()).min().unwrap_or(0)
-        }
+/// The memory of the smallest card that could serve the pod, none where no such card is known. It is looked for where a container
+/// asks for a part of a card, once for all of them: of less memory a part is less.
+fn least_card(request: &PodRequest, dialect: &dyn Dialect, facts: &Facts) -> MiB {
+    let mut shares = request.containers.iter().filter_map(|container| container.share);
+    if !shares.any(|share| matches!(share.memory, MemoryRequest::Part(_))) {
+        return MiB::default();
     }
+    let mut least: BTreeMap<&str, MiB> = BTreeMap::new();
+    let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
+    for card in nodes.flat_map(Inventory::cards) {
+        let known = least.entry(&card.model).or_insert(card.memory);
+        *known = card.memory.min(*known);
+    }
+    let admitted = least.into_iter().filter(|(model, _)| request.selection.models.admits(model));
+    admitted.map(|(_, memory)| memory).min().unwrap_or_default()
 }
 
 /// The most that the pod holds at a time: init containers one after another beside the sidecars that began before them, then

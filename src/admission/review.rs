@@ -14,6 +14,7 @@ use super::{
     request::{Operation, Request, Stage},
     scheduler_name::{self, Owner},
     verdict::Verdict,
+    work::Work,
 };
 use crate::{
     dialect::hami,
@@ -23,21 +24,26 @@ use crate::{
 /// The label that keeps a pod or a namespace from being changed.
 pub const OPT_OUT: &str = "berth.dev/admission";
 
-/// Judges one pod.
+/// Judges one pod, with as much help for its author as [`Work::default`] allows.
 pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
+    review_within(request, facts, &mut Work::default())
+}
+
+/// Judges one pod and counts the work. Whether the pod is admitted, and with which patch, does not depend on how much is left of it.
+pub fn review_within(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     match request.operation {
-        Operation::Create => create(request, facts),
-        Operation::Update(old) => update(request, old, facts),
+        Operation::Create => create(request, facts, work),
+        Operation::Update(old) => update(request, old, facts, work),
         Operation::Delete | Operation::Connect => Verdict::Ignored,
     }
 }
 
-fn create(request: &Request<'_>, facts: &Facts) -> Verdict {
+fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     let ways = Ways::of(request.pod, facts);
     if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
         return Verdict::Ignored;
     }
-    let mut findings = Findings::default();
+    let mut findings = Findings::within(*work);
     ways.judge(&mut findings, facts);
     let mutates = request.stage == Stage::Mutate
         && findings.violations().is_empty()
@@ -48,31 +54,37 @@ fn create(request: &Request<'_>, facts: &Facts) -> Verdict {
     if !mutates {
         judge(&mut findings, request.pod, request.namespace, &ways, facts);
         judge_against_the_cluster(&mut findings, request.pod, request.namespace, facts);
-        return verdict(findings, Vec::new);
+        return verdict(findings, work, Vec::new);
     }
     let mut draft = Draft::new(request.pod);
     mutate(&mut draft, request, &ways, facts, &mut findings);
     judge(&mut findings, draft.pod(), request.namespace, &ways, facts);
     judge_against_the_cluster(&mut findings, draft.pod(), request.namespace, facts);
-    verdict(findings, || draft.into_operations())
+    verdict(findings, work, || draft.into_operations())
 }
 
 /// What the change made wrong, by the rules on the pod alone: capacity and quota were the creation's.
-fn update(request: &Request<'_>, old: &Pod, facts: &Facts) -> Verdict {
+fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> Verdict {
     if request.pod.metadata.deletion_timestamp.is_some() || reads_the_same(request.pod, old) {
         return Verdict::Ignored;
     }
+    // Both get the same help, or the difference would be in the help.
+    let each = *work;
     let found = |pod: &Pod| {
         let ways = Ways::of(pod, facts);
-        let mut findings = Findings::default();
+        let mut findings = Findings::within(each);
         if ways.ask_for_a_share() || preemptable::is_marked(&pod.metadata) {
             ways.judge(&mut findings, facts);
             judge(&mut findings, pod, request.namespace, &ways, facts);
         }
         findings
     };
-    let findings = found(request.pod).without(&found(old));
-    if findings.is_empty() { Verdict::Ignored } else { verdict(findings, Vec::new) }
+    let mut findings = found(request.pod).without(&found(old));
+    if findings.is_empty() {
+        *work = *findings.work();
+        return Verdict::Ignored;
+    }
+    verdict(findings, work, Vec::new)
 }
 
 /// Whether the fields that rules read are unchanged.
@@ -117,7 +129,12 @@ fn judge_against_the_cluster(findings: &mut Findings, pod: &Pod, namespace: &str
     }
 }
 
-fn verdict(findings: Findings, patch: impl FnOnce() -> Vec<json_patch::PatchOperation>) -> Verdict {
+fn verdict(
+    mut findings: Findings,
+    work: &mut Work,
+    patch: impl FnOnce() -> Vec<json_patch::PatchOperation>,
+) -> Verdict {
+    *work = *findings.work();
     let (violations, warnings) = findings.into_parts();
     if violations.is_empty() {
         Verdict::Admitted { patch: patch(), warnings }

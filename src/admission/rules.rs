@@ -19,6 +19,8 @@ pub const HINT_CONTRADICTION: Rule = Rule("hint-contradiction");
 pub const HINT_EMPTY: Rule = Rule("hint-empty");
 /// A key that is nearly a hint's.
 pub const HINT_KEY: Rule = Rule("hint-key");
+/// A list that is too long to be compared with the cards.
+pub const HINT_LENGTH: Rule = Rule("hint-length");
 /// A word that no hint knows.
 pub const HINT_VALUE: Rule = Rule("hint-value");
 /// Memory as an amount and as a percentage.
@@ -65,7 +67,7 @@ pub const UNSERVED: Rule = Rule("unserved");
 pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
-pub const ALL: [(Rule, &str); 30] = [
+pub const ALL: [(Rule, &str); 31] = [
     (
         BUDGET,
         "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
@@ -89,6 +91,7 @@ pub const ALL: [(Rule, &str); 30] = [
         "a list of cards or types has empty elements: denied where it has no others, else a warning",
     ),
     (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
+    (HINT_LENGTH, "a list of cards or types is longer than any that is compared with the cards of a cluster"),
     (
         HINT_VALUE,
         "a policy that is not known (warning), or a mode, boolean or set of weights that is not (denied)",

@@ -6,7 +6,10 @@ use super::{
     rules,
     settings::{DefaultScheduler, Settings},
 };
-use crate::object::Pod;
+use crate::{
+    excerpt::{FIELD, excerpt},
+    object::Pod,
+};
 
 /// What the API server fills in where nothing was named.
 const DEFAULT: &str = "default-scheduler";
@@ -50,7 +53,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
     if owner(pod, settings) == Owner::Other {
         let message = format!(
             "is {}: the pod's GPU share is not placed by {}; leave schedulerName out to have it placed",
-            pod.spec.scheduler_name.as_deref().unwrap_or_default(),
+            excerpt(pod.spec.scheduler_name.as_deref().unwrap_or_default(), FIELD),
             settings.scheduler_name
         );
         findings.warn(rules::OTHER_SCHEDULER, "spec.schedulerName", message);

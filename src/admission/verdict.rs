@@ -3,13 +3,15 @@
 use json_patch::PatchOperation;
 use serde::Serialize;
 
+use crate::excerpt::{FIELD, MESSAGE, shortened};
+
 /// A rule's stable name: kebab-case, listed in the README and by `berth review --rules`.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Rule(pub &'static str);
 
 /// One thing that is wrong with a pod.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Violation {
     /// The rule that was broken.
     pub rule: Rule,
@@ -17,6 +19,13 @@ pub struct Violation {
     pub field: String,
     /// What to change, in words for a person.
     pub message: String,
+}
+
+impl Violation {
+    /// What breaks this rule. Path and message may hold a user's or a node's text: what is kept of each is an excerpt.
+    pub fn new(rule: Rule, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { rule, field: shortened(field, FIELD), message: shortened(message, MESSAGE) }
+    }
 }
 
 /// The answer to one review. Deny and patch never come together.
@@ -47,5 +56,19 @@ impl Verdict {
             Self::Ignored => &[],
             Self::Admitted { warnings, .. } | Self::Denied { warnings, .. } => warnings,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::excerpt::NOTE;
+
+    #[test]
+    fn whatever_a_field_and_a_value_hold_they_are_told_in_short_on_one_line() {
+        let long = format!("a\nb{}", "x".repeat(100_000));
+        let Violation { field, message, .. } = Violation::new(Rule("r"), long.clone(), long);
+        assert!(field.len() <= FIELD + NOTE && message.len() <= MESSAGE + NOTE);
+        assert!([field, message].iter().all(|text| text.starts_with(r"a\nbxxx")));
     }
 }

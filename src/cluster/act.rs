@@ -22,6 +22,7 @@ use super::{
 use crate::{
     device::{Assignment, LockOwner, ProfileName},
     dialect::{Dialect, LockSpec},
+    excerpt::{MESSAGE, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, Setback,
@@ -106,7 +107,7 @@ impl Hands {
             Effect::TellExcess { pod, message } => self.say(pod, News::Excess { message: &message }).await,
             Effect::ReportExcess { node, cards } => {
                 for card in &cards {
-                    tracing::warn!(%node, "{card}");
+                    tracing::warn!(%node, "{}", excerpt(card, MESSAGE));
                 }
                 self.metrics.overcommitted(&node, cards.len());
                 None
@@ -117,7 +118,8 @@ impl Hands {
                 None
             }
             Effect::ReportDrift { of, what } => {
-                tracing::error!(?of, what, "what was remembered was wrong and has been put right");
+                let what = excerpt(&what, MESSAGE);
+                tracing::error!(?of, what = &*what, "what was remembered was wrong and has been put right");
                 self.metrics.drift();
                 self.tell(&of, News::Drift { what: &what }).await;
                 None
@@ -202,6 +204,7 @@ impl Hands {
                 WithdrawOutcome::Done
             }
             Some(Err(error)) => {
+                let error = brief(&error);
                 tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
                 WithdrawOutcome::Failed
             }
@@ -300,6 +303,7 @@ impl Hands {
 /// Logs a no that only people can change, such as a missing right; the answer has the server's words and the HTTP status.
 fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
     if let LockOutcome::Refused(answer) = outcome {
+        let answer = &*excerpt(answer, 2 * MESSAGE);
         tracing::warn!(%pod, %node, answer, "the API server refuses the node lock");
     }
 }
@@ -307,6 +311,7 @@ fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
 /// As for locks.
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
+        let answer = &*excerpt(answer, 2 * MESSAGE);
         tracing::warn!(%pod, %node, answer, "the API server refuses the Binding");
     }
 }
@@ -334,7 +339,7 @@ where
     }
 }
 
-/// Reads until there is an answer.
+/// Reads until there is an answer. A request that can't even be built asks for nothing that exists.
 async fn insist<T, R>(read: impl Fn() -> R) -> Option<T>
 where
     R: Future<Output = kube::Result<Option<T>>>,
@@ -343,8 +348,13 @@ where
     loop {
         match tokio::time::timeout(PATIENCE, read()).await {
             Ok(Ok(found)) => return found,
+            Ok(Err(error @ (kube::Error::BuildRequest(_) | kube::Error::HttpError(_)))) => {
+                tracing::warn!(error = brief(&error), "a read that is to settle a doubt can't be asked for");
+                return None;
+            }
             Ok(Err(error)) => {
-                tracing::warn!(%error, "a read that is to settle a doubt failed, trying again");
+                let said = brief(&error);
+                tracing::warn!(error = said, "a read that is to settle a doubt failed, trying again");
                 pause = pause.max(asked_for(&error));
             }
             Err(_) => tracing::warn!("a read that is to settle a doubt took too long, trying again"),

@@ -193,6 +193,7 @@ impl Candidate {
 
     fn failed(&mut self, error: &dyn std::fmt::Display, retry: Instant) -> Instant {
         let Settings { namespace, name, .. } = &self.settings;
+        let error = crate::excerpt::brief(error);
         tracing::warn!(%namespace, %name, %error, "reading or writing the Lease failed, trying again");
         self.written = None;
         retry
@@ -283,7 +284,7 @@ impl Candidate {
         self.publish(None);
         let why = match timeout(self.settings.patience(), self.clear()).await {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => crate::excerpt::brief(&error),
             Err(elapsed) => elapsed.to_string(),
         };
         tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");

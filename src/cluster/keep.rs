@@ -73,6 +73,7 @@ async fn follow<T, V>(
                 kept.clear()
             }
             Err(error) => {
+                let error = crate::excerpt::brief(&error);
                 tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
                 false
             }

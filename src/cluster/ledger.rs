@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     device::{Answer, Card, CardId, Health, InitPhase, Inventory, Role},
     dialect::{CardNaming, Dialects},
+    excerpt::{FIELD, excerpt},
     scheduling::{
         Scheduler, Snapshot, Uid,
         allocate::core_budget,
@@ -138,7 +139,8 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             namespace: key.map(|key| key.namespace.to_string()).unwrap_or_default(),
             name: key.map(|key| key.name.to_string()).unwrap_or_default(),
             uid: uid.to_string(),
-            node: charge.node.to_string(),
+            // A pod that is not bound yet may name any node.
+            node: excerpt(&charge.node, FIELD).into_owned(),
             commitment: commitment(charge.commitment),
             answer: answer(charge.answer),
         }

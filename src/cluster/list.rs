@@ -7,6 +7,8 @@ use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::{Client, api::ListParams, core::Request};
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
 
+use crate::excerpt::brief;
+
 /// So much is read at least before a value that was cut off is tried again.
 const STRIDE: usize = 64 << 10;
 
@@ -51,11 +53,11 @@ pub enum ShapeError {
     Unreadable(#[from] serde_json::Error),
 }
 
-/// An error in the API server's own words where it has said any.
+/// An error in the API server's own words where it has said any, shortened.
 pub fn said(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) => format!("{} (HTTP status {})", status.message, status.code),
-        error => error.to_string(),
+        kube::Error::Api(status) => format!("{} (HTTP status {})", brief(&status.message), status.code),
+        error => brief(error),
     }
 }
 

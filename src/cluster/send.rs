@@ -10,7 +10,10 @@ use jiff::SignedDuration;
 use kube::{Client, client::Body, core::Status};
 use serde::de::DeserializeOwned;
 
-use crate::scheduling::Setback;
+use crate::{
+    excerpt::{MESSAGE, brief, shortened},
+    scheduling::Setback,
+};
 
 /// Longer than this nobody is left alone, whatever the API server asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
@@ -23,13 +26,13 @@ pub enum SendError {
     Answered {
         /// The HTTP status.
         code: u16,
-        /// Its words.
+        /// An excerpt of its words.
         message: String,
         /// How long it asks to be left alone.
         retry_after: Option<Duration>,
     },
     /// The connection broke, or the answer can't be read.
-    #[error("no answer: {0}")]
+    #[error("no answer: {}", brief(.0))]
     Lost(#[source] kube::Error),
     /// No answer came in time.
     #[error("no answer within {0:?}")]
@@ -102,6 +105,7 @@ fn failure(response: &Response<Vec<u8>>) -> SendError {
         details.map(|details| u64::from(details.retry_after_seconds)).filter(|seconds| *seconds > 0);
     let said = status.map(|status| status.message).filter(|message| !message.is_empty());
     let message = said.unwrap_or_else(|| String::from_utf8_lossy(response.body()).trim().to_owned());
+    let message = shortened(message, MESSAGE);
     SendError::Answered { code, message, retry_after: header.max(details.map(Duration::from_secs)) }
 }
 
@@ -136,6 +140,14 @@ mod tests {
             assert_eq!(error.wait(), SignedDuration::from_secs(seconds), "{case}");
         }
         assert_eq!(SendError::Late(Duration::from_secs(8)).wait(), SignedDuration::ZERO);
+    }
+
+    #[test]
+    fn a_long_answer_is_shortened() {
+        let said = answer(403, None, &"x".repeat(100_000)).to_string();
+        assert_eq!(said, format!("{}… (99200 more characters) (HTTP status 403)", "x".repeat(MESSAGE)));
+        let lost = SendError::Lost(kube::Error::Service("x".repeat(100_000).into())).to_string();
+        assert!(lost.len() < 1000, "{} bytes", lost.len());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What people are told: Events, and the `PodScheduled` condition of a pod that waits.
 //!
-//! Reasons, actions and lengths are kube-scheduler's (`pkg/scheduler/schedule_one.go`, `util/utils.go`), since tools look for them.
+//! Reasons and actions are kube-scheduler's (`pkg/scheduler/schedule_one.go`, `util/utils.go`), since tools look for them.
 
 use std::time::Duration;
 
@@ -15,7 +15,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::send::{SendError, send};
-use crate::scheduling::{Concern, PodKey};
+use crate::{
+    excerpt::{NOTE, SUMMARY, excerpt},
+    scheduling::{Concern, PodKey},
+};
 
 /// After this time nobody waits for an answer any more.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -26,7 +29,7 @@ const ALLOCATED: &str = "berth.dev/DevicesAllocated";
 /// Events about objects without a namespace stand here, as kubelet's about nodes do.
 const NAMESPACE_OF_NODES: &str = "default";
 
-/// The longest note that the API server takes.
+/// The longest note that the API server takes, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
 /// One thing to tell about a pod or a node.
@@ -124,7 +127,7 @@ async fn condition(
         "type": kind,
         "status": "False",
         "reason": reason,
-        "message": message,
+        "message": excerpt(message, SUMMARY),
         "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
     });
     let patch = json!({"metadata": metadata, "status": {"conditions": [condition]}});
@@ -194,7 +197,7 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
         },
         action: Some(action.to_owned()),
         event_time: Some(MicroTime(now)),
-        note: Some(cut(note)),
+        note: Some(excerpt(&note, LONGEST_NOTE - NOTE).into_owned()),
         reason: Some(reason.to_owned()),
         regarding: Some(regarding),
         reporting_controller: Some(reporter.to_owned()),
@@ -227,17 +230,6 @@ fn regarding(of: &Concern) -> ObjectReference {
         uid: Some(uid.to_string()),
         ..ObjectReference::default()
     }
-}
-
-/// A note that is too long ends in ` ...`, as kube-scheduler's do.
-fn cut(note: String) -> String {
-    const END: &str = " ...";
-    if note.len() <= LONGEST_NOTE {
-        return note;
-    }
-    let most = LONGEST_NOTE - END.len();
-    let at = (0..=most).rev().find(|&at| note.is_char_boundary(at)).unwrap_or(0);
-    note[..at].to_owned() + END
 }
 
 #[cfg(test)]
@@ -281,8 +273,19 @@ mod tests {
     }
 
     #[test]
-    fn a_long_note_is_cut_between_characters() {
-        let cut = cut("ä".repeat(600));
-        assert!(cut.len() <= LONGEST_NOTE && cut.ends_with("ä ..."), "{} bytes", cut.len());
+    fn a_long_note_is_cut_between_characters_and_forges_no_line() {
+        let of = Concern::Node("n1".into());
+        let message = format!("\n{}", "ä".repeat(600));
+        for news in [
+            News::FailedScheduling { message: &message },
+            News::Waiting { message: &message },
+            News::Drift { what: &message },
+            News::Excess { message: &message },
+            News::Unread { message: &message },
+        ] {
+            let note = about("berth", &of, news, Timestamp::UNIX_EPOCH).note.unwrap();
+            assert!(note.len() <= LONGEST_NOTE && note.ends_with(" more characters)"), "{note}");
+            assert!(note.contains(r"\nä"), "{note}");
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::{
     wire::{Watched, Wire},
 };
 use crate::{
+    dialect::Unreadable,
     object::{Namespace, Node, Pod, ResourceQuota},
     scheduling::{
         Event, QuotaKey,
@@ -24,6 +25,9 @@ use crate::{
 /// Pods that ended well hold nothing and were allocated: they arrive as deleted. One that failed may not have been allocated, and what
 /// it carries may have to be withdrawn.
 pub(super) const PODS: &str = "status.phase!=Succeeded";
+
+/// Lines that are logged of one object: a user may write thousands of values that can't be read.
+const MOST_LOGGED: usize = 16;
 
 /// Everything that the scheduler is to see, as events.
 pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
@@ -39,9 +43,7 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
 pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let read = move |pod: &Pod| {
         let (info, troubles) = reader.pod(pod);
-        for trouble in troubles {
-            tracing::warn!(pod = %info.key, field = trouble.field, "{}", trouble.message);
-        }
+        each(&troubles, |field, message| tracing::warn!(pod = %info.key, field, "{message}"));
         info
     };
     let gone = |pod: &Pod| {
@@ -56,9 +58,8 @@ pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> +
 pub fn nodes(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let read = move |node: &Node| {
         let (info, troubles): Reading<_> = reader.node(node);
-        for trouble in troubles {
-            tracing::warn!(node = node.metadata.name, field = trouble.field, "{}", trouble.message);
-        }
+        let name = &node.metadata.name;
+        each(&troubles, |field, message| tracing::warn!(node = name, field, "{message}"));
         info
     };
     let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
@@ -71,9 +72,8 @@ pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event>
     let read = move |quota: &ResourceQuota| {
         let (info, troubles) = reader.quota(quota);
         let QuotaKey { namespace, name } = &info.key;
-        for trouble in troubles {
-            tracing::warn!(resource_quota = %format!("{namespace}/{name}"), field = trouble.field, "{}", trouble.message);
-        }
+        let key = format!("{namespace}/{name}");
+        each(&troubles, |field, message| tracing::warn!(resource_quota = key, field, "{message}"));
         info
     };
     let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
@@ -115,6 +115,16 @@ pub fn read_namespace(namespace: Arc<Namespace>) -> Object {
     Object::Namespace(name.as_str().into(), Arc::new(labels))
 }
 
+/// Logs what can't be read of one object: the first of many, then how many more.
+fn each(troubles: &[Unreadable], log: impl Fn(&str, &str)) {
+    for Unreadable { field, message, .. } in troubles.iter().take(MOST_LOGGED) {
+        log(field, message);
+    }
+    if let Some(rest) = troubles.len().checked_sub(MOST_LOGGED).filter(|rest| *rest > 0) {
+        log("", &format!("{rest} more of its values can't be read"));
+    }
+}
+
 /// What is told of a kind, as the scheduler's events.
 fn events<T, I>(
     told: impl Stream<Item = Told<T, I>> + Send,
@@ -127,4 +137,24 @@ fn events<T, I>(
         Told::Seen(one) => seen(one),
         Told::Gone(one) => gone(&one),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::dialect::Problem;
+
+    #[test]
+    fn of_an_object_full_of_faults_a_few_short_lines_are_logged() {
+        let fault = || Unreadable::new(Problem::Card, "k".repeat(100_000), "v".repeat(100_000));
+        let troubles: Vec<_> = (0..1000).map(|_| fault()).collect();
+        let lines = RefCell::new(Vec::new());
+        each(&troubles, |field, message| lines.borrow_mut().push(format!("{field} {message}")));
+        let lines = lines.into_inner();
+        assert_eq!(lines.len(), MOST_LOGGED + 1);
+        assert!(lines.iter().all(|line| line.len() < 1500), "{lines:?}");
+        assert_eq!(lines.last().unwrap(), " 984 more of its values can't be read");
+    }
 }

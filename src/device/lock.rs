@@ -2,6 +2,11 @@
 
 use jiff::Timestamp;
 
+/// The most characters of a DNS label.
+const LONGEST_LABEL: usize = 63;
+/// The most characters of a DNS subdomain.
+const LONGEST_SUBDOMAIN: usize = 253;
+
 /// The pod that a lock names.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct LockOwner {
@@ -9,6 +14,27 @@ pub struct LockOwner {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl LockOwner {
+    /// The pod of this name, where a pod can have it: the namespace is a DNS label, the name a DNS subdomain (RFC 1123; kubernetes
+    /// `staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go`, `IsDNS1123Label`, `IsDNS1123Subdomain`). Both may so become
+    /// a part of a path.
+    pub fn parse(namespace: &str, name: &str) -> Option<Self> {
+        let can_be = is_label(namespace) && namespace.len() <= LONGEST_LABEL && is_subdomain(name);
+        can_be.then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= LONGEST_SUBDOMAIN && text.split('.').all(is_label)
+}
+
+fn is_label(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
+    let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
+    bytes.iter().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
 }
 
 /// What stands under a lock's key on a node.
@@ -23,9 +49,9 @@ pub enum Lock {
         /// Since when.
         since: Timestamp,
     },
-    /// A value that nobody can read.
+    /// A value that can't be read.
     Malformed {
-        /// The value.
+        /// An excerpt of it.
         value: String,
     },
 }

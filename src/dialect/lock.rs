@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{Lock, LockOwner},
+    excerpt::{VALUE, excerpt},
     object::Node,
 };
 
@@ -51,22 +52,18 @@ impl LockSpec {
     }
 }
 
-/// Reads a lock's value, in whichever form.
+/// Reads a lock's value, in whichever form; of one that can't be read an excerpt is kept.
 pub fn parse(value: &str) -> Lock {
-    read(value).unwrap_or_else(|| Lock::Malformed { value: value.to_owned() })
+    read(value).unwrap_or_else(|| Lock::Malformed { value: excerpt(value, VALUE).into_owned() })
 }
 
 fn read(value: &str) -> Option<Lock> {
-    let owner = |namespace: &str, name: &str| {
-        let named = !namespace.is_empty() && !name.is_empty() && !name.contains([',', '/']);
-        named.then(|| LockOwner { namespace: namespace.to_owned(), name: name.to_owned() })
-    };
     let (since, owner) = if let Some((since, pod)) = value.split_once(',') {
         let (namespace, name) = pod.split_once(',')?;
-        (since, Some(owner(namespace, name)?))
+        (since, Some(LockOwner::parse(namespace, name)?))
     } else if let Some((since, pod)) = value.split_once('_') {
         let (namespace, name) = pod.split_once('/')?;
-        (since, Some(owner(namespace, name)?))
+        (since, Some(LockOwner::parse(namespace, name)?))
     } else {
         (value, None)
     };
@@ -107,5 +104,46 @@ mod tests {
         ] {
             assert_eq!(parse(value), Lock::Malformed { value: value.into() });
         }
+    }
+
+    #[test]
+    fn a_holder_that_no_api_server_could_store_is_no_holder() {
+        let long = "x".repeat(254);
+        let holders = [
+            ("default", "a b"),
+            ("default", "a\0"),
+            ("default", "a\n"),
+            ("default", "P"),
+            ("default", "../../../version?"),
+            ("default", ".."),
+            ("default", "a..b"),
+            ("default", "-a"),
+            ("default", "a."),
+            ("default", "ü"),
+            ("default", &long),
+            ("../../../version?", "p"),
+            ("..", "p"),
+            ("team.a", "p"),
+            ("Team", "p"),
+            ("team-", "p"),
+            ("te am", "p"),
+            (&long[..64], "p"),
+        ];
+        for (namespace, name) in holders {
+            for value in [
+                format!("2026-11-21T09:54:07Z,{namespace},{name}"),
+                format!("2026-11-21T09:54:07Z_{namespace}/{name}"),
+            ] {
+                assert!(matches!(parse(&value), Lock::Malformed { .. }), "{value:?}");
+            }
+        }
+        let allowed = LockOwner::parse(&long[..63], &format!("0.{}", &long[..251]));
+        assert!(allowed.is_some());
+    }
+
+    #[test]
+    fn of_a_long_value_an_excerpt_is_kept() {
+        let Lock::Malformed { value } = parse(&format!("{}\n", "x".repeat(100_000))) else { panic!() };
+        assert_eq!(value, format!("{}… (99901 more characters)", "x".repeat(VALUE)));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::excerpt::{FIELD, MESSAGE, shortened};
+
 /// The kind of trouble; admission makes a rule of each.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Problem {
@@ -38,9 +40,9 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// This trouble with this field.
+    /// This trouble with this field. Path and message may hold a user's or a node's text: what is kept of each is an excerpt.
     pub fn new(problem: Problem, field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { problem, field: field.into(), message: message.into() }
+        Self { problem, field: shortened(field, FIELD), message: shortened(message, MESSAGE) }
     }
 
     /// Trouble with an annotation.
@@ -67,5 +69,20 @@ impl fmt::Display for Problem {
             Self::Card => "card",
             Self::Lock => "lock",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::excerpt::NOTE;
+
+    #[test]
+    fn whatever_a_field_and_a_value_hold_they_are_told_in_short_on_one_line() {
+        let long = format!("a\nb{}", "x".repeat(100_000));
+        let trouble = Unreadable::annotation(Problem::Assignment, &long, long.clone());
+        assert!(trouble.field.len() <= FIELD + NOTE && trouble.message.len() <= MESSAGE + NOTE);
+        let told = trouble.to_string();
+        assert!(told.starts_with(r"metadata.annotations[a\nbxxx") && !told.contains('\n'), "{told}");
     }
 }

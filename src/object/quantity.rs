@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
 
+use crate::excerpt::{VALUE, excerpt};
+
 /// A quantity as somebody wrote it.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Quantity(String);
@@ -15,7 +17,7 @@ pub struct Quantity(String);
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Amount(i128);
 
-/// Why a quantity can't be read.
+/// Why a quantity can't be read, with an excerpt of it.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum UnreadableQuantity {
     /// It is not written as a quantity.
@@ -36,8 +38,8 @@ impl Quantity {
 
     /// The exact amount.
     pub fn amount(&self) -> Result<Amount, UnreadableQuantity> {
-        let malformed = || UnreadableQuantity::Malformed(self.0.clone());
-        let out_of_range = || UnreadableQuantity::OutOfRange(self.0.clone());
+        let malformed = || UnreadableQuantity::Malformed(excerpt(&self.0, VALUE).into_owned());
+        let out_of_range = || UnreadableQuantity::OutOfRange(excerpt(&self.0, VALUE).into_owned());
         let (digits, suffix) = split(&self.0).ok_or_else(malformed)?;
         let scale = Scale::of(suffix).ok_or_else(malformed)?;
         let (mantissa, fraction_digits) = decimal(digits).ok_or_else(out_of_range)?;
@@ -230,6 +232,14 @@ mod tests {
                 matches!(Quantity::from(text).amount(), Err(UnreadableQuantity::OutOfRange(_))),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn of_a_long_text_an_excerpt_is_told() {
+        for text in ["x".repeat(100_000), "9".repeat(100_000)] {
+            let told = Quantity::from(text).amount().unwrap_err().to_string();
+            assert!(told.len() < 200 && told.contains(" more characters)` is "), "{told}");
         }
     }
 }

@@ -5,6 +5,8 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
+use crate::excerpt::{VALUE, excerpt};
+
 use super::{
     parse::{Fault, parse},
     review::{API_VERSION, BadReview, KIND},
@@ -27,6 +29,9 @@ pub(super) enum Asks {
     Delete,
     Connect,
 }
+
+/// The longest uid of a request that is answered, in bytes: the API server's have 36.
+const LONGEST_UID: usize = 253;
 
 /// The subresources in which a whole pod is the object.
 const POD_PARTS: [&str; 3] = ["", "ephemeralcontainers", "resize"];
@@ -107,7 +112,7 @@ fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<()
         Some(found) if found == expected => Ok(()),
         Some(found) => Err(BadReview::Unreadable {
             field: field.to_owned(),
-            reason: format!("`{found}` is not `{expected}`"),
+            reason: format!("`{}` is not `{expected}`", excerpt(found, VALUE)),
         }),
     }
 }
@@ -115,7 +120,12 @@ fn expect(field: &'static str, found: Option<&str>, expected: &str) -> Result<()
 impl<O> Asked<O> {
     pub(super) fn uid(&self) -> Result<&str, BadReview> {
         let uid = self.uid.as_deref().filter(|uid| !uid.is_empty());
-        uid.ok_or(BadReview::Missing { field: "request.uid" })
+        let uid = uid.ok_or(BadReview::Missing { field: "request.uid" })?;
+        if uid.len() > LONGEST_UID {
+            let reason = format!("has {} bytes; a uid has {LONGEST_UID} at most", uid.len());
+            return Err(BadReview::Unreadable { field: "request.uid".to_owned(), reason });
+        }
+        Ok(uid)
     }
 
     pub(super) fn operation(&self) -> Result<Asks, BadReview> {
@@ -127,7 +137,7 @@ impl<O> Asked<O> {
             None | Some("") => Err(BadReview::Missing { field: "request.operation" }),
             Some(other) => Err(BadReview::Unreadable {
                 field: "request.operation".to_owned(),
-                reason: format!("`{other}` is not CREATE, UPDATE, DELETE or CONNECT"),
+                reason: format!("`{}` is not CREATE, UPDATE, DELETE or CONNECT", excerpt(other, VALUE)),
             }),
         }
     }

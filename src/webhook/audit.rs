@@ -2,14 +2,20 @@
 //!
 //! That a pod was changed or refused, and by which webhook, is noted there already; nothing here costs an answer without warnings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::admission::rules;
 
 /// The rules that only warned: the audit log keeps no warnings.
 pub(super) fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
-    let names: Vec<&str> = warnings.iter().filter_map(|warning| rule_of(warning)).collect();
-    if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names.join(","))]) }
+    let names = names(warnings.iter().filter_map(|warning| rule_of(warning)));
+    if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names)]) }
+}
+
+/// The names of rules, each once: a pod may break one rule in thousands of places.
+pub(super) fn names<'a>(rules: impl Iterator<Item = &'a str>) -> String {
+    let mut seen = HashSet::new();
+    rules.filter(|rule| seen.insert(*rule)).collect::<Vec<_>>().join(",")
 }
 
 /// The rule in whose name a warning ends.

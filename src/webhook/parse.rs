@@ -7,9 +7,12 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::object::Pod;
+use crate::{
+    excerpt::{FIELD, MESSAGE, shortened},
+    object::Pod,
+};
 
-/// What can't be read, and where.
+/// What can't be read, and where: excerpts, since the parser quotes what it met.
 pub(super) struct Fault {
     pub(super) field: String,
     pub(super) reason: String,
@@ -20,8 +23,10 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
     if let Ok(read) = serde_json::from_str(json) {
         return Ok(read);
     }
-    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json))
-        .map_err(|error| Fault { field: error.path().to_string(), reason: error.inner().to_string() })
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(json)).map_err(|error| Fault {
+        field: shortened(error.path().to_string(), FIELD),
+        reason: shortened(error.inner().to_string(), MESSAGE),
+    })
 }
 
 /// Reads the pod that is asked about. One without `metadata` is no API server's, and a patch would have nothing to stand on.

@@ -10,6 +10,8 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
+use crate::excerpt::{FIELD, MESSAGE, shortened};
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An HTTP status of failure, the reason and, where it is one, the field.
@@ -22,7 +24,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, field: None, reason: reason.into() }
+        Self { status, field: None, reason: shortened(reason, FIELD + MESSAGE) }
     }
 
     pub(super) fn of_field(self, field: Option<&str>) -> Self {

@@ -13,11 +13,12 @@ use super::{
     asked::{Asked, Asks, Envelope, Subject, must_be_object, read},
     audit,
     parse::{self, Fault, parse},
-    words::{message, one_line, presentable},
+    words::{message, presentable, sentence},
     workload::{self, Workload},
 };
 use crate::{
     admission::{self, Operation, Rule, Stage, Verdict, Violation},
+    excerpt::{FIELD, MESSAGE, excerpt},
     object::Pod,
 };
 
@@ -259,7 +260,7 @@ impl ReviewAnswer {
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
         let warnings = verdict.warnings();
-        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings));
+        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings, &[]));
         let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),
@@ -281,8 +282,7 @@ impl ReviewAnswer {
 
     fn denied(mut response: Response, violations: &[Violation]) -> Self {
         let rules: Vec<Rule> = violations.iter().map(|violation| violation.rule).collect();
-        let names: Vec<&str> = rules.iter().map(|rule| rule.0).collect();
-        response.audit_annotations.insert("violations", names.join(","));
+        response.audit_annotations.insert("violations", audit::names(rules.iter().map(|rule| rule.0)));
         let refused = Response {
             allowed: false,
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
@@ -292,8 +292,8 @@ impl ReviewAnswer {
     }
 
     fn unreadable(uid: String, fault: &Fault) -> Self {
-        let message = format!("{}: {}", fault.field, fault.reason);
-        let status = Status { code: 422, reason: "Invalid", message: one_line(&message) };
+        let message = format!("{}: {}", excerpt(&fault.field, FIELD), fault.reason);
+        let status = Status { code: 422, reason: "Invalid", message: sentence(&message, FIELD + MESSAGE) };
         let refused = Response { uid, status: Some(status), ..Response::default() };
         Self::with(Outcome::Unreadable, refused)
     }
@@ -306,8 +306,8 @@ impl ReviewAnswer {
     /// Warns of more, as far as the API server passes it on.
     pub(super) fn warn(&mut self, more: &[String]) {
         let response = &mut self.review.response;
-        response.warnings.extend_from_slice(more);
-        response.warnings = presentable(&response.warnings);
+        let more = presentable(more, &response.warnings);
+        response.warnings.extend(more);
     }
 }
 

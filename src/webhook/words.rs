@@ -4,7 +4,13 @@
 
 use std::fmt::Write as _;
 
-use crate::admission::Violation;
+use crate::{
+    admission::Violation,
+    excerpt::{NOTE, SUMMARY, excerpt},
+};
+
+/// Violations that one message tells.
+pub(super) const MOST_VIOLATIONS: usize = 16;
 
 /// The API server cuts warnings to this many characters once they are many; nothing of ours is longer.
 pub(super) const WARNING_CHARS: usize = 256;
@@ -12,42 +18,51 @@ pub(super) const WARNING_CHARS: usize = 256;
 /// The API server drops what goes beyond this many characters in one response.
 pub(super) const WARNINGS_CHARS: usize = 4096;
 
-/// What a person reads after `admission webhook "…" denied the request:`.
+/// Room that is kept for the line that counts further warnings.
+const ROOM_TO_COUNT: usize = 64;
+
+/// What a person reads after `admission webhook "…" denied the request:`: the first violations, and how many more there are.
 pub(super) fn message(violations: &[Violation]) -> String {
     let mut text = String::new();
-    for Violation { rule, field, message } in violations {
+    for Violation { rule, field, message } in violations.iter().take(MOST_VIOLATIONS) {
         let between = if text.is_empty() { "" } else { "; " };
         let colon = if field.is_empty() { "" } else { ": " };
         write!(text, "{between}{field}{colon}{message} ({})", rule.0).expect("a String takes every write");
     }
-    one_line(&text)
+    let text = sentence(&text, SUMMARY);
+    match violations.len().saturating_sub(MOST_VIOLATIONS) {
+        0 => text,
+        rest => format!("{text}; and {rest} more"),
+    }
 }
 
-/// Warnings as the API server takes them: one line each, no control characters, no more than it passes on.
-pub(super) fn presentable(warnings: &[String]) -> Vec<String> {
-    let mut left = WARNINGS_CHARS;
-    let lines = warnings.iter().map(|warning| cut(&one_line(warning)));
-    lines
-        .filter(|line| !line.is_empty())
-        .take_while(|line| {
-            let length = line.chars().count();
-            let fits = length <= left;
-            left = left.saturating_sub(length);
-            fits
-        })
-        .collect()
+/// Warnings as the API server takes them: one line each, no control characters, no more than it passes on beside those that are
+/// there already; then how many more there are.
+pub(super) fn presentable(warnings: &[String], beside: &[String]) -> Vec<String> {
+    let taken: usize = beside.iter().map(|line| line.chars().count()).sum();
+    let mut left = WARNINGS_CHARS.saturating_sub(taken + ROOM_TO_COUNT);
+    let mut shown = Vec::new();
+    for (at, warning) in warnings.iter().enumerate() {
+        let line = sentence(warning, WARNING_CHARS - NOTE);
+        let length = line.chars().count();
+        if length > left {
+            if taken + ROOM_TO_COUNT <= WARNINGS_CHARS {
+                shown.push(format!("and {} more warnings", warnings.len() - at));
+            }
+            break;
+        }
+        left -= length;
+        shown.extend((!line.is_empty()).then_some(line));
+    }
+    shown
 }
 
-pub(super) fn one_line(text: &str) -> String {
+/// An excerpt on one line.
+pub(super) fn sentence(text: &str, most: usize) -> String {
+    excerpt(&one_line(text), most).into_owned()
+}
+
+fn one_line(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_control() || letter == ' ');
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-fn cut(line: &str) -> String {
-    if line.chars().count() <= WARNING_CHARS {
-        return line.to_owned();
-    }
-    let mut start: String = line.chars().take(WARNING_CHARS - 1).collect();
-    start.push('…');
-    start
 }

@@ -1,6 +1,7 @@
 //! The binder: which node, which cards, one write, one pod of a node at a time.
 
 use berth::sandbox::agent::{Answer, Behaviour};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;
 
@@ -147,6 +148,29 @@ pub(crate) async fn a_lock_without_an_owner_is_taken_over(floor: Floor) {
             .await;
     }
     for at in 0..4 {
+        world.running(&format!("pod-{at}")).await;
+    }
+    world.agents_are_content();
+}
+
+#[allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
+pub(crate) async fn a_fresh_lock_of_a_holder_that_cannot_exist_is_taken_over(floor: Floor) {
+    let holders = ["default,a b", "default,a\0", "../../../version?,p", "default,../../../../version?"];
+    let nodes = (0..holders.len()).map(|at| hami_node(&format!("gpu-{at}"), 1)).collect();
+    let Some(mut world) = World::without_berth(floor, nodes).await else { return };
+    let now = Timestamp::now();
+    for (at, holder) in holders.iter().enumerate() {
+        let held = format!("{now:.0},{holder}");
+        let lock = json!({"metadata": {"annotations": {"hami.io/mutex.lock": held}}});
+        world.patch_node(&format!("gpu-{at}"), lock).await;
+    }
+    world.start_berth();
+    for at in 0..holders.len() {
+        let mut pod = pod(&format!("pod-{at}"), &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "8000"}));
+        pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": format!("gpu-{at}")});
+        world.create(pod).await;
+    }
+    for at in 0..holders.len() {
         world.running(&format!("pod-{at}")).await;
     }
     world.agents_are_content();

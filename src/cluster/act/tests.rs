@@ -1,4 +1,4 @@
-//! What is logged of answers to writes.
+//! What is logged of answers to writes, and how long is read in doubt.
 
 use std::{
     io,
@@ -53,4 +53,24 @@ fn a_refused_write_is_one_warning_and_what_is_tried_again_by_itself_is_none() {
     ];
     let lines = logged(|| locks.iter().for_each(|outcome| warn_of_refused_lock(&pod, "n", outcome)));
     assert_eq!(lines, [format!("WARN the API server refuses the node lock {told}")]);
+}
+
+#[test]
+fn what_another_program_said_is_logged_on_one_short_line() {
+    let pod = PodKey { uid: "u".into(), namespace: "team".into(), name: "p".into() };
+    let answer = format!("no\nWARN forged {}", "x".repeat(100_000));
+    let lines = logged(|| {
+        warn_of_refused_binding(&pod, "n", &BindOutcome::Refused(answer.clone()));
+        warn_of_refused_lock(&pod, "n", &LockOutcome::Refused(answer.clone()));
+    });
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.len() < 2000 && line.contains(" more characters)")), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_read_that_cannot_be_asked_for_finds_nothing() {
+    let unbuilt = || http::Request::get("/a b").body(()).unwrap_err();
+    assert_eq!(insist::<(), _>(|| async { Err(kube::Error::HttpError(unbuilt())) }).await, None);
+    let unbuilt = || kube::core::request::Error::BuildRequest(unbuilt());
+    assert_eq!(insist::<(), _>(|| async { Err(kube::Error::BuildRequest(unbuilt())) }).await, None);
 }

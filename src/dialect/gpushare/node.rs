@@ -3,15 +3,14 @@
 //! Source: Volcano `gpushare/device_info.go` (`NewGPUDevices`): both resources must be in `status.capacity`; all cards are taken to
 //! be of one size. Where the plugin counts whole cards it tells no memory, which is fine there.
 
+use std::collections::BTreeSet;
+
 use super::{Settings, Unit};
 use crate::{
     device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
-    dialect::{Problem, Unreadable, hints::elements, volcano::names},
+    dialect::{Problem, Unreadable, hints::elements, registered::MOST_CARDS, volcano::names},
     object::{Amount, Node},
 };
-
-/// No node has more; a count beyond it is a mistake that must not be taken at its word.
-const MOST_CARDS: u32 = 1024;
 
 /// The cards; `None` where the plugin does not run.
 pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>, Unreadable> {
@@ -24,13 +23,14 @@ pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>
     if count == 0 {
         return Ok(None);
     }
-    if count > MOST_CARDS {
+    if count > MOST_CARDS.into() {
         let message = format!("`{count}` cards are more than the {MOST_CARDS} that a node may have");
         let field = format!("status.capacity[{}]", names::GPU_NUMBER);
         return Err(Unreadable::new(Problem::Registration, field, message));
     }
     let each = MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1)) / u64::from(count));
-    let unhealthy = elements(node.metadata.annotation(names::GPU_UNHEALTHY));
+    let unhealthy: BTreeSet<_> =
+        elements(node.metadata.annotation(names::GPU_UNHEALTHY)).into_iter().collect();
     let card = |index: u32| Card {
         id: index.to_string().into(),
         index,

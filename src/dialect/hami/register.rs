@@ -3,12 +3,15 @@
 //! v2.8 and later write JSON with zero values left out (`pkg/device/devices.go` `MarshalNodeDevices`): a card without `health` is
 //! unhealthy, one without `index` is number 0. Up to v2.7 it is comma fields, each card ended by `:`; 7 fields in v2.4, 9 later.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::{links, mig::Place, names};
 use crate::{
     device::{Card, Health, Inventory, Links, MiB, Mode, Percent, SliceProfile, Slicing},
-    dialect::{Problem, Unreadable, hints::elements, segments},
+    dialect::{Problem, Unreadable, hints::elements, registered},
+    excerpt::{VALUE, excerpt},
     object::Node,
 };
 
@@ -79,16 +82,10 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
     } else {
         comma_fields(text).map_err(refuse)?
     };
-    if let Some(at) = entries.iter().position(|entry| !segments::can_name(&entry.id)) {
-        let id = &entries[at].id;
-        return Err(refuse(format!("card {at} has the id `{id}`, by which no pod could be given it")));
-    }
-    let cordoned = elements(node.metadata.annotation(names::CORDON));
+    let cordoned = elements(node.metadata.annotation(names::CORDON)).into_iter().collect();
     let links = networks(&entries);
-    let inventory = Inventory::new(entries.into_iter().map(|entry| entry.card(&cordoned)).collect());
-    if let Some(twice) = inventory.duplicate() {
-        return Err(refuse(format!("card {twice} is listed twice")));
-    }
+    let cards = entries.into_iter().map(|entry| entry.card(&cordoned)).collect();
+    let inventory = registered::inventory(cards).map_err(refuse)?;
     Ok(Some(inventory.with_links(links)))
 }
 
@@ -116,7 +113,7 @@ pub(super) fn is_json(text: &str) -> bool {
 }
 
 impl Entry {
-    fn card(self, cordoned: &[String]) -> Card {
+    fn card(self, cordoned: &BTreeSet<String>) -> Card {
         let health = match self.health {
             _ if cordoned.contains(&self.id) => Health::Cordoned,
             true => Health::Healthy,
@@ -168,13 +165,16 @@ fn comma_fields(text: &str) -> Result<Vec<Entry>, String> {
 
 fn comma_card(card: &str) -> Result<Entry, String> {
     let fields: Vec<&str> = card.split(',').collect();
+    let card = excerpt(card, VALUE);
     let (index, mode) = match fields[..] {
         [_, _, _, _, _, _, _] => ("0", "hami-core"),
         [_, _, _, _, _, _, _, index, mode] => (index, mode),
         _ => return Err(format!("card `{card}` has {} fields, not 7 or 9", fields.len())),
     };
     let number = |what: &str, field: &str| {
-        field.parse::<u32>().map_err(|_| format!("card `{card}`: {what} `{field}` is not a number"))
+        field
+            .parse::<u32>()
+            .map_err(|_| format!("card `{card}`: {what} `{}` is not a number", excerpt(field, VALUE)))
     };
     Ok(Entry {
         id: fields[0].to_owned(),
@@ -182,11 +182,12 @@ fn comma_card(card: &str) -> Result<Entry, String> {
         devmem: number("memory", fields[2])?,
         devcore: number("cores", fields[3])?,
         model: fields[4].to_owned(),
-        numa: fields[5]
-            .parse()
-            .map_err(|_| format!("card `{card}`: NUMA node `{}` is not a number", fields[5]))?,
-        health: crate::dialect::go_bool(fields[6])
-            .ok_or_else(|| format!("card `{card}`: health `{}` is neither true nor false", fields[6]))?,
+        numa: fields[5].parse().map_err(|_| {
+            format!("card `{card}`: NUMA node `{}` is not a number", excerpt(fields[5], VALUE))
+        })?,
+        health: crate::dialect::go_bool(fields[6]).ok_or_else(|| {
+            format!("card `{card}`: health `{}` is neither true nor false", excerpt(fields[6], VALUE))
+        })?,
         index: number("index", index)?,
         mode: mode.to_owned(),
         profiles: None,

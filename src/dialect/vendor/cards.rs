@@ -6,12 +6,9 @@ use super::{
 };
 use crate::{
     device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
-    dialect::{Problem, Unreadable, hami::register},
+    dialect::{Problem, Unreadable, hami::register, registered::MOST_CARDS},
     object::Node,
 };
-
-/// More cards than any machine has: what a node says of itself must not cost more than itself.
-const MOST_CARDS: i128 = 1024;
 
 /// The cards; `None`: the family's plugin does not run there.
 pub(super) fn read(row: &Row, node: &Node) -> Result<Option<Inventory>, Unreadable> {
@@ -72,7 +69,7 @@ fn reckoned(
     }
     let of_a_card = i128::from(cores_of_a_card);
     let count = cores.saturating_add(of_a_card - 1) / of_a_card;
-    if count > MOST_CARDS {
+    if count > MOST_CARDS.into() {
         let field = format!("status.capacity[{}]", row.resources.cores.as_deref().unwrap_or_default());
         let message = format!("`{cores}` would be {count} cards; a node has {MOST_CARDS} at most");
         return Err(Unreadable::new(Problem::Registration, field, message));

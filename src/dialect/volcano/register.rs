@@ -7,7 +7,8 @@
 use super::{ModelGeometries, Settings, names};
 use crate::{
     device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
-    dialect::{Problem, Unreadable, go_bool},
+    dialect::{Problem, Unreadable, go_bool, registered},
+    excerpt::{VALUE, excerpt},
     object::Node,
 };
 
@@ -32,26 +33,23 @@ pub(super) fn read(node: &Node, settings: &Settings) -> Result<Option<Inventory>
             card.slicing = ModelGeometries::slicing(&settings.geometries, &card.model);
         }
     }
-    let inventory = Inventory::new(cards);
-    if let Some(twice) = inventory.duplicate() {
-        return Err(refuse(format!("card {twice} is listed twice")));
-    }
-    Ok(Some(inventory))
+    registered::inventory(cards).map(Some).map_err(refuse)
 }
 
 fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
     let fields: Vec<&str> = piece.split(',').collect();
+    let piece = excerpt(piece, VALUE);
     let [id, count, memory, model, health, ref rest @ ..] = fields[..] else {
         return Err(format!("card `{piece}` has {} fields, not 5 or more", fields.len()));
     };
-    if id.is_empty() {
-        return Err(format!("card `{piece}` has no uuid"));
-    }
     let number = |what: &str, field: &str| {
-        field.parse::<u32>().map_err(|_| format!("card `{piece}`: {what} `{field}` is not a number"))
+        field
+            .parse::<u32>()
+            .map_err(|_| format!("card `{piece}`: {what} `{}` is not a number", excerpt(field, VALUE)))
     };
-    let healthy = go_bool(health)
-        .ok_or_else(|| format!("card `{piece}`: health `{health}` is neither true nor false"))?;
+    let healthy = go_bool(health).ok_or_else(|| {
+        format!("card `{piece}`: health `{}` is neither true nor false", excerpt(health, VALUE))
+    })?;
     let memory = u64::from(number("memory", memory)?) * u64::from(memory_factor.max(1));
     Ok(Card {
         id: id.into(),

@@ -3,10 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
-use crate::scheduling::{
-    effect::Effect,
-    event::TellOutcome,
-    pod::{Claim, PodKey, Uid},
+use crate::{
+    excerpt::{SUMMARY, shortened},
+    scheduling::{
+        effect::Effect,
+        event::TellOutcome,
+        pod::{Claim, PodKey, Uid},
+    },
 };
 
 /// How long to wait before a word that failed is said again.
@@ -28,7 +31,8 @@ impl Scheduler {
     /// Says why a pod waits, unless its condition says just that.
     pub(super) fn tell_unschedulable(&mut self, uid: &Uid, message: String) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            entry.reason = Some(message);
+            // As its condition will have it, so that what was said is known again.
+            entry.reason = Some(shortened(message, SUMMARY));
         }
         self.tell(uid);
     }

@@ -234,11 +234,20 @@ fn depth_that_nobody_reads_is_skipped_without_a_stack() {
 fn warnings_are_short_lines_within_what_the_api_server_passes_on() {
     let mut warnings = vec!["two\r\nlines\u{7}".to_owned(), "\n".to_owned(), "é".repeat(300)];
     warnings.extend((0..40).map(|_| "x".repeat(250)));
-    let shown = presentable(&warnings);
+    let shown = presentable(&warnings, &[]);
     assert_eq!(shown[0], "two lines");
-    assert_eq!(shown[1].chars().count(), WARNING_CHARS);
+    assert!(
+        shown[1].ends_with("é… (193 more characters)") && shown[1].chars().count() <= WARNING_CHARS,
+        "{}",
+        shown[1]
+    );
     assert!(shown.iter().map(|line| line.chars().count()).sum::<usize>() <= WARNINGS_CHARS);
-    assert_eq!(shown.len(), 2 + 15);
+    assert_eq!(shown.len(), 2 + 15 + 1);
+    assert_eq!(shown.last().unwrap(), "and 25 more warnings");
+    let more = presentable(&warnings, &shown);
+    assert_eq!(more.last().unwrap(), "and 41 more warnings");
+    let both = [shown, more].concat();
+    assert!(both.iter().map(|line| line.chars().count()).sum::<usize>() <= WARNINGS_CHARS, "{both:?}");
 }
 
 #[test]
@@ -253,4 +262,31 @@ fn a_pod_without_metadata_is_refused_and_not_patched_where_nothing_is() {
     assert!(
         self::answer(&nameless, Stage::Mutate, &judge(Verdict::Ignored)).unwrap().review.response.allowed
     );
+}
+
+#[test]
+fn what_cannot_be_read_is_quoted_in_short_on_one_line() {
+    let long = || Value::from(format!("a\nb{}", "x".repeat(1_000_000)));
+    let pods: [fn(&mut Value, Value); 2] = [
+        |pod, long| pod["spec"]["containers"] = json!([{"resources": {"limits": long}}]),
+        |pod, long| pod["spec"]["containers"] = long,
+    ];
+    for change in pods {
+        let body = review(|review| change(&mut review["request"]["object"], long()));
+        let response = answer(&body, Stage::Mutate, &never()).unwrap().review.response;
+        let message = response.status.unwrap().message;
+        assert!(message.len() < 1300 && !message.contains(char::is_control), "{} bytes", message.len());
+        assert!(message.ends_with(" more characters)"), "{message}");
+    }
+    let envelopes: [fn(&mut Value, Value); 5] = [
+        |review, long| review["apiVersion"] = long,
+        |review, long| review["kind"] = long,
+        |review, long| review["request"] = long,
+        |review, long| review["request"]["operation"] = long,
+        |review, long| review["request"]["uid"] = long,
+    ];
+    for change in envelopes {
+        let told = refused(&review(|review| change(review, long()))).to_string();
+        assert!(told.len() < 1300, "{} bytes", told.len());
+    }
 }
