@@ -4,16 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::admission::rules;
+use crate::admission::Violation;
 
 /// The rules that only warned: the audit log keeps no warnings.
-pub(super) fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
-    let names: Vec<&str> = warnings.iter().filter_map(|warning| rule_of(warning)).collect();
+pub(super) fn warned(warnings: &[Violation]) -> BTreeMap<&'static str, String> {
+    let names: Vec<&str> = warnings.iter().map(|warning| warning.rule.0).collect();
     if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names.join(","))]) }
-}
-
-/// The rule in whose name a warning ends.
-fn rule_of(warning: &str) -> Option<&'static str> {
-    let (_, name) = warning.strip_suffix(')')?.rsplit_once('(')?;
-    rules::ALL.iter().map(|(rule, _)| rule.0).find(|rule| *rule == name)
 }

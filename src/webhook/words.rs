@@ -15,10 +15,9 @@ pub(super) const WARNINGS_CHARS: usize = 4096;
 /// What a person reads after `admission webhook "…" denied the request:`.
 pub(super) fn message(violations: &[Violation]) -> String {
     let mut text = String::new();
-    for Violation { rule, field, message } in violations {
+    for violation in violations {
         let between = if text.is_empty() { "" } else { "; " };
-        let colon = if field.is_empty() { "" } else { ": " };
-        write!(text, "{between}{field}{colon}{message} ({})", rule.0).expect("a String takes every write");
+        write!(text, "{between}{violation}").expect("a String takes every write");
     }
     one_line(&text)
 }

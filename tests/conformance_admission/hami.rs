@@ -195,7 +195,9 @@ fn handler(case: &Value) -> (Value, Value) {
     }
     let ours = match mutate(&pod, &facts(&hami_io())) {
         Verdict::Denied { violations, .. } => json!({"allowed": false, "message": violations[0].message}),
-        verdict => json!({"allowed": true, "message": verdict.warnings().join("; ")}),
+        verdict => {
+            json!({"allowed": true, "message": verdict.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")})
+        }
     };
     (expect.clone(), ours)
 }

@@ -48,10 +48,11 @@ pub(super) fn enter(
 
 fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
     let judged = review::judge(document, "", facts)?;
+    let warnings = judged.warnings.iter().map(ToString::to_string).collect();
     match judged.outcome {
-        Outcome::Denied => Ok(Entered::Denied(judged.violations, judged.warnings)),
-        Outcome::Ignored => Ok(Entered::Ignored(judged.warnings)),
-        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, judged.warnings, facts)),
+        Outcome::Denied => Ok(Entered::Denied(judged.violations, warnings)),
+        Outcome::Ignored => Ok(Entered::Ignored(warnings)),
+        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, warnings, facts)),
     }
 }
 
