@@ -5,6 +5,8 @@
 mod cases;
 #[path = "admission/facts.rs"]
 mod facts;
+#[path = "admission/parsing.rs"]
+mod parsing;
 #[path = "admission/pods.rs"]
 mod pods;
 #[path = "admission/properties.rs"]

@@ -15,5 +15,7 @@ mod machine;
 mod modes;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
+#[path = "scheduler/requests.rs"]
+mod requests;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

@@ -2,7 +2,9 @@
 //!
 //! Whether a pod fits now is scheduling's to say.
 
-use super::{facts::Facts, findings::Findings, inventory::InventorySummary, rules, verdict::Rule};
+use super::{
+    facts::Facts, findings::Findings, inventory::InventorySummary, rules, shares::Shares, verdict::Rule,
+};
 use crate::{
     device::{Card, Inventory, PodRequest, ShareRequest},
     dialect::Dialect,
@@ -10,14 +12,13 @@ use crate::{
 };
 
 /// Judges what the pod asks in each mode that is spoken.
-pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
     let Some(inventory) = &facts.inventory else { return };
-    for dialect in facts.dialects.asked(pod) {
-        let Ok(Some(request)) = dialect.request(pod) else { continue };
+    for (dialect, request) in shares.requests() {
         let fields = pod.containers().map(|(field, _)| field);
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
-            if let Some((rule, message)) = fault(&request, share, dialect.as_ref(), inventory) {
+            if let Some((rule, message)) = fault(request, share, dialect, inventory) {
                 findings.report(
                     facts.settings.guards.never_fits,
                     rule,

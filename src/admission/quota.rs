@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{facts::Facts, findings::Findings, rules};
+use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::{
     device::{
         Card, CardUsage, Counted, Dimension, Inventory, MemoryRequest, PodRequest, ProfileName, Role,
@@ -13,7 +13,7 @@ use crate::{
     },
     dialect::{Dialect, Dialects, Problem, Unreadable},
     object::{
-        Pod, ResourceQuota,
+        ResourceQuota,
         quota::{key_of, units},
     },
 };
@@ -81,15 +81,14 @@ impl NamespaceQuota {
 }
 
 /// Units of each resource that a pod needs at its peak; a part of a card counts by the smallest card that could serve.
-pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
+pub fn needs(shares: &Shares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
-    for dialect in facts.dialects.asked(pod) {
-        let Ok(Some(request)) = dialect.request(pod) else { continue };
+    for (dialect, request) in shares.requests() {
         for Counted { resource, dimension, unit } in dialect.counted() {
             let amount = match dimension {
-                Dimension::Cards => peak(&request, |_| 1),
-                Dimension::Memory => peak(&request, |share| memory(share, &request, dialect.as_ref(), facts)),
-                Dimension::Cores => peak(&request, |share| share.cores.get().into()),
+                Dimension::Cards => peak(request, |_| 1),
+                Dimension::Memory => peak(request, |share| memory(share, request, dialect, facts)),
+                Dimension::Cores => peak(request, |share| share.cores.get().into()),
             };
             needs.insert(resource.to_owned(), amount / u64::from(unit.max(1)));
         }
@@ -98,9 +97,9 @@ pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
 }
 
 /// Judges whether the pod still fits.
-pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, facts: &Facts) {
     let Some(quota) = facts.quotas.get(namespace).filter(|quota| !quota.limits.is_empty()) else { return };
-    for (resource, need) in needs(pod, facts) {
+    for (resource, need) in needs(shares, facts) {
         let Some(limit) = quota.limits.get(&resource).filter(|_| need > 0) else { continue };
         let used = quota.used.get(&resource).copied().unwrap_or(0);
         if used.saturating_add(need) <= limit.units {

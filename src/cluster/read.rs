@@ -184,15 +184,29 @@ impl Reader {
                 resources: resources.clone(),
                 constraints: constraints(pod),
             })),
-            Ok(None) => Claim::Unreadable(format!(
-                "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
-                self.scheduler_name
-            )),
+            Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
-                let troubles: Vec<_> = troubles.iter().map(ToString::to_string).collect();
+                let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
+                let troubles: Vec<_> = troubles.iter().map(word).collect();
                 Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
+    }
+
+    /// Why a pod that names this scheduler is not placed although it requests no share, and what to change.
+    fn no_share(&self, pod: &Pod) -> String {
+        let names = self.dialects.asked(pod).into_iter().flat_map(|dialect| dialect.resources());
+        let names: BTreeSet<&str> = names.collect();
+        let stated = pod.containers().find_map(|(path, container)| {
+            let resources = &container.resources;
+            let name = resources.names().find(|name| names.contains(name))?;
+            Some(format!(" ({path}.resources: `{name}: {}`)", resources.limit_or_request(name)?))
+        });
+        format!(
+            "Pod names scheduler {} but requests no GPU share{}; create it again with a share, or without schedulerName",
+            self.scheduler_name,
+            stated.unwrap_or_default()
+        )
     }
 
     /// What the pod holds: where it is bound, or where another scheduler means it to be.

@@ -11,10 +11,11 @@ use crate::{
         self, Facts, Operation, Request, Stage, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
         quota::{NamespaceQuota, needs},
+        shares::Shares,
     },
     cli::documents::{Document, DocumentError},
     config::Config,
-    dialect::marks,
+    dialect::{MissingCount, marks},
     object::{Namespace, Node, Pod, PodGroup, ResourceQuota},
 };
 
@@ -88,7 +89,7 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
         if let Some(quota) =
             quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
         {
-            quota.charge(&needs(&pod, facts));
+            quota.charge(&needs(&Shares::read(&pod, facts, MissingCount::Default), facts));
         }
     }
     Ok(quotas)

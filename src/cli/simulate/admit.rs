@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities},
+    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities, shares::Shares},
     cli::{
         documents::{Document, DocumentError},
         review::{self, Outcome},
     },
+    dialect::MissingCount,
     object::Pod,
 };
 
@@ -62,7 +63,7 @@ fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
         return Ok(Entered::Ignored(Vec::new()));
     }
     let mut findings = Findings::default();
-    quantities::judge(&mut findings, &pod, facts);
+    quantities::judge(&mut findings, &pod, &Shares::read(&pod, facts, MissingCount::Refuse), facts);
     let (violations, _) = findings.into_parts();
     if !violations.is_empty() {
         return Ok(Entered::Denied(violations, Vec::new()));
