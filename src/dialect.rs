@@ -4,6 +4,7 @@
 
 pub mod amounts;
 pub mod answer;
+pub mod bounds;
 pub mod count;
 pub mod gpushare;
 pub mod hami;

@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, Counted, InitPhase, Lock, ProfileName, Remains},
-    dialect::{Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable},
-    object::{
-        Node, Pod, ResourceQuota,
-        quota::{key_of, units},
+    device::{Answer, InitPhase, Lock, ProfileName, Remains},
+    dialect::{
+        Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable,
+        bounds::HardLimit,
     },
+    object::{Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
@@ -139,35 +139,15 @@ impl Reader {
 
     /// A quota, as far as it bounds shares of these dialects.
     pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
-        let mut troubles = Vec::new();
-        let mut bounds = Vec::new();
-        for (resource, hard) in quota.limits() {
-            let key = key_of(resource);
-            let field = format!("spec.hard[{key}]");
-            let Some((profile, counted)) = self.counted(resource) else { continue };
-            if quota.is_scoped() {
-                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
-                troubles.push(Unreadable::new(Problem::Quantity, field, message));
-                continue;
-            }
-            match units(hard) {
-                Ok(hard) => {
-                    let Counted { dimension, unit, .. } = counted;
-                    bounds.push(Bound { profile: profile.clone(), dimension, key: key.into(), hard, unit });
-                }
-                Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
-            }
-        }
-        (QuotaInfo { key: quota_key(quota), bounds }, troubles)
-    }
-
-    /// What a resource of this name counts, and in which dialect.
-    fn counted(&self, resource: &str) -> Option<(&ProfileName, Counted<'_>)> {
-        let mut all = self
-            .dialects
-            .iter()
-            .flat_map(|dialect| dialect.counted().into_iter().map(move |counted| (dialect.name(), counted)));
-        all.find(|(_, counted)| counted.resource == resource)
+        let (bounds, troubles) = self.dialects.bounds(quota);
+        let bounds = bounds.into_iter().map(|HardLimit { profile, counted, units }| Bound {
+            profile: profile.clone(),
+            dimension: counted.dimension,
+            key: key_of(counted.resource).into(),
+            hard: units,
+            unit: counted.unit,
+        });
+        (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
     /// What is to be done for a pod that holds nothing.
