@@ -23,6 +23,7 @@ pub mod review;
 pub mod rules;
 pub mod scheduler_name;
 pub mod settings;
+pub mod shares;
 pub mod verdict;
 pub mod work;
 

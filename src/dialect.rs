@@ -4,6 +4,8 @@
 
 pub mod amounts;
 pub mod answer;
+pub mod bounds;
+pub mod count;
 pub mod gpushare;
 pub mod hami;
 pub mod hints;
@@ -20,6 +22,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use jiff::Timestamp;
 
+pub use count::MissingCount;
 pub use hints::HintKeys;
 pub use lock::{LockForm, LockSpec};
 pub use registered::{Registered, Registration};
@@ -27,7 +30,7 @@ pub use unreadable::{Problem, Unreadable};
 
 use crate::{
     device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName, Remains},
-    object::{Node, Pod},
+    object::{Node, Pod, Quantity},
 };
 
 /// How a pod asks for its share. A pod speaks one mode only.
@@ -117,6 +120,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Those that ask for a share of a card: memory and compute.
     fn share_resources(&self) -> Vec<&str>;
 
+    /// Whether this resource only describes a share that another one requests.
+    fn qualifies(&self, _resource: &str) -> bool {
+        false
+    }
+
     /// The resources by which a namespace's quota bounds its shares; none: no quota does.
     fn counted(&self) -> Vec<Counted<'_>> {
         Vec::new()
@@ -125,7 +133,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The annotations by which users choose cards.
     fn hint_keys(&self) -> &HintKeys;
 
-    /// The count that a container needs for the node's agent to be asked, where it states another of the resources but no count.
+    /// The count that admission adds to a container which requests a share but states no count: kubelet asks no agent without one.
     fn default_count(&self) -> Option<(&str, u32)>;
 
     /// What is set in pods that ask for its shares.
@@ -141,8 +149,8 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         None
     }
 
-    /// What the pod asks; `None`: nothing of this dialect.
-    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>>;
+    /// The shares that the pod requests; `None`: none of this dialect, since it names none of its resources, or each with 0.
+    fn request(&self, pod: &Pod, missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>>;
 
     /// The assignment that the pod carries, whoever wrote it; an error where nothing of it can be read.
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable>;
@@ -208,25 +216,36 @@ impl Dialects {
         enabled.or_else(|| well_known_mode(resource))
     }
 
-    /// Whether the pod names a resource that speaks this mode.
+    /// The mode in which so much of a resource requests a share, whether or not it is enabled here; `None`: it requests none, since the
+    /// amount is 0 or the resource only describes a share. An amount that can't be read requests one: what is wrong with it is to be said.
+    pub fn mode_requested(&self, resource: &str, amount: &Quantity) -> Option<&SharingMode> {
+        let reader = self.readers.get(resource).map(|&at| &self.spoken[at]);
+        let qualifies = match reader {
+            Some(dialect) => dialect.qualifies(resource),
+            None => resource == hami::names::PRIORITY,
+        };
+        self.mode_of(resource).filter(|_| !qualifies && !amount.is_zero())
+    }
+
+    /// Whether the pod requests a share in this mode.
     pub fn are_asked(&self, pod: &Pod, mode: &SharingMode) -> bool {
-        extended_resources(pod).any(|name| self.mode_of(name) == Some(mode))
+        extended_resources(pod).any(|(name, amount)| self.mode_requested(name, amount) == Some(mode))
     }
 
     /// The dialects of which the pod names a resource, in order.
     pub fn asked(&self, pod: &Pod) -> Vec<&Arc<dyn Dialect>> {
-        let names = extended_resources(pod);
-        let mut places: Vec<_> = names.filter_map(|name| self.readers.get(name).copied()).collect();
+        let resources = extended_resources(pod);
+        let mut places: Vec<_> = resources.filter_map(|(name, _)| self.readers.get(name).copied()).collect();
         places.sort_unstable();
         places.dedup();
         places.into_iter().map(|at| &self.spoken[at]).collect()
     }
 
-    /// What the pod asks, and in which dialect. One that mixes modes is refused, also where admission has not seen it: it would need the
+    /// What a stored pod asks, and in which dialect. One that mixes modes is refused, also where admission has not seen it: it would need the
     /// locks and the answers of several plugins at once.
     pub fn request(&self, pod: &Pod) -> Result<Option<Asked<'_>>, Vec<Unreadable>> {
         for dialect in self.asked(pod) {
-            if let Some(request) = dialect.request(pod)? {
+            if let Some(request) = dialect.request(pod, MissingCount::Refuse)? {
                 return match self.beside(pod, dialect.mode()) {
                     Some(trouble) => Err(vec![trouble]),
                     None => Ok(Some((dialect, request))),
@@ -238,13 +257,13 @@ impl Dialects {
 
     /// A resource of the pod that asks in another mode than this.
     fn beside(&self, pod: &Pod, mode: &SharingMode) -> Option<Unreadable> {
-        let other = |name: &String| self.mode_of(name).filter(|other| *other != mode);
+        let other = |name, amount| self.mode_requested(name, amount).filter(|other| *other != mode);
         pod.containers().find_map(|(path, container)| {
             let resources = &container.resources;
             let sections = [("limits", &resources.limits), ("requests", &resources.requests)];
             sections.into_iter().find_map(|(section, amounts)| {
-                let (name, other) =
-                    amounts.iter().flat_map(BTreeMap::keys).find_map(|name| Some((name, other(name)?)))?;
+                let mut amounts = amounts.iter().flatten();
+                let (name, other) = amounts.find_map(|(name, amount)| Some((name, other(name, amount)?)))?;
                 let field = format!("{path}.resources.{section}[{name}]");
                 let message = format!("asks in mode {other} beside mode {mode}; a pod may use one mode only");
                 Some(Unreadable::new(Problem::Unserved, field, message))
@@ -253,12 +272,12 @@ impl Dialects {
     }
 }
 
-/// The names of a pod's resources that are not kubelet's own, each as often as it is there.
-fn extended_resources(pod: &Pod) -> impl Iterator<Item = &String> {
+/// The pod's resources that are not kubelet's own and their amounts, each as often as it is there.
+fn extended_resources(pod: &Pod) -> impl Iterator<Item = (&String, &Quantity)> {
     let containers = pod.spec.init_containers.iter().chain(&pod.spec.containers);
     let amounts =
         containers.flat_map(|container| [&container.resources.limits, &container.resources.requests]);
-    amounts.flatten().flat_map(BTreeMap::keys).filter(|name| name.contains('/'))
+    amounts.flatten().flatten().filter(|(name, _)| name.contains('/'))
 }
 
 /// The modes by upstream's default names.

@@ -7,6 +7,8 @@ mod cases;
 mod facts;
 #[path = "admission/hostile.rs"]
 mod hostile;
+#[path = "admission/parsing.rs"]
+mod parsing;
 #[path = "admission/pods.rs"]
 mod pods;
 #[path = "admission/properties.rs"]

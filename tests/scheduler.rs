@@ -5,6 +5,8 @@
 
 #[path = "scheduler/claims.rs"]
 mod claims;
+#[path = "scheduler/deliberate.rs"]
+mod deliberate;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
 #[path = "scheduler/held_up.rs"]
@@ -23,5 +25,7 @@ mod neighbours;
 mod numbers;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/requests.rs"]
+mod requests;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

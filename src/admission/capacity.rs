@@ -2,11 +2,11 @@
 //!
 //! Whether a pod fits now is scheduling's to say.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::{
-    facts::Facts, findings::Findings, inventory::InventorySummary, rules, settings::Severity, verdict::Rule,
-    work::Work,
+    facts::Facts, findings::Findings, inventory::InventorySummary, rules, settings::Severity, shares::Shares,
+    verdict::Rule, work::Work,
 };
 use crate::{
     device::{Card, Inventory, MiB, Percent, PodRequest, ShareRequest},
@@ -19,14 +19,13 @@ use crate::{
 const MOST_TYPES: usize = 8;
 
 /// Judges what the pod asks in each mode that is spoken. Where the settings only warn, it is optional work.
-pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
     let (Some(inventory), severity) = (&facts.inventory, facts.settings.guards.never_fits) else { return };
     if severity == Severity::Allow {
         return;
     }
-    for dialect in facts.dialects.asked(pod) {
-        let Ok(Some(request)) = dialect.request(pod) else { continue };
-        let cards = Cards::of(&request, dialect.as_ref(), inventory);
+    for (dialect, request) in shares.requests() {
+        let cards = Cards::of(request, dialect, inventory);
         if !may(severity, findings.work(), cards.looked_at) {
             return;
         }
@@ -34,7 +33,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
         let fields = pod.containers().map(|(field, _)| field);
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
-            let compute = cards.with_compute_for(share, dialect.as_ref());
+            let compute = cards.with_compute_for(share, dialect);
             let steps = cards.compute.len() + if rows.contains_key(&compute) { 0 } else { cards.looked_at };
             if !may(severity, findings.work(), steps) {
                 return;

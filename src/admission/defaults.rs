@@ -19,7 +19,7 @@ const CORE_POLICY: &str = "GPU_CORE_UTILIZATION_POLICY";
 /// Which cards the container runtime shows.
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Adds the default count to each container that asks for a share without one: without it no node agent would be asked.
+/// Adds the default count to each container that requests memory or compute without a count: without it kubelet asks no device plugin.
 pub fn add_counts(draft: &mut Draft, facts: &Facts) {
     for dialect in facts.dialects.asked(draft.pod()) {
         let Some((count, amount)) = dialect.default_count() else { continue };
@@ -87,8 +87,9 @@ fn chosen(draft: &Draft, wanted: impl Fn(&Container) -> bool) -> Vec<(ContainerL
 }
 
 fn lacks_count(container: &Container, dialect: &dyn Dialect, count: &str) -> bool {
-    let states = |name: &str| container.resources.limit_or_request(name).is_some();
-    !states(count) && dialect.share_resources().into_iter().any(states)
+    let stated = |name: &str| container.resources.limit_or_request(name);
+    let requested = |name: &str| stated(name).is_some_and(|amount| !amount.is_zero());
+    stated(count).is_none() && dialect.share_resources().into_iter().any(requested)
 }
 
 /// Whether the container asks for at least one card.

@@ -92,17 +92,13 @@ impl Findings {
         self
     }
 
-    /// Violations in order, each once, and warnings in words.
-    pub fn into_parts(mut self) -> (Vec<Violation>, Vec<String>) {
-        self.violations.sort_by(in_order);
-        self.violations.dedup();
-        self.warnings.sort_by(in_order);
-        self.warnings.dedup();
-        let warnings = self.warnings.into_iter().map(|Violation { rule, field, message }| {
-            let colon = if field.is_empty() { "" } else { ": " };
-            format!("{field}{colon}{message} ({})", rule.0)
-        });
-        (self.violations, warnings.collect())
+    /// Violations and warnings, each in order and once.
+    pub fn into_parts(mut self) -> (Vec<Violation>, Vec<Violation>) {
+        for found in [&mut self.violations, &mut self.warnings] {
+            found.sort_by(in_order);
+            found.dedup();
+        }
+        (self.violations, self.warnings)
     }
 }
 
@@ -137,6 +133,7 @@ mod tests {
         ];
         let told: Vec<&str> = violations.iter().map(|violation| violation.field.as_str()).collect();
         assert_eq!(told, [&["spec.volumes[0]"], &order[..]].concat());
+        let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         assert_eq!(warnings, order.map(|field| format!("{field}: hm (b)")));
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{
     dialect::{SharingMode, koordinator, vendor},
-    object::{Container, Pod},
+    object::{Container, Pod, Quantity},
 };
 
 /// A way to ask for a card.
@@ -136,8 +136,8 @@ fn collect(
 ) {
     let resources = &container.resources;
     for (section, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
-        for resource in amounts.iter().flat_map(BTreeMap::keys) {
-            if let Some(way) = way(resource, facts) {
+        for (resource, amount) in amounts.iter().flatten() {
+            if let Some(way) = way(resource, amount, facts) {
                 ways.entry(way)
                     .or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
             }
@@ -145,14 +145,15 @@ fn collect(
     }
 }
 
-fn way(resource: &str, facts: &Facts) -> Option<Way> {
+/// The way that so much of a resource takes; an amount of 0 takes none.
+fn way(resource: &str, amount: &Quantity, facts: &Facts) -> Option<Way> {
     // Names without a domain are kubelet's own.
-    if !resource.contains('/') {
+    if !resource.contains('/') || amount.is_zero() {
         return None;
     }
     if resource.starts_with(koordinator::GPU_PREFIX) {
         return Some(Way::Koordinator);
     }
-    let share = facts.dialects.mode_of(resource).cloned().map(Way::Share);
+    let share = facts.dialects.mode_requested(resource, amount).cloned().map(Way::Share);
     share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami))
 }

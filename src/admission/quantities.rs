@@ -2,15 +2,13 @@
 //!
 //! A limit and a request that differ are two answers to one question.
 
-use super::{facts::Facts, findings::Findings, rules};
+use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::object::Pod;
 
 /// Judges the quantities of a pod.
-pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
-    let asked = facts.dialects.asked(pod).into_iter();
-    let troubles = asked.filter_map(|dialect| dialect.request(pod).err()).flatten();
-    for trouble in troubles {
-        findings.deny(rules::of_problem(trouble.problem), trouble.field, trouble.message);
+pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Facts) {
+    for trouble in shares.unread() {
+        findings.deny(rules::of_problem(trouble.problem), &trouble.field, &trouble.message);
     }
     for (path, container) in pod.containers() {
         let (Some(limits), Some(requests)) = (&container.resources.limits, &container.resources.requests)

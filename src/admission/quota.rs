@@ -3,19 +3,16 @@
 //! Keys are HAMi's: `limits.<memory>` and `limits.<cores>` of ResourceQuotas (v2.10 `pkg/device/quota.go`), and `limits.<count>`
 //! beside them. Several quotas in one namespace all hold. Who has used what is gathered outside.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::{facts::Facts, findings::Findings, rules};
+use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::{
     device::{
         CardUsage, Counted, Dimension, Inventory, MemoryRequest, MiB, PodRequest, ProfileName, Role,
         ShareRequest,
     },
-    dialect::{Dialect, Dialects, Problem, Unreadable},
-    object::{
-        Pod, ResourceQuota,
-        quota::{key_of, units},
-    },
+    dialect::{Dialect, Dialects, Unreadable, bounds::HardLimit},
+    object::ResourceQuota,
 };
 
 /// The smallest limit on a resource, and who set it.
@@ -25,6 +22,28 @@ pub struct Limit {
     pub quota: String,
     /// Units of the resource.
     pub units: u64,
+    /// What a unit is: so many MiB, or 1 share or percent.
+    pub unit: u32,
+}
+
+impl Limit {
+    /// The limit in shares, MiB or percent.
+    ///
+    /// Amounts are compared in these and not in units, as the binder does and as HAMi does (v2.10 `pkg/device/quota.go`: the limit times
+    /// the memory factor): the API server compares quantities exactly too, and a comparison in units would have to round what pods hold.
+    fn amount(&self) -> u64 {
+        self.units.saturating_mul(self.unit.max(1).into())
+    }
+
+    /// How many units so much takes up, begun ones included.
+    fn units_of(&self, amount: u64) -> u64 {
+        amount.div_ceil(self.unit.max(1).into())
+    }
+
+    /// How many whole units so much is.
+    fn whole_units_of(&self, amount: u64) -> u64 {
+        amount / u64::from(self.unit.max(1))
+    }
 }
 
 /// The quotas of one namespace, and what its pods hold.
@@ -32,86 +51,74 @@ pub struct Limit {
 pub struct NamespaceQuota {
     /// The smallest limit, by resource.
     pub limits: BTreeMap<String, Limit>,
-    /// Units that the namespace's pods hold, by resource.
+    /// What the namespace's pods hold, by resource: shares, MiB or percent.
     pub used: BTreeMap<String, u64>,
 }
 
 impl NamespaceQuota {
-    /// Adds the limits of one ResourceQuota on shares of these dialects: of several the smallest counts. What is no whole number is left out and returned, and so
-    /// are all of one that is about some pods only.
+    /// Adds the limits of one ResourceQuota on shares of these dialects: of several the smallest counts. What can't be read is left out
+    /// and returned.
     pub fn limit(&mut self, quota: &ResourceQuota, dialects: &Dialects) -> Vec<Unreadable> {
-        let mut troubles = Vec::new();
-        let counted: BTreeSet<&str> =
-            dialects.iter().flat_map(|dialect| dialect.counted()).map(|counted| counted.resource).collect();
-        for (resource, hard) in quota.limits().filter(|(resource, _)| counted.contains(resource)) {
-            if quota.is_scoped() {
-                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
-                return vec![Unreadable::new(Problem::Quantity, "spec.scopes", message)];
-            }
-            match units(hard) {
-                Ok(units) if self.limits.get(resource).is_none_or(|known| units < known.units) => {
-                    let quota = quota.metadata.name.clone();
-                    self.limits.insert(resource.to_owned(), Limit { quota, units });
-                }
-                Ok(_) => {}
-                Err(message) => {
-                    let field = format!("spec.hard[{}]", key_of(resource));
-                    troubles.push(Unreadable::new(Problem::Quantity, field, message));
-                }
+        let (bounds, troubles) = dialects.bounds(quota);
+        for HardLimit { counted: Counted { resource, unit, .. }, units, .. } in bounds {
+            if self.limits.get(resource).is_none_or(|known| units < known.units) {
+                let quota = quota.metadata.name.clone();
+                self.limits.insert(resource.to_owned(), Limit { quota, units, unit });
             }
         }
         troubles
     }
 
-    /// Adds what one pod holds.
+    /// Adds what one pod holds, in shares, MiB or percent.
     pub fn charge(&mut self, needs: &BTreeMap<String, u64>) {
-        for (resource, units) in needs {
+        for (resource, amount) in needs {
             let used = self.used.entry(resource.clone()).or_default();
-            *used = used.saturating_add(*units);
+            *used = used.saturating_add(*amount);
         }
     }
 
     /// Sets what its pods hold of the cards of one dialect.
     pub fn hold(&mut self, profile: &ProfileName, usage: CardUsage, dialects: &Dialects) {
         for counted in dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted()) {
-            let units = counted.dimension.of(usage).div_ceil(counted.unit.max(1).into());
-            self.used.insert(counted.resource.to_owned(), units);
+            self.used.insert(counted.resource.to_owned(), counted.dimension.of(usage));
         }
     }
 }
 
-/// Units of each resource that a pod needs at its peak; a part of a card counts by the smallest card that could serve.
-pub fn needs(pod: &Pod, facts: &Facts) -> BTreeMap<String, u64> {
+/// What a pod needs at its peak of each resource, in shares, MiB or percent; a part of a card counts by the smallest card that could serve.
+pub fn needs(shares: &Shares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
-    for dialect in facts.dialects.asked(pod) {
-        let Ok(Some(request)) = dialect.request(pod) else { continue };
-        let least = least_card(&request, dialect.as_ref(), facts);
-        for Counted { resource, dimension, unit } in dialect.counted() {
+    for (dialect, request) in shares.requests() {
+        let least = least_card(request, dialect, facts);
+        for Counted { resource, dimension, .. } in dialect.counted() {
             let amount = match dimension {
-                Dimension::Cards => peak(&request, |_| 1),
-                Dimension::Memory => peak(&request, |share| share.memory.of(least).get()),
-                Dimension::Cores => peak(&request, |share| share.cores.get().into()),
+                Dimension::Cards => peak(request, |_| 1),
+                Dimension::Memory => peak(request, |share| share.memory.of(least).get()),
+                Dimension::Cores => peak(request, |share| share.cores.get().into()),
             };
-            needs.insert(resource.to_owned(), amount / u64::from(unit.max(1)));
+            needs.insert(resource.to_owned(), amount);
         }
     }
     needs
 }
 
 /// Judges whether the pod still fits.
-pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, facts: &Facts) {
     let Some(quota) = facts.quotas.get(namespace).filter(|quota| !quota.limits.is_empty()) else { return };
-    for (resource, need) in needs(pod, facts) {
+    for (resource, need) in needs(shares, facts) {
         let Some(limit) = quota.limits.get(&resource).filter(|_| need > 0) else { continue };
         let used = quota.used.get(&resource).copied().unwrap_or(0);
-        if used.saturating_add(need) <= limit.units {
+        if used.saturating_add(need) <= limit.amount() {
             continue;
         }
-        let left = limit.units.saturating_sub(used);
         let message = format!(
-            "the pod needs {need} of {resource} at its peak; ResourceQuota {} of namespace {namespace} allows {}, of which \
-             {used} are used: {left} are left",
-            limit.quota, limit.units
+            "the pod needs {} of {resource} at its peak; ResourceQuota {} of namespace {namespace} allows {}, of which \
+             {} are used: {} are left",
+            limit.units_of(need),
+            limit.quota,
+            limit.units,
+            limit.units_of(used),
+            limit.whole_units_of(limit.amount().saturating_sub(used)),
         );
         findings.report(facts.settings.guards.quota, rules::QUOTA, "spec", message);
     }

@@ -13,11 +13,12 @@ use super::{
     preemptable, quantities, quota,
     request::{Operation, Request, Stage},
     scheduler_name::{self, Owner},
+    shares::Shares,
     verdict::Verdict,
     work::Work,
 };
 use crate::{
-    dialect::hami,
+    dialect::{MissingCount, hami},
     object::{Metadata, Pod},
 };
 
@@ -52,15 +53,29 @@ fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
         && request.pod.spec.node_name.as_ref().is_none_or(String::is_empty)
         && !opts_out(request, facts);
     if !mutates {
-        judge(&mut findings, request.pod, request.namespace, &ways, facts);
-        judge_against_the_cluster(&mut findings, request.pod, request.namespace, facts);
+        judge_created(&mut findings, request.pod, request, &ways, facts);
         return verdict(findings, work, Vec::new);
     }
     let mut draft = Draft::new(request.pod);
     mutate(&mut draft, request, &ways, facts, &mut findings);
-    judge(&mut findings, draft.pod(), request.namespace, &ways, facts);
-    judge_against_the_cluster(&mut findings, draft.pod(), request.namespace, facts);
+    judge_created(&mut findings, draft.pod(), request, &ways, facts);
     verdict(findings, work, || draft.into_operations())
+}
+
+/// Judges a pod that is being created, as this stage leaves it.
+fn judge_created(findings: &mut Findings, pod: &Pod, request: &Request<'_>, ways: &Ways, facts: &Facts) {
+    let shares = Shares::read(pod, facts, missing_count(pod, facts));
+    judge(findings, pod, request.namespace, ways, &shares, facts);
+    judge_against_the_cluster(findings, pod, request.namespace, &shares, facts);
+}
+
+/// A pod that Berth is to place has its counts by now: what this stage leaves of it is what the binder reads. Those of another scheduler's pod
+/// are not judged.
+fn missing_count(pod: &Pod, facts: &Facts) -> MissingCount {
+    match scheduler_name::owner(pod, &facts.settings) {
+        Owner::Berth | Owner::Adopted => MissingCount::Refuse,
+        Owner::Other => MissingCount::Default,
+    }
 }
 
 /// What the change made wrong, by the rules on the pod alone: capacity and quota were the creation's.
@@ -75,7 +90,8 @@ fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> V
         let mut findings = Findings::within(each);
         if ways.ask_for_a_share() || preemptable::is_marked(&pod.metadata) {
             ways.judge(&mut findings, facts);
-            judge(&mut findings, pod, request.namespace, &ways, facts);
+            let shares = Shares::read(pod, facts, missing_count(pod, facts));
+            judge(&mut findings, pod, request.namespace, &ways, &shares, facts);
         }
         findings
     };
@@ -107,12 +123,19 @@ fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, 
     }
 }
 
-fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, ways: &Ways, facts: &Facts) {
+fn judge(
+    findings: &mut Findings,
+    pod: &Pod,
+    namespace: &str,
+    ways: &Ways,
+    shares: &Shares<'_>,
+    facts: &Facts,
+) {
     preemptable::judge(findings, pod, namespace, facts);
     if !ways.ask_for_a_share() {
         return;
     }
-    quantities::judge(findings, pod, facts);
+    quantities::judge(findings, pod, shares, facts);
     hint_lists::judge(findings, &pod.metadata, ways, facts);
     hint_keys::judge(findings, &pod.metadata, ways, facts);
     hint_values::judge(findings, &pod.metadata, ways);
@@ -122,10 +145,16 @@ fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, ways: &Ways, facts
 }
 
 /// What is not readable has been said: only a pod that can be read is compared with what there is.
-fn judge_against_the_cluster(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts) {
+fn judge_against_the_cluster(
+    findings: &mut Findings,
+    pod: &Pod,
+    namespace: &str,
+    shares: &Shares<'_>,
+    facts: &Facts,
+) {
     if findings.violations().is_empty() {
-        capacity::judge(findings, pod, facts);
-        quota::judge(findings, pod, namespace, facts);
+        capacity::judge(findings, pod, shares, facts);
+        quota::judge(findings, shares, namespace, facts);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What comes of a review.
 
+use std::fmt;
+
 use json_patch::PatchOperation;
 use serde::Serialize;
 
@@ -28,6 +30,14 @@ impl Violation {
     }
 }
 
+impl fmt::Display for Violation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, field, message } = self;
+        let colon = if field.is_empty() { "" } else { ": " };
+        write!(formatter, "{field}{colon}{message} ({})", rule.0)
+    }
+}
+
 /// The answer to one review. Deny and patch never come together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -37,21 +47,21 @@ pub enum Verdict {
     Admitted {
         /// Operations on the very JSON that came in; empty at the validating stage.
         patch: Vec<PatchOperation>,
-        /// Words for the person who submitted the pod.
-        warnings: Vec<String>,
+        /// What the pod's author is warned of.
+        warnings: Vec<Violation>,
     },
     /// Refused.
     Denied {
         /// Why: at least one violation.
         violations: Vec<Violation>,
-        /// Words for the person who submitted the pod.
-        warnings: Vec<String>,
+        /// What the pod's author is warned of.
+        warnings: Vec<Violation>,
     },
 }
 
 impl Verdict {
     /// The warnings, whatever the outcome.
-    pub fn warnings(&self) -> &[String] {
+    pub fn warnings(&self) -> &[Violation] {
         match self {
             Self::Ignored => &[],
             Self::Admitted { warnings, .. } | Self::Denied { warnings, .. } => warnings,

@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, Counted, InitPhase, Lock, ProfileName, Remains},
-    dialect::{Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable},
-    object::{
-        Node, Pod, ResourceQuota,
-        quota::{key_of, units},
+    device::{Answer, InitPhase, Lock, ProfileName, Remains},
+    dialect::{
+        Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable,
+        bounds::HardLimit,
     },
+    object::{Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
@@ -142,35 +142,15 @@ impl Reader {
 
     /// A quota, as far as it bounds shares of these dialects.
     pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
-        let mut troubles = Vec::new();
-        let mut bounds = Vec::new();
-        for (resource, hard) in quota.limits() {
-            let key = key_of(resource);
-            let field = format!("spec.hard[{key}]");
-            let Some((profile, counted)) = self.counted(resource) else { continue };
-            if quota.is_scoped() {
-                let message = "a ResourceQuota with scopes bounds no shares of cards: leave the scopes out";
-                troubles.push(Unreadable::new(Problem::Quantity, field, message));
-                continue;
-            }
-            match units(hard) {
-                Ok(hard) => {
-                    let Counted { dimension, unit, .. } = counted;
-                    bounds.push(Bound { profile: profile.clone(), dimension, key: key.into(), hard, unit });
-                }
-                Err(message) => troubles.push(Unreadable::new(Problem::Quantity, field, message)),
-            }
-        }
-        (QuotaInfo { key: quota_key(quota), bounds }, troubles)
-    }
-
-    /// What a resource of this name counts, and in which dialect.
-    fn counted(&self, resource: &str) -> Option<(&ProfileName, Counted<'_>)> {
-        let mut all = self
-            .dialects
-            .iter()
-            .flat_map(|dialect| dialect.counted().into_iter().map(move |counted| (dialect.name(), counted)));
-        all.find(|(_, counted)| counted.resource == resource)
+        let (bounds, troubles) = self.dialects.bounds(quota);
+        let bounds = bounds.into_iter().map(|HardLimit { profile, counted, units }| Bound {
+            profile: profile.clone(),
+            dimension: counted.dimension,
+            key: key_of(counted.resource).into(),
+            hard: units,
+            unit: counted.unit,
+        });
+        (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
     /// What is to be done for a pod that holds nothing.
@@ -187,15 +167,29 @@ impl Reader {
                 resources: footprint.resources.clone(),
                 constraints: constraints(pod, footprint),
             })),
-            Ok(None) => Claim::Unreadable(format!(
-                "Pod names scheduler {} but asks for no GPU share; ask for one, or leave schedulerName out",
-                self.scheduler_name
-            )),
+            Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
-                let troubles: Vec<_> = troubles.iter().map(ToString::to_string).collect();
+                let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
+                let troubles: Vec<_> = troubles.iter().map(word).collect();
                 Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
+    }
+
+    /// Why a pod that names this scheduler is not placed although it requests no share, and what to change.
+    fn no_share(&self, pod: &Pod) -> String {
+        let names = self.dialects.asked(pod).into_iter().flat_map(|dialect| dialect.resources());
+        let names: BTreeSet<&str> = names.collect();
+        let stated = pod.containers().find_map(|(path, container)| {
+            let resources = &container.resources;
+            let name = resources.names().find(|name| names.contains(name))?;
+            Some(format!(" ({path}.resources: `{name}: {}`)", resources.limit_or_request(name)?))
+        });
+        format!(
+            "Pod names scheduler {} but requests no GPU share{}; create it again with a share, or without schedulerName",
+            self.scheduler_name,
+            stated.unwrap_or_default()
+        )
     }
 
     /// What the pod holds: where it is bound, or where another scheduler means it to be.

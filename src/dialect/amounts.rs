@@ -23,9 +23,9 @@ impl<'a> Reader<'a> {
         format!("{}.resources.{section}[{name}]", self.path)
     }
 
-    /// Whether the container names the resource at all.
-    pub(super) fn states(&self, name: &str) -> bool {
-        self.container.resources.limit_or_request(name).is_some()
+    /// Whether the container requests some of the resource: an amount that is not 0.
+    pub(super) fn requests(&self, name: &str) -> bool {
+        self.container.resources.limit_or_request(name).is_some_and(|quantity| !quantity.is_zero())
     }
 
     /// A number of things, or of MiB (`unit` says of what), `factor` of which make one on the wire.

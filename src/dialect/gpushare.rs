@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::{
-    CardNaming, Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, volcano::names,
+    CardNaming, Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable,
+    volcano::names,
 };
 use crate::{
     device::{
@@ -134,7 +135,7 @@ impl Dialect for GpuShare {
         node::read(&self.settings, node)
     }
 
-    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    fn request(&self, pod: &Pod, _missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>> {
         request::read(&self.settings, self.resource(), pod)
     }
 
@@ -218,11 +219,25 @@ mod tests {
     #[test]
     fn a_pod_that_the_plugin_would_fail_is_refused() {
         let one = json!({"volcano.sh/gpu-memory": "1000"});
-        assert!(dialect(Unit::Memory).request(&pod(&[json!({}), one.clone()])).unwrap().is_some());
-        assert!(dialect(Unit::Memory).request(&pod(&[one.clone(), one.clone()])).is_err());
-        assert!(dialect(Unit::Cards).request(&pod(std::slice::from_ref(&one))).unwrap().is_none());
+        assert!(
+            dialect(Unit::Memory)
+                .request(&pod(&[json!({}), one.clone()]), MissingCount::Refuse)
+                .unwrap()
+                .is_some()
+        );
+        assert!(
+            dialect(Unit::Memory).request(&pod(&[one.clone(), one.clone()]), MissingCount::Refuse).is_err()
+        );
+        assert!(
+            dialect(Unit::Cards)
+                .request(&pod(std::slice::from_ref(&one)), MissingCount::Refuse)
+                .unwrap()
+                .is_none()
+        );
         let init = json!({"spec": {"initContainers": [{"resources": {"limits": one}}], "containers": [{}]}});
-        let refused = dialect(Unit::Memory).request(&serde_json::from_value(init).unwrap()).unwrap_err();
+        let refused = dialect(Unit::Memory)
+            .request(&serde_json::from_value(init).unwrap(), MissingCount::Refuse)
+            .unwrap_err();
         assert_eq!(refused[0].field, "spec.initContainers[0]");
     }
 

@@ -15,7 +15,9 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer, segments};
+use super::{
+    Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable, answer, segments,
+};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
@@ -107,6 +109,10 @@ impl Dialect for Hami {
         vec![memory, memory_percentage, cores]
     }
 
+    fn qualifies(&self, resource: &str) -> bool {
+        resource == self.settings.priority
+    }
+
     fn counted(&self) -> Vec<Counted<'_>> {
         let Settings { count, memory, cores, memory_factor, .. } = &self.settings;
         vec![
@@ -133,8 +139,8 @@ impl Dialect for Hami {
         handshake::expiry(node)
     }
 
-    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
-        request::read(&self.settings, pod)
+    fn request(&self, pod: &Pod, missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        request::read(&self.settings, pod, missing)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {

@@ -22,7 +22,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Additions, Carried, Counted, Dialect, HintKeys, LockForm, LockSpec, Record, SharingMode, Unreadable,
+    Additions, Carried, Counted, Dialect, HintKeys, LockForm, LockSpec, MissingCount, Record, SharingMode,
+    Unreadable,
 };
 use crate::{
     device::{
@@ -139,7 +140,8 @@ impl Dialect for Vendor {
         cards::read(&self.row, node)
     }
 
-    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+    // None of these vendors' mutations adds a count.
+    fn request(&self, pod: &Pod, _missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>> {
         request::read(&self.row, &self.settings, pod)
     }
 

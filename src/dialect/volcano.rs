@@ -17,7 +17,7 @@ use jiff::Timestamp;
 pub use geometry::ModelGeometries;
 pub use mark::Rule;
 
-use super::{Carried, Dialect, HintKeys, LockSpec, Record, SharingMode, Unreadable, answer};
+use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable, answer};
 use crate::{
     device::{
         Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
@@ -110,15 +110,15 @@ impl Dialect for Volcano {
     }
 
     fn default_count(&self) -> Option<(&str, u32)> {
-        Some((names::COUNT, 1))
+        Some((names::COUNT, request::DEFAULT_COUNT))
     }
 
     fn inventory(&self, node: &Node) -> Result<Option<Inventory>, Unreadable> {
         register::read(node, &self.settings)
     }
 
-    fn request(&self, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
-        request::read(&self.settings, pod)
+    fn request(&self, pod: &Pod, missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        request::read(&self.settings, pod, missing)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {

@@ -36,6 +36,11 @@ impl Quantity {
         &self.0
     }
 
+    /// Whether this is 0, in whichever spelling; what can't be read is not.
+    pub fn is_zero(&self) -> bool {
+        self.amount() == Ok(Amount::default())
+    }
+
     /// The exact amount.
     pub fn amount(&self) -> Result<Amount, UnreadableQuantity> {
         let malformed = || UnreadableQuantity::Malformed(excerpt(&self.0, VALUE).into_owned());

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::admission::rules;
+use crate::admission::Violation;
 
 /// The rules that only warned: the audit log keeps no warnings.
-pub(super) fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
-    let names = names(warnings.iter().filter_map(|warning| rule_of(warning)));
+pub(super) fn warned(warnings: &[Violation]) -> BTreeMap<&'static str, String> {
+    let names = names(warnings.iter().map(|warning| warning.rule.0));
     if names.is_empty() { BTreeMap::new() } else { BTreeMap::from([("warnings", names)]) }
 }
 
@@ -16,10 +16,4 @@ pub(super) fn warned(warnings: &[String]) -> BTreeMap<&'static str, String> {
 pub(super) fn names<'a>(rules: impl Iterator<Item = &'a str>) -> String {
     let mut seen = HashSet::new();
     rules.filter(|rule| seen.insert(*rule)).collect::<Vec<_>>().join(",")
-}
-
-/// The rule in whose name a warning ends.
-fn rule_of(warning: &str) -> Option<&'static str> {
-    let (_, name) = warning.strip_suffix(')')?.rsplit_once('(')?;
-    rules::ALL.iter().map(|(rule, _)| rule.0).find(|rule| *rule == name)
 }

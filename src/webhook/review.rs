@@ -260,7 +260,8 @@ impl ReviewAnswer {
     /// the whole response where a validating webhook sends one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
         let warnings = verdict.warnings();
-        let (audit_annotations, warnings) = (audit::warned(warnings), presentable(warnings, &[]));
+        let audit_annotations = audit::warned(warnings);
+        let warnings = presentable(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
             Verdict::Ignored => Self::with(Outcome::Ignored, response),

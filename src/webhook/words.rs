@@ -24,10 +24,9 @@ const ROOM_TO_COUNT: usize = 64;
 /// What a person reads after `admission webhook "…" denied the request:`: the first violations, and how many more there are.
 pub(super) fn message(violations: &[Violation]) -> String {
     let mut text = String::new();
-    for Violation { rule, field, message } in violations.iter().take(MOST_VIOLATIONS) {
+    for violation in violations.iter().take(MOST_VIOLATIONS) {
         let between = if text.is_empty() { "" } else { "; " };
-        let colon = if field.is_empty() { "" } else { ": " };
-        write!(text, "{between}{field}{colon}{message} ({})", rule.0).expect("a String takes every write");
+        write!(text, "{between}{violation}").expect("a String takes every write");
     }
     let text = sentence(&text, SUMMARY);
     match violations.len().saturating_sub(MOST_VIOLATIONS) {

@@ -56,23 +56,25 @@ impl Workload {
     }
 }
 
-/// What the rules would say of the pod that the template makes, as warnings.
+/// What the rules would say of the pod that the template makes, as warnings whose fields are the workload's.
 pub(super) fn warnings(
     judge: &dyn Fn(&admission::Request<'_>) -> Verdict,
     (path, pod): &(&'static str, Pod),
     namespace: &str,
-) -> Vec<String> {
+) -> Vec<Violation> {
     let request = admission::Request { stage: Stage::Mutate, operation: Operation::Create, namespace, pod };
-    match judge(&request) {
-        Verdict::Ignored => Vec::new(),
-        Verdict::Admitted { warnings, .. } => {
-            warnings.into_iter().map(|warning| format!("{path}: {warning}")).collect()
-        }
-        Verdict::Denied { violations, warnings } => {
-            let refusals = violations.iter().map(|Violation { rule, field, message }| {
-                format!("{path}.{field}: its pods would be refused: {message} ({})", rule.0)
-            });
-            refusals.chain(warnings.into_iter().map(|warning| format!("{path}: {warning}"))).collect()
-        }
-    }
+    let (violations, warnings) = match judge(&request) {
+        Verdict::Ignored => return Vec::new(),
+        Verdict::Admitted { warnings, .. } => (Vec::new(), warnings),
+        Verdict::Denied { violations, warnings } => (violations, warnings),
+    };
+    let refusals = violations.into_iter().map(|violation| Violation {
+        message: format!("its pods would be refused: {}", violation.message),
+        ..violation
+    });
+    let below = |violation: Violation| {
+        let point = if violation.field.is_empty() { "" } else { "." };
+        Violation { field: format!("{path}{point}{}", violation.field), ..violation }
+    };
+    refusals.chain(warnings).map(below).collect()
 }

@@ -41,7 +41,7 @@ struct Outcome {
 
 impl From<Verdict> for Outcome {
     fn from(verdict: Verdict) -> Self {
-        let warnings = verdict.warnings().to_vec();
+        let warnings = verdict.warnings().iter().map(ToString::to_string).collect();
         match verdict {
             Verdict::Ignored => Self { verdict: "ignored".into(), ..Self::default() },
             Verdict::Admitted { patch, .. } => {

@@ -49,7 +49,7 @@ impl Call<'_> {
     pub(crate) fn outcome_on(self, dialect: &dyn Dialect, limits: &Value, inventory: &Inventory) -> Outcome {
         let ask = request(self.request).expect("a fit asks for at least one card");
         let pod = pod_of(self.annotations, limits);
-        let asked = dialect.request(&pod).unwrap().unwrap();
+        let asked = dialect.request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap();
         let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
         let usage = usage(&given);
         let scene = Scene {

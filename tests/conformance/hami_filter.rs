@@ -54,7 +54,8 @@ fn cluster() -> Vec<(&'static str, Vec<Value>)> {
 }
 
 fn filter(case: &Case) -> Verdict {
-    let asked = dialect().request(&pod(&case.input["Pod"])).unwrap().unwrap();
+    let asked =
+        dialect().request(&pod(&case.input["Pod"]), berth::dialect::MissingCount::Refuse).unwrap().unwrap();
     let mut best: Option<(f64, &str, Assignment)> = None;
     for (name, devices) in cluster() {
         let inventory = Inventory::new(devices.iter().map(card).collect());
@@ -86,7 +87,10 @@ fn resource_quota(case: &Case) -> Verdict {
         .enumerate()
         .map(|(at, &memory)| device(&format!("device{}", at + 1), memory, (0, 0)))
         .collect();
-    let asked = dialect().request(&pod(&case.input["args"]["Pod"])).unwrap().unwrap();
+    let asked = dialect()
+        .request(&pod(&case.input["args"]["Pod"]), berth::dialect::MissingCount::Refuse)
+        .unwrap()
+        .unwrap();
     let inventory = Inventory::new(devices.iter().map(card).collect());
     let outcome = allocate(&asked, &inventory, &usage(&devices), &Hami::profile(), quota(&cache, "default"));
     let failed = case.expect["want"]["FailedNodes"]["node1"].as_str().map(str::to_owned);

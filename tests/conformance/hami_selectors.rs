@@ -126,12 +126,17 @@ fn renamed(annotations: &Value, wanted: &str, unwanted: &str, use_key: &str, no_
 
 fn request(default: CardPolicy, annotations: &Value) -> Option<PodRequest> {
     let dialect = Hami::new(Settings { card_policies: vec![default], ..hami_settings() });
-    dialect.request(&pod_of(annotations, &json!({names::COUNT: "1"}))).ok()?
+    dialect
+        .request(&pod_of(annotations, &json!({names::COUNT: "1"})), berth::dialect::MissingCount::Refuse)
+        .ok()?
 }
 
 /// What a pod with these annotations asks.
 pub(crate) fn asked(annotations: &Value) -> PodRequest {
-    hami().request(&pod_of(annotations, &json!({names::COUNT: "1"}))).unwrap().unwrap()
+    hami()
+        .request(&pod_of(annotations, &json!({names::COUNT: "1"})), berth::dialect::MissingCount::Refuse)
+        .unwrap()
+        .unwrap()
 }
 
 fn policy(word: &str) -> CardPolicy {

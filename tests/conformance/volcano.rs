@@ -64,7 +64,7 @@ pub(crate) fn cards(like: &Value, count: u32) -> Inventory {
 
 /// What the pod asks.
 pub(crate) fn asked(dialect: &Volcano, pod: &Pod) -> PodRequest {
-    dialect.request(pod).unwrap().expect("the pod asks for a card")
+    dialect.request(pod, berth::dialect::MissingCount::Refuse).unwrap().expect("the pod asks for a card")
 }
 
 /// The cards that the pod is given beside these.

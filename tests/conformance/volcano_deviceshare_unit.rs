@@ -144,7 +144,7 @@ fn ruled(rules: &[Rule], labels: &Value) -> berth::device::PodRequest {
         "metadata": {"name": "pod", "namespace": "default", "labels": labels},
         "spec": {"containers": [{"name": "main", "resources": {"limits": {names::COUNT: "1"}}}]},
     }));
-    dialect.request(&pod).unwrap().unwrap()
+    dialect.request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap()
 }
 
 fn marks(rules: &[Rule], labels: &Value) -> Vec<String> {

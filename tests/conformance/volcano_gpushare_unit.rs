@@ -88,7 +88,7 @@ fn judge(case: &Case) -> Verdict {
 
 /// What the whole pod asks; nothing where it is refused.
 fn asked(unit: Unit, pod: &Pod) -> Option<u64> {
-    let asked = dialect(unit).request(pod).ok()??;
+    let asked = dialect(unit).request(pod, berth::dialect::MissingCount::Refuse).ok()??;
     let memory = |share: berth::device::ShareRequest| share.memory.of(berth::device::MiB::default()).get();
     let shares = asked.containers.iter().filter_map(|container| container.share);
     Some(match unit {
@@ -99,7 +99,7 @@ fn asked(unit: Unit, pod: &Pod) -> Option<u64> {
 
 fn request(memory: &str) -> berth::device::PodRequest {
     let pod = pod_of(&Value::Null, &json!({"volcano.sh/gpu-memory": memory}));
-    dialect(Unit::Memory).request(&pod).unwrap().unwrap()
+    dialect(Unit::Memory).request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap()
 }
 
 /// The only card, as the node's capacity tells it.

@@ -138,9 +138,18 @@ fn judge_held(case: &Case) -> Verdict {
             Verdict::of(&charged(input), &wanted.map(|amount| u64::from(number(expect, amount))))
         }
         "TestGetGPUMemoryOfPod" => {
-            let cards = dialect("").request(&pod(&input["pod"])).ok().flatten().map(|asked| {
-                asked.containers.iter().filter_map(|one| one.share).map(|one| one.cards.get()).sum::<u32>()
-            });
+            let cards = dialect("")
+                .request(&pod(&input["pod"]), berth::dialect::MissingCount::Refuse)
+                .ok()
+                .flatten()
+                .map(|asked| {
+                    asked
+                        .containers
+                        .iter()
+                        .filter_map(|one| one.share)
+                        .map(|one| one.cards.get())
+                        .sum::<u32>()
+                });
             Verdict::of(&json!(cards), &expect["want"])
         }
         "TestAddResource" => {

@@ -115,7 +115,7 @@ fn requests(pod: &Value, facts: &Facts) -> Result<Vec<Value>, Value> {
     let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
     let dialect = facts.dialects.iter().next().unwrap();
     let containers = pod.spec.containers.len();
-    match dialect.request(&pod) {
+    match dialect.request(&pod, berth::dialect::MissingCount::Refuse) {
         Ok(Some(asked)) => Ok(asked.containers.iter().map(|container| request(container.share)).collect()),
         Ok(None) => Ok(vec![json!({}); containers]),
         Err(troubles) => Err(json!({"refused": troubles[0].message})),
@@ -195,7 +195,9 @@ fn handler(case: &Value) -> (Value, Value) {
     }
     let ours = match mutate(&pod, &facts(&hami_io())) {
         Verdict::Denied { violations, .. } => json!({"allowed": false, "message": violations[0].message}),
-        verdict => json!({"allowed": true, "message": verdict.warnings().join("; ")}),
+        verdict => {
+            json!({"allowed": true, "message": verdict.warnings().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")})
+        }
     };
     (expect.clone(), ours)
 }

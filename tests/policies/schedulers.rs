@@ -23,6 +23,10 @@ async fn a_share_pod_that_came_past_the_webhook_is_refused_in_opted_in_namespace
         create(share_pod(&format!("of-{scheduler}"), Some(scheduler))).await.unwrap();
     }
     create(plain_pod("ordinary", json!({}))).await.unwrap();
+    let mut nothing = plain_pod("nothing", json!({}));
+    let none = json!({"nvidia.com/gpu": "0Ki", "volcano.sh/vgpu-number": "0"});
+    nothing["spec"]["containers"][0]["resources"] = json!({"limits": none});
+    create(nothing).await.expect("an amount of 0 requests no share");
     // Elsewhere it is a matter of `unmanagedPods`, which warns.
     let elsewhere = world.pods(USER, "other");
     elsewhere.create(&PostParams::default(), &parsed(share_pod("p", None))).await.unwrap();

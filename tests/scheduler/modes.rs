@@ -65,7 +65,7 @@ fn a_pod_that_asks_under_two_locks_takes_neither_and_is_told_why() {
     let both = asking(["nvidia.com/gpu", "cambricon.com/vmlu"]);
     let effects = Machine::new(&config, &[serving], &[both]).settle();
     let words = "Pod's GPU request can't be read: spec.containers[1].resources.limits[cambricon.com/mlu.smlu.vcore]: asks in mode hami-mlu beside \
-                 mode hami; a pod may use one mode only";
+                 mode hami; a pod may use one mode only (unserved)";
     assert!(
         matches!(&effects[..], [Effect::TellUnschedulable { message, .. }] if message == words),
         "{effects:?}"

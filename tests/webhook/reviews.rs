@@ -24,7 +24,11 @@ fn judge() -> Judge {
         match request.stage {
             Stage::Mutate => Verdict::Admitted {
                 patch: vec![PatchOperation::Add(AddOperation { path, value: "berth".into() })],
-                warnings: vec!["a warning".to_owned()],
+                warnings: vec![Violation {
+                    rule: Rule("near"),
+                    field: "metadata".to_owned(),
+                    message: "a warning".to_owned(),
+                }],
             },
             Stage::Validate => Verdict::Denied {
                 violations: vec![Violation {

@@ -11,10 +11,11 @@ use crate::{
         self, Facts, Operation, Request, Stage, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
         quota::{NamespaceQuota, needs},
+        shares::Shares,
     },
     cli::documents::{Document, DocumentError},
     config::Config,
-    dialect::marks,
+    dialect::{MissingCount, marks},
     object::{Namespace, Node, Pod, PodGroup, ResourceQuota},
 };
 
@@ -36,8 +37,8 @@ pub struct Judged {
     pub outcome: Outcome,
     /// What was changed.
     pub patch: Vec<PatchOperation>,
-    /// Words for the person who submits the pod.
-    pub warnings: Vec<String>,
+    /// What the pod's author is warned of; fields are below the pod.
+    pub warnings: Vec<Violation>,
     /// Why it was refused; fields are below the pod.
     pub violations: Vec<Violation>,
     /// The pod as it would be stored.
@@ -88,7 +89,7 @@ fn quotas(documents: &[Document], facts: &Facts) -> Result<BTreeMap<String, Name
         if let Some(quota) =
             quotas.get_mut(document.namespace().unwrap_or("default")).filter(|_| !pod.is_terminal())
         {
-            quota.charge(&needs(&pod, facts));
+            quota.charge(&needs(&Shares::read(&pod, facts, MissingCount::Default), facts));
         }
     }
     Ok(quotas)
@@ -143,13 +144,13 @@ pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged,
 }
 
 /// Both stages' warnings; what both say is said once, as kubectl shows it.
-fn united(mut warnings: Vec<String>, more: Vec<String>) -> Vec<String> {
+fn united(mut warnings: Vec<Violation>, more: Vec<Violation>) -> Vec<Violation> {
     warnings.extend(more);
     let mut said = BTreeSet::new();
     warnings.retain(|warning| said.insert(warning.clone()));
     warnings
 }
 
-fn judged(outcome: Outcome, warnings: Vec<String>, object: Value) -> Judged {
+fn judged(outcome: Outcome, warnings: Vec<Violation>, object: Value) -> Judged {
     Judged { outcome, patch: Vec::new(), warnings, violations: Vec::new(), object }
 }

@@ -72,7 +72,7 @@ impl Review {
             name: document.name().map(str::to_owned),
             outcome,
             patch: (outcome == Outcome::Admitted).then_some(patch),
-            warnings,
+            warnings: warnings.iter().map(ToString::to_string).collect(),
             violations: violations.into_iter().map(|row| ViolationRow::new(row, prefix)).collect(),
             object: (outcome != Outcome::Denied).then_some(object),
         }

@@ -3,11 +3,12 @@
 use serde_json::Value;
 
 use crate::{
-    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities},
+    admission::{Facts, Violation, findings::Findings, modes::Ways, quantities, shares::Shares},
     cli::{
         documents::{Document, DocumentError},
         review::{self, Outcome},
     },
+    dialect::MissingCount,
     object::Pod,
 };
 
@@ -48,10 +49,11 @@ pub(super) fn enter(
 
 fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
     let judged = review::judge(document, "", facts)?;
+    let warnings = judged.warnings.iter().map(ToString::to_string).collect();
     match judged.outcome {
-        Outcome::Denied => Ok(Entered::Denied(judged.violations, judged.warnings)),
-        Outcome::Ignored => Ok(Entered::Ignored(judged.warnings)),
-        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, judged.warnings, facts)),
+        Outcome::Denied => Ok(Entered::Denied(judged.violations, warnings)),
+        Outcome::Ignored => Ok(Entered::Ignored(warnings)),
+        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, warnings, facts)),
     }
 }
 
@@ -61,7 +63,7 @@ fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
         return Ok(Entered::Ignored(Vec::new()));
     }
     let mut findings = Findings::default();
-    quantities::judge(&mut findings, &pod, facts);
+    quantities::judge(&mut findings, &pod, &Shares::read(&pod, facts, MissingCount::Refuse), facts);
     let (violations, _) = findings.into_parts();
     if !violations.is_empty() {
         return Ok(Entered::Denied(violations, Vec::new()));

@@ -3,23 +3,27 @@
 //! Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`GenerateResourceRequests`), without its silent rounding: what can't be
 //! represented is an error that names the field.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::collections::BTreeSet;
 
 use super::{Settings, choice, names};
 use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
     },
-    dialect::{Problem, Unreadable, amounts::Reader, segments},
+    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, count, segments},
     object::{Container, Pod},
 };
 
 /// What the pod asks; `None` where no container asks for a share.
-pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+pub(super) fn read(
+    settings: &Settings,
+    pod: &Pod,
+    missing: MissingCount,
+) -> Result<Option<PodRequest>, Vec<Unreadable>> {
     let mut containers = Vec::new();
     let mut troubles = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
-        match share(settings, container, &path) {
+        match share(settings, container, &path, missing) {
             Ok(share) => containers.push(ContainerRequest { role, share }),
             Err(trouble) => troubles.push(trouble),
         }
@@ -47,25 +51,25 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
 
 /// For each container in starting order, whether it asks for a share.
 pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
-    let asks =
-        |(path, container): (String, &Container)| matches!(share(settings, container, &path), Ok(Some(_)));
+    let asks = |(path, container): (String, &Container)| {
+        matches!(share(settings, container, &path, MissingCount::Default), Ok(Some(_)))
+    };
     pod.containers().map(asks).collect()
 }
 
-fn share(settings: &Settings, container: &Container, path: &str) -> Result<Option<ShareRequest>, Unreadable> {
+fn share(
+    settings: &Settings,
+    container: &Container,
+    path: &str,
+    missing: MissingCount,
+) -> Result<Option<ShareRequest>, Unreadable> {
     let read = Reader::new(container, path);
-    let count = read.number(&settings.count, "cards", 1)?;
     let memory = read.number(&settings.memory, "MiB", settings.memory_factor)?;
     let percentage = read.percentage(&settings.memory_percentage)?;
     let cores = read.percentage(&settings.cores)?;
-    let cards = match count {
-        Some(count) => count,
-        None if memory.or(percentage).or(cores).is_some() => settings.default_count,
-        None => return Ok(None),
-    };
-    let Some(cards) = NonZeroU32::new(cards) else {
-        return countless(settings, &read);
-    };
+    let shares = [&settings.memory, &settings.memory_percentage, &settings.cores].map(String::as_str);
+    let default = missing.supplied(settings.default_count);
+    let Some(cards) = count::cards(&read, &settings.count, shares, default)? else { return Ok(None) };
     if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
         let message =
             format!("memory is given twice: `{}` and `{}`", settings.memory, settings.memory_percentage);
@@ -74,16 +78,6 @@ fn share(settings: &Settings, container: &Container, path: &str) -> Result<Optio
     let memory = memory_request(settings, memory, percentage);
     let cores = cores.map_or(settings.default_cores, Percent::new);
     Ok(Some(ShareRequest { cards, memory, cores }))
-}
-
-/// No cards are asked for: fine where nothing else is asked for either.
-fn countless(settings: &Settings, read: &Reader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
-    let others = [&settings.memory, &settings.memory_percentage, &settings.cores];
-    let Some(stated) = others.into_iter().find(|name| read.states(name)) else {
-        return Ok(None);
-    };
-    let message = format!("a share without a number of cards; add `{}: 1`", settings.count);
-    Err(Unreadable::new(Problem::CountMissing, read.field(stated), message))
 }
 
 fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u32>) -> MemoryRequest {

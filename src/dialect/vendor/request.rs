@@ -17,6 +17,7 @@ use crate::{
     dialect::{
         Problem, Unreadable,
         amounts::Reader,
+        count,
         hami::{choice, request::node_policy},
         segments,
     },
@@ -94,7 +95,6 @@ fn share(
 ) -> Result<Option<ShareRequest>, Unreadable> {
     let read = Reader::new(container, path);
     let names = &row.resources;
-    let count = read.number(&names.count, "cards", 1)?;
     let memory = match &names.memory {
         Some(name) => read.number(name, "MiB", row.memory.unit)?,
         None => None,
@@ -103,18 +103,9 @@ fn share(
         Some(name) => read.percentage(name)?,
         None => None,
     };
-    let Some(cards) = count.and_then(NonZeroU32::new) else {
-        return countless(row, &read);
-    };
+    let Some(cards) = count::cards(&read, &names.count, names.shares(), None)? else { return Ok(None) };
     let ask = Ask { row, read: &read, cards, in_software: in_software(row, pod) };
     Ok(Some(ShareRequest { cards, memory: ask.memory(memory)?, cores: ask.cores(cores)? }))
-}
-
-/// No cards are asked for: fine where nothing else is asked for either.
-fn countless(row: &Row, read: &Reader<'_>) -> Result<Option<ShareRequest>, Unreadable> {
-    let Some(stated) = row.resources.shares().find(|name| read.states(name)) else { return Ok(None) };
-    let message = format!("a share without a number of cards; add `{}: 1`", row.resources.count);
-    Err(Unreadable::new(Problem::CountMissing, read.field(stated), message))
 }
 
 struct Ask<'a> {

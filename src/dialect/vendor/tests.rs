@@ -46,7 +46,7 @@ fn node(annotations: &Value, capacity: &Value) -> Node {
 }
 
 fn share(vendor: &Vendor, annotations: &Value, limits: &Value) -> Result<ShareRequest, String> {
-    let asked = vendor.request(&pod(annotations, limits));
+    let asked = vendor.request(&pod(annotations, limits), MissingCount::Refuse);
     let asked = asked.map_err(|troubles| troubles[0].to_string())?;
     Ok(asked.unwrap().containers[0].share.unwrap())
 }
@@ -117,7 +117,7 @@ fn ascend_gives_templates_unless_the_pod_wants_a_share_in_software() {
     assert_eq!(share(&chip, &json!({}), &limits("0")).map(memory), Ok(6144));
     assert!(share(&chip, &json!({}), &limits("20")).is_err());
     assert_eq!(share(&chip, &soft, &limits("20")).map(memory), Ok(4000));
-    let asked = chip.request(&pod(&soft, &limits("20"))).unwrap().unwrap();
+    let asked = chip.request(&pod(&soft, &limits("20")), MissingCount::Refuse).unwrap().unwrap();
     assert_eq!(asked.selection.modes, Some(vec![Mode::Soft]));
 }
 
@@ -164,7 +164,8 @@ fn cambricons_cards_are_reckoned_from_what_the_node_has() {
 fn what_a_plugin_would_not_serve_is_refused() {
     let (amd, mlu) = (vendor(amd::row(amd::resources())), vendor(cambricon::row(cambricon::resources())));
     let asks = |vendor: &Vendor, spec: Value| {
-        let asked = vendor.request(&serde_json::from_value(json!({"spec": spec})).unwrap());
+        let asked =
+            vendor.request(&serde_json::from_value(json!({"spec": spec})).unwrap(), MissingCount::Refuse);
         asked.map(drop).map_err(|troubles| troubles[0].to_string())
     };
     let container = |limits: &Value| json!({"name": "main", "resources": {"limits": limits}});

@@ -3,23 +3,30 @@
 //! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
 //! volcano-vgpu-device-plugin tells pods apart by their total count alone, so only one container of a pod may ask.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::collections::BTreeSet;
 
 use super::{Settings, Volcano, mark, names};
 use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
     },
-    dialect::{Problem, Unreadable, amounts::Reader, segments},
+    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, count, segments},
     object::{Container, Pod},
 };
 
+/// The count of a container that states none, while its pod is admitted.
+pub(super) const DEFAULT_COUNT: u32 = 1;
+
 /// What the pod asks; `None` where no container asks for a virtual card.
-pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+pub(super) fn read(
+    settings: &Settings,
+    pod: &Pod,
+    missing: MissingCount,
+) -> Result<Option<PodRequest>, Vec<Unreadable>> {
     let mut containers = Vec::new();
     let mut troubles = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
-        match share(settings, container, &path) {
+        match share(settings, container, &path, missing) {
             Ok(share) => containers.push((path, ContainerRequest { role, share })),
             Err(trouble) => troubles.push(trouble),
         }
@@ -57,30 +64,25 @@ pub(super) fn read(settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>,
 
 /// For each container in starting order, whether it asks for a virtual card.
 pub(super) fn asks(settings: &Settings, pod: &Pod) -> Vec<bool> {
-    let asks =
-        |(path, container): (String, &Container)| matches!(share(settings, container, &path), Ok(Some(_)));
+    let asks = |(path, container): (String, &Container)| {
+        matches!(share(settings, container, &path, MissingCount::Default), Ok(Some(_)))
+    };
     pod.containers().map(asks).collect()
 }
 
-fn share(settings: &Settings, container: &Container, path: &str) -> Result<Option<ShareRequest>, Unreadable> {
+fn share(
+    settings: &Settings,
+    container: &Container,
+    path: &str,
+    missing: MissingCount,
+) -> Result<Option<ShareRequest>, Unreadable> {
     let read = Reader::new(container, path);
-    let count = read.number(names::COUNT, "cards", 1)?;
     let memory = read.number(names::MEMORY, "MiB", settings.memory_factor)?;
     let percentage = read.percentage(names::MEMORY_PERCENTAGE)?;
     let cores = read.percentage(names::CORES)?;
-    let cards = match count {
-        Some(count) => count,
-        None if memory.or(percentage).or(cores).is_some() => 1,
-        None => return Ok(None),
-    };
-    let others = [names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES];
-    let Some(cards) = NonZeroU32::new(cards) else {
-        let Some(stated) = others.into_iter().find(|name| read.states(name)) else {
-            return Ok(None);
-        };
-        let message = format!("a share without a number of cards; add `{}: 1`", names::COUNT);
-        return Err(Unreadable::new(Problem::CountMissing, read.field(stated), message));
-    };
+    let shares = [names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES];
+    let default = missing.supplied(DEFAULT_COUNT);
+    let Some(cards) = count::cards(&read, names::COUNT, shares, default)? else { return Ok(None) };
     if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
         let message =
             format!("memory is given twice: `{}` and `{}`", names::MEMORY, names::MEMORY_PERCENTAGE);

@@ -11,13 +11,16 @@ use crate::{
     webhook::{answer, review::Judge},
 };
 
+fn violation(message: &str) -> Violation {
+    Violation { rule: Rule("r"), field: String::new(), message: message.to_owned() }
+}
+
 fn admitted() -> Verdict {
-    Verdict::Admitted { patch: Vec::new(), warnings: vec!["first".to_owned()] }
+    Verdict::Admitted { patch: Vec::new(), warnings: vec![violation("first")] }
 }
 
 fn denied() -> Verdict {
-    let violation = Violation { rule: Rule("r"), field: String::new(), message: "no".to_owned() };
-    Verdict::Denied { violations: vec![violation], warnings: Vec::new() }
+    Verdict::Denied { violations: vec![violation("no")], warnings: Vec::new() }
 }
 
 fn review(changes: impl FnOnce(&mut Value)) -> Value {
@@ -74,7 +77,7 @@ fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen
 fn a_dry_run_is_told_a_place_and_hints_at_nothing() {
     let review = review(|request| request["dryRun"] = true.into());
     let seen = go_on(&review, Stage::Validate, admitted(), Handed::Taken);
-    assert_eq!(seen.warnings, ["first", "there", "not elsewhere"]);
+    assert_eq!(seen.warnings, ["first (r)", "there", "not elsewhere"]);
     assert_eq!((seen.placed, seen.hinted.len()), (vec!["train/p".to_owned()], 0));
     assert!(seen.metrics.contains("berth_admission_hints_total{outcome=\"taken\"} 0"), "{}", seen.metrics);
 }
@@ -85,7 +88,7 @@ fn a_pod_that_is_let_in_is_hinted_at_and_told_nothing() {
         for dry_run in [json!(false), json!(null)] {
             let review = review(|request| request["dryRun"] = dry_run);
             let seen = go_on(&review, Stage::Validate, admitted(), handed);
-            assert_eq!(seen.warnings, ["first"]);
+            assert_eq!(seen.warnings, ["first (r)"]);
             assert_eq!((seen.placed.len(), seen.hinted), (0, vec!["train/p".to_owned()]));
             let line = format!("berth_admission_hints_total{{outcome=\"{label}\"}} 1");
             assert!(seen.metrics.contains(&line), "{}", seen.metrics);

@@ -55,14 +55,14 @@ fn refused(body: &[u8]) -> BadReview {
 
 #[test]
 fn an_admitted_pod_gets_its_patch_in_base64() {
-    let verdict = Verdict::Admitted { patch: patch(), warnings: vec!["mind the gap".to_owned()] };
+    let verdict = Verdict::Admitted { patch: patch(), warnings: vec![violation("gap", "", "mind the gap")] };
     let answer = answer(&review(|_| {}), Stage::Mutate, &judge(verdict)).unwrap();
     let expected = STANDARD.encode(r#"[{"op":"add","path":"/spec/schedulerName","value":"berth"}]"#);
     let golden = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "response": {
-            "uid": "u-1", "allowed": true, "patchType": "JSONPatch", "patch": expected, "warnings": ["mind the gap"],
+            "uid": "u-1", "allowed": true, "patchType": "JSONPatch", "patch": expected, "warnings": ["mind the gap (gap)"], "auditAnnotations": {"warnings": "gap"},
         },
     });
     assert_eq!(wire(&answer), golden);
@@ -86,7 +86,7 @@ fn a_denial_says_field_message_and_rule() {
             violation("count-invalid", "spec.containers[0].resources.limits", "`x` is not a number"),
             violation("mode-conflict", "", "two modes\nat once"),
         ],
-        warnings: vec!["w".to_owned()],
+        warnings: vec![violation("w", "spec", "careful")],
     };
     let answer = answer(&review(|_| {}), Stage::Validate, &judge(verdict)).unwrap();
     let golden = json!({
@@ -97,8 +97,8 @@ fn a_denial_says_field_message_and_rule() {
             "reason": "Forbidden",
             "message": "spec.containers[0].resources.limits: `x` is not a number (count-invalid); two modes at once (mode-conflict)",
         },
-        "warnings": ["w"],
-        "auditAnnotations": {"violations": "count-invalid,mode-conflict"},
+        "warnings": ["spec: careful (w)"],
+        "auditAnnotations": {"violations": "count-invalid,mode-conflict", "warnings": "w"},
     });
     assert_eq!(wire(&answer)["response"], golden);
     assert_eq!(answer.rules, [Rule("count-invalid"), Rule("mode-conflict")]);
@@ -106,9 +106,10 @@ fn a_denial_says_field_message_and_rule() {
 
 #[test]
 fn the_audit_log_keeps_the_rules_that_only_warned() {
-    let warnings =
-        ["spec.nodeName: is set (preset-node)", "would go to node-1 (one of 3)", "metadata: near (hint-key)"];
-    let warnings: Vec<String> = warnings.map(str::to_owned).into();
+    let warnings = vec![
+        violation("preset-node", "spec.nodeName", "is set (to node-1)"),
+        violation("hint-key", "metadata", "near"),
+    ];
     let admitted = Verdict::Admitted { patch: Vec::new(), warnings: warnings.clone() };
     let answered = answer(&review(|_| {}), Stage::Validate, &judge(admitted)).unwrap();
     assert_eq!(wire(&answered)["response"]["auditAnnotations"], json!({"warnings": "preset-node,hint-key"}));

@@ -124,7 +124,11 @@ pub(crate) fn of_ascend(case: &Case) -> Verdict {
             let mut given = assignment(&input["pd"]["Ascend910B3"], 0);
             let carried =
                 of_container(&Family { row: row.clone() }.one(), &input["pod"]["metadata"]["annotations"]);
-            given.marks = vendor(row.clone()).request(&carried).unwrap().unwrap().marks;
+            given.marks = vendor(row.clone())
+                .request(&carried, berth::dialect::MissingCount::Refuse)
+                .unwrap()
+                .unwrap()
+                .marks;
             let record = vendor(row).record(&given, "node", Timestamp::UNIX_EPOCH);
             let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
             let key = "huawei.com/Ascend910B3";

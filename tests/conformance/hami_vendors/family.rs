@@ -45,7 +45,7 @@ impl Family {
 
     /// What a pod of this container asks.
     pub(crate) fn ask(&self, container: &Value, annotations: &Value) -> Asked {
-        self.vendor().request(&of_container(container, annotations))
+        self.vendor().request(&of_container(container, annotations), berth::dialect::MissingCount::Refuse)
     }
 
     fn judge(&self, case: &Case) -> Verdict {
@@ -103,7 +103,7 @@ impl Family {
 
     fn admits(&self, annotations: &Value, model: &str, or: &str) -> bool {
         let pod = of_container(&self.one(), annotations);
-        let asked = self.vendor().request(&pod).unwrap().unwrap();
+        let asked = self.vendor().request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap();
         asked.selection.models.admits(&format!("{model}{or}"))
     }
 

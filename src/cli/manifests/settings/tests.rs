@@ -100,6 +100,17 @@ fn the_files_write_no_literal_that_the_exchange_would_miss() {
 }
 
 #[test]
+fn no_condition_is_met_by_an_amount_of_0() {
+    let all: String = installed("").iter().map(expressions).collect();
+    let asking = all.matches("amounts.exists(name,").count();
+    assert_eq!((asking, all.matches("&& amounts[name] != '0')").count()), (6, 6), "{all}");
+    assert!(
+        !all.contains("'nvidia.com/gpucores', 'nvidia.com/priority', 'hygon"),
+        "a priority alone requests no share"
+    );
+}
+
+#[test]
 fn every_resource_that_is_served_is_asked_about() {
     let served =
         "dialects: {hami: {enable-ascend: true, amd: {}, hygon: {resourceCountName: a.example/dcu}}}";
@@ -111,7 +122,8 @@ fn every_resource_that_is_served_is_asked_about() {
         let dialects = config.dialects();
         for dialect in dialects.iter() {
             let hints = dialect.hint_keys().all().map(str::to_owned);
-            for name in dialect.resources().into_iter().map(str::to_owned).chain(hints) {
+            let resources = dialect.resources().into_iter().filter(|name| !dialect.qualifies(name));
+            for name in resources.map(str::to_owned).chain(hints) {
                 let named = asked.contains(&format!("'{name}'")) || name.starts_with("volcano.sh/vgpu-");
                 assert!(named, "{name} with {text:?}");
             }
