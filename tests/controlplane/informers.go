@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// A filledInformer has all its objects from the start and tells each handler of them while that is being added. So
-// whoever is built on informers is complete as soon as it is built: nothing runs and nothing is waited for.
+// A filledInformer has all its objects from the start and passes them to each handler while the handler is being
+// added. A scheduler that is built on such informers is complete as soon as it is built, without a running informer.
 type filledInformer struct {
 	cache.SharedIndexInformer
 	objects []runtime.Object

@@ -17,7 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// client is asked by nobody: whatever kube-scheduler reads comes from its informers, and here it writes nothing.
+// client serves no request: kube-scheduler reads from its informers, and its plugins write nothing before a pod is bound.
 var client = fake.NewClientset()
 
 // judge builds a kube-scheduler with its defaults on the objects, and has its plugins judge every pod that waits, one

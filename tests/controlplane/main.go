@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// endWithStdin ends the process at once when whoever started it closes the pipe or is gone.
+// endWithStdin ends the process at once when the process that started it closes the pipe or ends.
 func endWithStdin() {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "stdin:", err)
