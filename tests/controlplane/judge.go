@@ -113,13 +113,22 @@ func judgePod(ctx context.Context, plugins framework.Framework, pod *corev1.Pod,
 			feasible = append(feasible, node)
 			continue
 		}
-		failure := failed(node, status)
-		failure.Nominated = plugins.RunFilterPlugins(ctx, state, pod, node).IsSuccess()
-		verdict.Nodes = append(verdict.Nodes, failure)
+		verdict.Nodes = append(verdict.Nodes, failure(ctx, plugins, state, pod, node, status))
 	}
 	scores, err := scoresOf(ctx, plugins, state, pod, feasible)
 	verdict.Scores = scores
 	return verdict, err
+}
+
+// failure names the plugin that refuses the node without nominated pods, if there is one: what is refused for them alone
+// is marked.
+func failure(ctx context.Context, plugins framework.Framework, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, status *fwk.Status) NodeVerdict {
+	if alone := plugins.RunFilterPlugins(ctx, state, pod, node); !alone.IsSuccess() {
+		return failed(node, alone)
+	}
+	verdict := failed(node, status)
+	verdict.Nominated = true
+	return verdict
 }
 
 func failed(node fwk.NodeInfo, status *fwk.Status) NodeVerdict {

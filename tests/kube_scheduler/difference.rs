@@ -58,6 +58,12 @@ pub(crate) const NAMED: &[Named] = &[
         reason: "to be mended: Berth rounds each container up, kube-scheduler the sum of a pod",
     },
     Named {
+        family: Family::PodCounts,
+        way: Way::OnlyBerth,
+        by: "NodeResourcesFit",
+        reason: "to be mended: kube-scheduler gives no pod to a node without an amount of pods, Berth any number",
+    },
+    Named {
         family: Family::Resized,
         way: Way::OnlyBerth,
         by: "NodeResourcesFit",

@@ -32,6 +32,8 @@ pub(crate) enum Family {
     Ports,
     /// Resources that are whole numbers.
     Resources,
+    /// How many pods a node can have.
+    PodCounts,
     /// Quantities finer than a thousandth of a core or a byte, in several containers. Of cpu the API server itself rounds each
     /// container up to a thousandth (kubernetes `pkg/apis/core/v1/defaults.go`, `SetDefaults_ResourceList`); of memory it stores
     /// thousandths of a byte.
@@ -90,6 +92,7 @@ const ROWS: &[Row] = &[
     Row(Family::NodeAffinity, "node-affinity", &["NodeAffinity", "PreFilter"], nodes::affinity),
     Row(Family::Ports, "ports", &["NodePorts"], pods::ports),
     Row(Family::Resources, "resources", &["NodeResourcesFit"], resources::whole),
+    Row(Family::PodCounts, "pod-counts", &["NodeResourcesFit"], resources::pod_counts),
     Row(Family::Fractions, "fractions", &["NodeResourcesFit"], resources::fractions),
     Row(Family::Resized, "resized", &["NodeResourcesFit"], resources::resized),
     Row(Family::Spread, "spread", &["PodTopologySpread"], spread::spread),
@@ -131,7 +134,7 @@ impl Family {
 
     /// Whether it gives nodes their room: a cluster can have one such family.
     pub(crate) fn gives_room(self) -> bool {
-        matches!(self, Self::Resources | Self::Fractions | Self::Resized | Self::Nominated)
+        matches!(self, Self::Resources | Self::PodCounts | Self::Fractions | Self::Resized | Self::Nominated)
     }
 
     /// Whether Berth is held to kube-scheduler's answer.

@@ -8,7 +8,7 @@ use crate::{difference::Difference, plugins::Plugins, run::compare, world::Case}
 const TRIES: usize = 400;
 
 /// Fields without which nothing is left to compare.
-const KEPT: &[&str] = &["apiVersion", "kind", "name", "namespace", "containers", "image"];
+const KEPT: &[&str] = &["apiVersion", "kind", "name", "namespace", "uid", "containers", "image"];
 
 /// The cluster without whatever is not needed for the difference, and the difference that it has.
 pub(crate) fn shrink(plugins: &mut Plugins, case: &Case, difference: &Difference) -> (Case, Difference) {
@@ -28,7 +28,9 @@ fn without(plugins: &mut Plugins, from: (Case, Difference), places: Vec<Vec<Step
             continue;
         }
         let Ok((_, found)) = compare(plugins, &smaller) else { continue };
-        let same = |found: &Difference| (found.way, &found.by) == (best.1.way, &best.1.by);
+        let same = |found: &Difference| {
+            (found.way, &found.by, &found.reasons) == (best.1.way, &best.1.by, &best.1.reasons)
+        };
         if let Some(found) = found.into_iter().find(same) {
             best = (smaller, found);
         }

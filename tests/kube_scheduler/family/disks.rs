@@ -49,24 +49,27 @@ pub(super) fn volume_zones(world: &mut World) {
 
 /// The same few disks in waiting and in bound pods, some for reading only.
 pub(super) fn disks(world: &mut World) {
+    let kind = world.dice.below(4);
     for pod in &mut world.bound {
-        if world.dice.in_thousand(400) {
-            let disk = disk(&mut world.dice);
+        if world.dice.in_thousand(500) {
+            let disk = disk(&mut world.dice, kind);
             push(&mut pod["spec"]["volumes"], disk);
         }
     }
     for pod in world.chosen() {
-        let disk = disk(&mut world.dice);
+        let disk = disk(&mut world.dice, kind);
         push(&mut world.waiting[pod]["spec"]["volumes"], disk);
         world.asks(pod, Family::Disks);
     }
 }
 
-fn disk(dice: &mut Dice) -> Value {
+/// A disk, most often of this kind.
+fn disk(dice: &mut Dice, kind: u64) -> Value {
     let read_only = dice.in_thousand(500);
     let id = dice.one_of(&["d1", "d2"]);
     let mut disk = json!({"name": "disk"});
-    match dice.below(4) {
+    let kind = if dice.in_thousand(800) { kind } else { dice.below(4) };
+    match kind {
         0 => disk["gcePersistentDisk"] = json!({"pdName": id, "readOnly": read_only}),
         1 => disk["awsElasticBlockStore"] = json!({"volumeID": id, "readOnly": read_only}),
         2 => {

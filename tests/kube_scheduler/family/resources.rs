@@ -102,6 +102,20 @@ fn ask(dice: &mut Dice, pod: &mut Value) {
     }
 }
 
+/// Nodes that can have few pods, none, or do not say how many.
+pub(super) fn pod_counts(world: &mut World) {
+    for node in &mut world.nodes {
+        let pods = world.dice.one_of(&[None, Some("0"), Some("1"), Some("2"), Some("3")]);
+        for amounts in ["capacity", "allocatable"] {
+            let amounts = node["status"][amounts].as_object_mut().expect("every node has amounts");
+            match pods {
+                Some(pods) => amounts.insert("pods".to_owned(), json!(pods)),
+                None => amounts.shift_remove("pods"),
+            };
+        }
+    }
+}
+
 /// Pods of several containers whose amounts are finer than what is counted, and nodes that can just have them or just not.
 pub(super) fn fractions(world: &mut World) {
     for node in &mut world.nodes {
@@ -156,7 +170,7 @@ pub(super) fn resized(world: &mut World) {
             status["allocatedResources"] = allocated["requests"].clone();
         }
         pod["status"]["containerStatuses"] = json!([status]);
-        if dice.in_thousand(600) {
+        if dice.in_thousand(800) {
             let reason = dice.pick(&[("Infeasible", 3), ("Deferred", 1)]);
             pod["status"]["conditions"] =
                 json!([{"type": "PodResizePending", "status": "True", "reason": reason}]);
