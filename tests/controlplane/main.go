@@ -1,5 +1,6 @@
 // Command controlplane is the real control plane that the end-to-end tests run against: etcd,
-// kube-apiserver and kube-scheduler, each a subcommand, compiled from their own modules.
+// kube-apiserver and kube-scheduler, each a subcommand, compiled from their own modules. A fourth one,
+// feasible, has kube-scheduler's plugins judge clusters that are given as text, without any server.
 //
 // It must not change what those programs do. It adds one thing: it ends when its standard input
 // ends, so that a test that dies by any cause leaves no server behind.
@@ -24,7 +25,7 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-const usage = "usage: controlplane etcd|kube-apiserver|kube-scheduler [flags]"
+const usage = "usage: controlplane etcd|kube-apiserver|kube-scheduler|feasible [flags]"
 
 func main() {
 	if len(os.Args) < 2 {
@@ -34,6 +35,13 @@ func main() {
 	name := os.Args[1]
 	// The cobra commands below read os.Args themselves.
 	os.Args = append([]string{name}, os.Args[2:]...)
+	if name == "feasible" {
+		if err := runFeasible(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "feasible:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	go endWithStdin()
 	switch name {
 	case "etcd":
@@ -51,7 +59,7 @@ func main() {
 	}
 }
 
-// endWithStdin ends the process at once when whoever started it closes the pipe or is gone.
+// endWithStdin ends the process at once when the process that started it closes the pipe or ends.
 func endWithStdin() {
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "stdin:", err)

@@ -56,6 +56,11 @@ fn installed() -> Option<Programs> {
     })
 }
 
+/// `tests/controlplane`, built by Go also where others' programs are installed: only ours has the plugins of kube-scheduler.
+pub fn ours() -> Result<PathBuf, String> {
+    built()
+}
+
 /// Builds at most once for all test binaries that ask at the same time; a build is kept until its sources change.
 fn built() -> Result<PathBuf, String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane");
@@ -75,9 +80,16 @@ fn built() -> Result<PathBuf, String> {
 }
 
 fn sources(directory: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error| format!("{}: {error}", directory.display());
+    let entries = std::fs::read_dir(directory).map_err(unreadable)?;
+    let mut paths: Vec<_> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(unreadable)?;
+    paths.retain(|path| {
+        path.extension().is_some_and(|name| ["go", "mod", "sum"].iter().any(|of| name == *of))
+    });
+    paths.sort();
     let mut all = Vec::new();
-    for name in ["main.go", "go.mod", "go.sum"] {
-        let path = directory.join(name);
+    for path in paths {
         all.extend(std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?);
     }
     Ok(all)

@@ -1,0 +1,133 @@
+//! Whether Berth finds the same nodes feasible as kube-scheduler's own Filter plugins do, on generated clusters.
+//!
+//! Cards decide nothing here: every node has plenty, and kube-scheduler's plugins do not see the pods' shares. It must not hold
+//! a rule of Kubernetes itself: what is right is what the plugins say.
+#![cfg(feature = "sandbox")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+#[path = "simulation/dice.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod dice;
+#[path = "kube_scheduler/difference.rs"]
+mod difference;
+#[path = "kube_scheduler/family.rs"]
+mod family;
+#[path = "kube_scheduler/plugins.rs"]
+mod plugins;
+#[path = "kube_scheduler/run.rs"]
+mod run;
+#[path = "kube_scheduler/shrink.rs"]
+mod shrink;
+#[path = "kube_scheduler/simulate.rs"]
+mod simulate;
+#[path = "support/lib.rs"]
+mod support;
+#[path = "kube_scheduler/world.rs"]
+mod world;
+
+use std::{fmt::Write as _, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use difference::{Difference, NAMED};
+use family::Family;
+use plugins::Plugins;
+use run::{Findings, Plan, run};
+use support::{build, controlplane::absent, server::say};
+use world::Case;
+
+/// Clusters of an ordinary run.
+const CLUSTERS: u64 = 400;
+/// The first cluster of an ordinary run.
+const SEED: u64 = 1;
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.into_string().expect("it is text"))
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    variable(name)
+        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
+}
+
+fn plan() -> Plan {
+    let families = variable("BERTH_PARITY_FAMILIES").map_or_else(
+        || Family::all().collect(),
+        |names| {
+            let named = |name: &str| Family::named(name).unwrap_or_else(|| panic!("no family {name}"));
+            names.split(',').map(named).collect()
+        },
+    );
+    Plan {
+        clusters: number("BERTH_PARITY_CLUSTERS", CLUSTERS),
+        seed: number("BERTH_PARITY_SEED", SEED),
+        families,
+    }
+}
+
+#[test]
+fn berth_finds_the_nodes_feasible_that_kube_scheduler_does() {
+    let program = match build::ours() {
+        Ok(program) => program,
+        Err(reason) => return absent("kube-scheduler's plugins", &reason),
+    };
+    let plan = plan();
+    let findings = run(&program, &plan);
+    say(&format!("{} clusters from seed {}\n{}", plan.clusters, plan.seed, findings.table()));
+    for (name, count) in &findings.named {
+        say(&format!("{count} times: {}", NAMED[*name]));
+    }
+    assert!(findings.unanswered.is_empty(), "{}", findings.unanswered.join("\n"));
+    assert!(findings.unnamed.is_empty(), "{}", report(&program, &findings));
+    // Another run of some hundred clusters, or one of some families, need not meet everything.
+    let enough = if plan.seed == SEED { CLUSTERS } else { 5 * CLUSTERS };
+    if plan.clusters >= enough && plan.families.len() == Family::all().count() {
+        let idle = findings.idle(&plan.families);
+        assert!(idle.is_empty(), "these families decide nothing: {idle:?}");
+        let gone: Vec<_> = NAMED
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !findings.named.contains_key(at))
+            .map(|(_, named)| named.to_string())
+            .collect();
+        assert!(gone.is_empty(), "no longer different, delete it from NAMED: {gone:#?}");
+    }
+}
+
+/// The first differences, each with a file that holds a smaller cluster.
+fn report(program: &Path, findings: &Findings) -> String {
+    let mut plugins = Plugins::start(program);
+    let mut report = format!("{} kinds of differences", findings.unnamed.len());
+    for (case, difference) in findings.unnamed.values().take(8) {
+        let (smaller, same) = shrink::shrink(&mut plugins, case, difference);
+        let path = keep(&mut plugins, case, &smaller, &same);
+        let families: Vec<_> = case.families.iter().map(|family| family.name()).collect();
+        let seed = case.seed;
+        write!(report, "\nseed {seed}, {}: {same}\n    {path}", families.join(",")).unwrap();
+    }
+    report
+}
+
+/// Writes the smaller cluster, as the API server would have stored it, and beside it both answers.
+fn keep(plugins: &mut Plugins, case: &Case, smaller: &Case, difference: &Difference) -> String {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kube_scheduler");
+    fs::create_dir_all(&folder).unwrap();
+    let answer = plugins.judge(&smaller.items).unwrap();
+    let objects: Vec<&Value> = answer.objects.iter().flatten().collect();
+    let ours = simulate::simulate(&objects, &difference.pod).unwrap();
+    let name = format!("seed-{}-{}-{}", case.seed, difference.pod, difference.by.replace([' ', '/'], "-"));
+    let cluster = folder.join(format!("{name}.json"));
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    fs::write(&cluster, serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    let answers = format!("{difference}\nkube-scheduler: {:#?}\nberth: {ours:#?}\n", answer.pods);
+    fs::write(folder.join(format!("{name}.txt")), answers).unwrap();
+    cluster.display().to_string()
+}
+
+#[test]
+fn a_cluster_is_decided_by_its_seed() {
+    let all: Vec<_> = Family::all().collect();
+    let items = |seed| Case::generate(seed, &all).items;
+    assert_eq!(items(7), items(7));
+    assert_ne!(items(7), items(8));
+}

@@ -1,0 +1,215 @@
+//! Differences between Berth and kube-scheduler about a node, and the table of those that are known.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use crate::{
+    family::Family,
+    plugins::{self, PodVerdict},
+    simulate,
+};
+
+/// In which way both differ.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Way {
+    /// The node fits for Berth alone.
+    OnlyBerth,
+    /// The node fits for kube-scheduler alone.
+    OnlyKubeScheduler,
+    /// The node fits for Berth although Berth does not serve what the pod asks for; kube-scheduler's verdict does not matter.
+    NotRefused,
+}
+
+/// A difference about one node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Difference {
+    /// The pod.
+    pub(crate) pod: String,
+    /// The node.
+    pub(crate) node: String,
+    /// In which way.
+    pub(crate) way: Way,
+    /// What refuses the node: kube-scheduler's plugin, Berth's reason, or the family that is not served.
+    pub(crate) by: String,
+    /// The reasons of the side that refuses it.
+    pub(crate) reasons: String,
+}
+
+/// A difference that is known, and why it is there.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// A family of the cluster.
+    family: Family,
+    way: Way,
+    /// As [`Difference::by`].
+    by: &'static str,
+    /// Why both differ.
+    pub(crate) reason: &'static str,
+}
+
+/// The differences that are known. One that no longer occurs fails the long run: delete it here.
+pub(crate) const NAMED: &[Named] = &[
+    Named {
+        family: Family::Fractions,
+        way: Way::OnlyKubeScheduler,
+        by: "Insufficient memory",
+        reason: "to be mended: Berth rounds each container up, kube-scheduler the sum of a pod",
+    },
+    Named {
+        family: Family::PodCounts,
+        way: Way::OnlyBerth,
+        by: "NodeResourcesFit",
+        reason: "to be mended: kube-scheduler gives no pod to a node without an amount of pods, Berth any number",
+    },
+    Named {
+        family: Family::Resized,
+        way: Way::OnlyBerth,
+        by: "NodeResourcesFit",
+        reason: "to be mended: Berth counts the spec of a pod that is being resized, kube-scheduler also its status",
+    },
+    Named {
+        family: Family::Resized,
+        way: Way::OnlyKubeScheduler,
+        by: "Insufficient cpu",
+        reason: "to be mended: Berth counts the spec of a pod whose resize is infeasible, kube-scheduler its status",
+    },
+    Named {
+        family: Family::Disks,
+        way: Way::NotRefused,
+        by: "disks",
+        reason: "to be mended: Berth does not read disks that a pod names without a claim",
+    },
+    Named {
+        family: Family::NodeFeatures,
+        way: Way::NotRefused,
+        by: "node-features",
+        reason: "to be mended: Berth does not read restart rules, nor the features that nodes declare",
+    },
+];
+
+impl fmt::Display for Difference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pod, node, way, by, reasons } = self;
+        match way {
+            Way::OnlyBerth => {
+                write!(formatter, "{pod} fits {node} for Berth, not for kube-scheduler: {by}: {reasons}")
+            }
+            Way::OnlyKubeScheduler => {
+                write!(formatter, "{pod} fits {node} for kube-scheduler, not for Berth: {reasons}")
+            }
+            Way::NotRefused => {
+                write!(formatter, "{pod} asks for {by}, which is not served, and fits {node} for Berth")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}, {:?}, {}: {}", self.family.name(), self.way, self.by, self.reason)
+    }
+}
+
+impl Difference {
+    /// The position in [`NAMED`] of the difference's name, in a cluster with these families.
+    pub(crate) fn name(&self, families: &BTreeSet<Family>, named: &[Named]) -> Option<usize> {
+        named.iter().position(|named| {
+            families.contains(&named.family) && named.way == self.way && named.by == self.by
+        })
+    }
+}
+
+/// Every difference about a pod that itself asks for `asked`, in a cluster with `families`.
+///
+/// If Berth does not serve a family that the pod asks for, no node may fit for Berth. If kube-scheduler refuses a node for a family
+/// that Berth does not serve and the pod does not ask for, the node is not compared.
+pub(crate) fn differences(
+    families: &BTreeSet<Family>,
+    asked: &BTreeSet<Family>,
+    theirs: &PodVerdict,
+    ours: &BTreeMap<String, simulate::NodeVerdict>,
+) -> Vec<Difference> {
+    let unserved = asked.iter().find(|family| !family.is_served());
+    let nowhere = simulate::NodeVerdict::default();
+    let mut found = Vec::new();
+    for node in &theirs.nodes {
+        let our = ours.get(&node.name).unwrap_or(&nowhere);
+        let difference = |way, by: &str, reasons: String| Difference {
+            pod: theirs.name.clone(),
+            node: node.name.clone(),
+            way,
+            by: by.to_owned(),
+            reasons,
+        };
+        match unserved {
+            Some(family) if our.fits => found.push(difference(Way::NotRefused, family.name(), String::new())),
+            None if our.fits && !node.fits && !is_unseen(families, node) => {
+                found.push(difference(Way::OnlyBerth, &node.plugin, node.reasons.join("; ")));
+            }
+            None if !our.fits && node.fits => {
+                let by = our.reasons().first().copied().unwrap_or_default().to_owned();
+                found.push(difference(Way::OnlyKubeScheduler, &by, our.reasons().join("; ")));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether kube-scheduler refuses the node for a family that Berth does not serve.
+fn is_unseen(families: &BTreeSet<Family>, node: &plugins::NodeVerdict) -> bool {
+    families.iter().any(|family| !family.is_served() && family.may_decide(&node.plugin, node.nominated))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn found(families: &[Family], asked: &[Family], theirs: &serde_json::Value, ours: bool) -> Vec<Way> {
+        let theirs = from_value(json!({"name": "p", "nodes": [theirs]})).unwrap();
+        let our: simulate::NodeVerdict = from_value(json!({"name": "n", "fits": ours})).unwrap();
+        let ours = [("n".to_owned(), our)].into();
+        let (families, asked) = (families.iter().copied().collect(), asked.iter().copied().collect());
+        differences(&families, &asked, &theirs, &ours).into_iter().map(|difference| difference.way).collect()
+    }
+
+    #[test]
+    fn both_ways_of_differing_are_found() {
+        let (fits, fails) = (
+            json!({"name": "n", "fits": true}),
+            json!({"name": "n", "fits": false, "plugin": "TaintToleration"}),
+        );
+        assert_eq!(found(&[Family::Taints], &[], &fits, false), [Way::OnlyKubeScheduler]);
+        assert_eq!(found(&[Family::Taints], &[], &fails, true), [Way::OnlyBerth]);
+        assert_eq!(found(&[Family::Taints], &[], &fits, true), []);
+        assert_eq!(found(&[Family::Taints], &[], &fails, false), []);
+    }
+
+    #[test]
+    fn a_pod_that_asks_for_what_is_not_served_must_fit_nowhere() {
+        let Some(family) = Family::all().find(|family| !family.is_served()) else { return };
+        let fits = json!({"name": "n", "fits": true});
+        assert_eq!(found(&[family], &[family], &fits, true), [Way::NotRefused]);
+        assert_eq!(found(&[family], &[family], &fits, false), []);
+    }
+
+    #[test]
+    fn a_name_holds_in_its_family_and_way_alone() {
+        let named = [Named { family: Family::Taints, way: Way::OnlyBerth, by: "X", reason: "" }];
+        let difference = Difference {
+            pod: "p".to_owned(),
+            node: "n".to_owned(),
+            way: Way::OnlyBerth,
+            by: "X".to_owned(),
+            reasons: String::new(),
+        };
+        assert_eq!(difference.name(&[Family::Taints].into(), &named), Some(0));
+        assert_eq!(difference.name(&[Family::Cordons].into(), &named), None);
+        let other = Difference { way: Way::OnlyKubeScheduler, ..difference };
+        assert_eq!(other.name(&[Family::Taints].into(), &named), None);
+    }
+}

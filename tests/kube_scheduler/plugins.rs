@@ -1,0 +1,92 @@
+//! What kube-scheduler's own plugins make of a cluster: the `feasible` program of `tests/controlplane`.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A program that answers line by line.
+pub(crate) struct Plugins {
+    child: Child,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+/// What the program answers about one cluster.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Answer {
+    /// Every pod that waits; absent where there is none.
+    pub(crate) pods: Option<Vec<PodVerdict>>,
+    /// The objects as the API server would have stored them.
+    pub(crate) objects: Option<Vec<Value>>,
+    /// What the API server would have refused.
+    #[serde(default)]
+    invalid: Vec<String>,
+    #[serde(default)]
+    error: String,
+}
+
+/// Where one pod could go.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PodVerdict {
+    /// The pod's name.
+    pub(crate) name: String,
+    /// Every node, by name.
+    pub(crate) nodes: Vec<NodeVerdict>,
+}
+
+/// Whether one node passes every Filter plugin.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct NodeVerdict {
+    /// The node's name.
+    pub(crate) name: String,
+    /// Whether it passes.
+    pub(crate) fits: bool,
+    /// The first plugin that it fails.
+    #[serde(default)]
+    pub(crate) plugin: String,
+    /// That plugin's reasons.
+    #[serde(default)]
+    pub(crate) reasons: Vec<String>,
+    /// Whether it fails only by the room that is kept for nominated pods.
+    #[serde(default)]
+    pub(crate) nominated: bool,
+}
+
+impl Plugins {
+    /// Starts the program.
+    pub(crate) fn start(program: &Path) -> Self {
+        let mut command = Command::new(program);
+        let command = command.args(["feasible", "--workers=1"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let questions = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, questions, answers }
+    }
+
+    /// The answer about these objects, or why there is none; an object that the API server would refuse is such a reason.
+    pub(crate) fn judge(&mut self, items: &[Value]) -> Result<Answer, String> {
+        writeln!(self.questions, "{}", json!({"apiVersion": "v1", "kind": "List", "items": items})).unwrap();
+        self.questions.flush().unwrap();
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        let answer: Answer = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        if !answer.invalid.is_empty() {
+            return Err(format!("the API server would refuse: {}", answer.invalid.join("; ")));
+        }
+        if answer.error.is_empty() { Ok(answer) } else { Err(answer.error) }
+    }
+}
+
+impl Drop for Plugins {
+    fn drop(&mut self) {
+        let ended = self.child.kill().and_then(|()| self.child.wait());
+        if let Err(error) = ended {
+            crate::support::server::say(&format!("feasible: {error}"));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Many clusters, each asked of kube-scheduler's plugins and of Berth, with what was found.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use serde_json::Value;
+
+use crate::{
+    difference::{Difference, NAMED, Way, differences},
+    family::Family,
+    plugins::{Answer, Plugins},
+    simulate::simulate,
+    world::Case,
+};
+
+/// How many clusters, from which seed, with which families.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) clusters: u64,
+    pub(crate) seed: u64,
+    pub(crate) families: Vec<Family>,
+}
+
+/// What a run has found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// How often each known difference was met, by its position in `NAMED`.
+    pub(crate) named: BTreeMap<usize, u64>,
+    /// The first of each kind of difference that has no name.
+    pub(crate) unnamed: BTreeMap<(Way, String, BTreeSet<Family>), (Case, Difference)>,
+    /// Clusters about which one of both has no answer, and why.
+    pub(crate) unanswered: Vec<String>,
+    /// How far each family decides.
+    tallies: BTreeMap<Family, Tally>,
+}
+
+/// How the nodes of a family's clusters fared with kube-scheduler.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Pairs of a pod and a node.
+    verdicts: u64,
+    /// Those that fit.
+    fit: u64,
+    /// Those that one of the family's plugins refuses.
+    decided: u64,
+}
+
+impl Findings {
+    /// Families that refuse no node, or in whose clusters no node fits: these test nothing.
+    pub(crate) fn idle(&self, families: &[Family]) -> Vec<&'static str> {
+        let tally = |family: &Family| self.tallies.get(family).copied().unwrap_or_default();
+        let idle = families.iter().filter(|family| tally(family).fit == 0 || tally(family).decided == 0);
+        idle.map(|family| family.name()).collect()
+    }
+
+    /// One line for each family.
+    pub(crate) fn table(&self) -> String {
+        let mut table = format!("{:<18} {:>8} {:>8} {:>8}", "family", "verdicts", "fit", "decided");
+        for (family, tally) in &self.tallies {
+            let Tally { verdicts, fit, decided } = tally;
+            write!(table, "\n{:<18} {verdicts:>8} {fit:>8} {decided:>8}", family.name()).unwrap();
+        }
+        table
+    }
+
+    fn count(&mut self, case: &Case, answer: &Answer) {
+        let pods = answer.pods.iter().flatten().filter(|pod| case.waiting.contains_key(&pod.name));
+        for node in pods.flat_map(|pod| &pod.nodes) {
+            for family in &case.families {
+                let tally = self.tallies.entry(*family).or_default();
+                tally.verdicts += 1;
+                tally.fit += u64::from(node.fits);
+                tally.decided += u64::from(!node.fits && family.may_decide(&node.plugin, node.nominated));
+            }
+        }
+    }
+
+    fn note(&mut self, case: &Case, difference: Difference) {
+        if let Some(name) = difference.name(&case.families, NAMED) {
+            *self.named.entry(name).or_default() += 1;
+        } else {
+            let kind = (difference.way, difference.by.clone(), case.families.clone());
+            self.unnamed.entry(kind).or_insert_with(|| (case.clone(), difference));
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (name, count) in other.named {
+            *self.named.entry(name).or_default() += count;
+        }
+        for (kind, example) in other.unnamed {
+            self.unnamed.entry(kind).or_insert(example);
+        }
+        self.unanswered.extend(other.unanswered);
+        for (family, Tally { verdicts, fit, decided }) in other.tallies {
+            let tally = self.tallies.entry(family).or_default();
+            tally.verdicts += verdicts;
+            tally.fit += fit;
+            tally.decided += decided;
+        }
+    }
+}
+
+/// Compares all clusters of the plan, on every processor.
+pub(crate) fn run(program: &Path, plan: &Plan) -> Findings {
+    let next = AtomicU64::new(0);
+    let worker = || {
+        let mut plugins = Plugins::start(program);
+        let mut findings = Findings::default();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= plan.clusters {
+                return findings;
+            }
+            let case = Case::generate(plan.seed.wrapping_add(at), &plan.families);
+            let (answer, differences) = match compare(&mut plugins, &case) {
+                Ok(found) => found,
+                Err(reason) => {
+                    findings.unanswered.push(format!("seed {}: {reason}", case.seed));
+                    continue;
+                }
+            };
+            findings.count(&case, &answer);
+            for difference in differences {
+                findings.note(&case, difference);
+            }
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let mut all = Findings::default();
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        for worker in running {
+            match worker.join() {
+                Ok(findings) => all.merge(findings),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    all
+}
+
+/// What kube-scheduler's plugins answer, and where Berth differs.
+pub(crate) fn compare(plugins: &mut Plugins, case: &Case) -> Result<(Answer, Vec<Difference>), String> {
+    let answer = plugins.judge(&case.items)?;
+    let objects = answer.objects.as_deref().unwrap_or_default();
+    let mut found = Vec::new();
+    for (pod, asked) in &case.waiting {
+        let theirs = answer.pods.iter().flatten().find(|verdict| verdict.name == *pod);
+        let theirs = theirs.ok_or_else(|| format!("kube-scheduler: no pod {pod}"))?;
+        let ours = simulate(&without_others(objects, case, pod), pod)?;
+        found.extend(differences(&case.families, asked, theirs, &ours));
+    }
+    Ok((answer, found))
+}
+
+/// The objects without the other waiting pods, which Berth would place first.
+fn without_others<'a>(objects: &'a [Value], case: &Case, pod: &str) -> Vec<&'a Value> {
+    let is_other = |object: &&Value| {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        object["kind"] == "Pod" && name != pod && case.waiting.contains_key(name)
+    };
+    objects.iter().filter(|object| !is_other(object)).collect()
+}

@@ -1,0 +1,75 @@
+//! What Berth makes of a cluster: `berth simulate`, as a user calls it.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What a call prints, as far as it is read here.
+#[derive(Deserialize)]
+struct Simulation {
+    pods: Vec<PodRow>,
+}
+
+#[derive(Deserialize)]
+struct PodRow {
+    name: String,
+    outcome: String,
+    /// Absent where a pod is held back before any node is looked at.
+    #[serde(default)]
+    nodes: Vec<NodeVerdict>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    violations: Vec<Value>,
+}
+
+/// Berth's verdict on one node.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct NodeVerdict {
+    name: String,
+    /// Whether the pod fits.
+    pub(crate) fits: bool,
+    #[serde(default)]
+    reasons: Vec<Reason>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Reason {
+    reason: String,
+}
+
+impl NodeVerdict {
+    /// Why not, by name.
+    pub(crate) fn reasons(&self) -> Vec<&str> {
+        self.reasons.iter().map(|reason| reason.reason.as_str()).collect()
+    }
+}
+
+/// What each node, by name, makes of the pod; empty where the pod is held back whatever the node.
+pub(crate) fn simulate(items: &[&Value], pod: &str) -> Result<BTreeMap<String, NodeVerdict>, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
+    command.args(["simulate", "-f", "-", "--explain", "-o", "json", "--skip-admission"]);
+    command.args(["--at", "2026-01-01T00:00:00Z"]).env_remove("BERTH_CONFIG");
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    // Berth reads all of it before it writes.
+    child.stdin.take().unwrap().write_all(list.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    if !output.status.success() {
+        return Err(format!("berth: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)));
+    }
+    let simulation: Simulation = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let row = simulation.pods.into_iter().find(|row| row.name == pod).ok_or("berth: no such pod")?;
+    match row.outcome.as_str() {
+        "Bound" | "Unschedulable" => {
+            Ok(row.nodes.into_iter().map(|node| (node.name.clone(), node)).collect())
+        }
+        outcome => Err(format!("berth: {pod} is {outcome}: {:?} {:?}", row.warnings, row.violations)),
+    }
+}
