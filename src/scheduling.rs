@@ -30,6 +30,7 @@ pub mod resources;
 pub mod scheduler;
 pub mod score;
 pub mod snapshot;
+pub mod verdict;
 
 pub use effect::{Concern, Effect};
 pub use event::{

@@ -23,9 +23,9 @@ mod modes;
 mod neighbours;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
-#[path = "scheduler/slices.rs"]
-mod slices;
 #[path = "scheduler/requests.rs"]
 mod requests;
+#[path = "scheduler/slices.rs"]
+mod slices;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

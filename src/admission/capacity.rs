@@ -2,7 +2,7 @@
 //!
 //! Whether a pod fits now is scheduling's to say.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     facts::Facts, findings::Findings, inventory::InventorySummary, rules, settings::Severity, shares::Shares,

@@ -9,7 +9,6 @@ use std::{
 };
 
 use super::{
-    class::{NodeVerdict, best, judge, within},
     cycle::Cycle,
     fit_error::FitError,
     node::{NodeInfo, NodeName},
@@ -19,6 +18,7 @@ use super::{
     pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
     snapshot::NodeState,
+    verdict::{NodeVerdict, best, judge, within},
 };
 use crate::device::{Assignment, Card, Inventory, Share};
 

@@ -267,7 +267,7 @@ fn near_spellings_are_still_found_for_the_few_cards_that_a_person_types() {
     for at in 1..5 {
         let wanted = format!("no known card is {}; the nearest is {} ", typo(16 * at + 1), uuid(16 * at + 1));
         assert!(
-            verdict.warnings().iter().any(|warning| warning.contains(&wanted)),
+            verdict.warnings().iter().any(|warning| warning.to_string().contains(&wanted)),
             "{:?}",
             verdict.warnings()
         );

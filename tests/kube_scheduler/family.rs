@@ -66,20 +66,7 @@ pub(crate) enum Family {
 
 /// The families that Berth does not serve yet. A pod that asks for one of them must fit no node. To serve a family, delete
 /// its line here; the comparison is strict from then on.
-pub(crate) const NOT_SERVED: &[Family] = &[
-    Family::Ports,
-    Family::Spread,
-    Family::PodAffinity,
-    Family::PodAntiAffinity,
-    Family::ShunnedByOthers,
-    Family::OncePod,
-    Family::Claims,
-    Family::VolumeZones,
-    Family::Disks,
-    Family::AttachLimits,
-    Family::NodeFeatures,
-    Family::Nominated,
-];
+pub(crate) const NOT_SERVED: &[Family] = &[Family::Nominated];
 
 /// A family, its name, the plugins that decide by it, and what puts it into a cluster.
 struct Row(Family, &'static str, &'static [&'static str], fn(&mut World));

@@ -22,7 +22,7 @@ use crate::{
     scheduling::{
         Ask, Claim, Demand, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
-        class::{Classes, Decision, judge},
+        class::Classes,
         cycle::Cycle,
         ledger::{Charge, Commitment},
         node::NodeName,
@@ -32,6 +32,7 @@ use crate::{
         queue::Queue,
         remedy::remedy,
         snapshot::NodeState,
+        verdict::{Decision, judge},
     },
 };
 

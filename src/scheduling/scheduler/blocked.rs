@@ -8,11 +8,11 @@ use super::{Scheduler, Work};
 use crate::{
     device::Lock,
     scheduling::{
-        class::Decision,
         effect::Effect,
         line::Blocked,
         node::{NodeInfo, NodeName},
         pod::{Ask, Demand, Uid},
+        verdict::Decision,
     },
 };
 

@@ -10,7 +10,6 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Answer, Assignment, InitPhase},
     scheduling::{
-        class::Decision,
         fit_error::FitError,
         ledger::{Charge, Commitment},
         measure::{Attempt, Measure},
@@ -18,6 +17,7 @@ use crate::{
         plugin::volume_binding::VolumeChoice,
         pod::{Ask, Claim, Stage, Uid},
         queue::backoff,
+        verdict::Decision,
     },
 };
 

@@ -9,8 +9,8 @@ use berth::{
     object::Pod,
     scheduling::{
         Claim, NodeInfo, Snapshot,
-        class::judge,
         ledger::{Charge, Commitment},
+        verdict::judge,
     },
 };
 use jiff::Timestamp;

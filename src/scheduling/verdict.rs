@@ -1,0 +1,92 @@
+//! What one node makes of one pod: whether it fits, with which cards and which score; and the best of those that fit.
+
+use std::collections::BTreeSet;
+
+use super::{
+    filter::filter, node::NodeName, plugin::volume_binding::VolumeChoice, pod::Ask, reason::NodeReasons,
+    score, snapshot::NodeState,
+};
+use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
+
+/// Where a pod goes, and with what.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The node.
+    pub node: NodeName,
+    /// Its shares of cards.
+    pub assignment: Assignment,
+    /// What binds its claims.
+    pub volumes: Vec<VolumeChoice>,
+}
+
+/// What a class makes of a node.
+#[derive(Clone, Debug)]
+pub enum NodeVerdict {
+    /// It fits, whatever the quota: with this score, and so much of the quota taken.
+    Fits(f64, CardUsage),
+    /// It does not.
+    Fails(NodeReasons),
+}
+
+/// Judges one node for one ask of a namespace that may still take so much: the cards that it would give and its score.
+pub fn judge(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quota: Quota,
+) -> Result<(Assignment, f64), NodeReasons> {
+    let assignment = filter(ask, node, device_resources, quota)?;
+    let offer = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let inventory = offer.expect("a node without an inventory does not pass the filter");
+    let score = score::node(ask, &node.info, inventory, &node.usage, &assignment);
+    Ok((assignment, score))
+}
+
+impl NodeVerdict {
+    /// What becomes of the node for this ask, whatever the quota.
+    pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
+        match judge(ask, node, device_resources, Quota::default()) {
+            Ok((assignment, score)) => Self::Fits(score, usage::total(&assignment, InitPhase::Ahead)),
+            Err(reasons) => Self::Fails(reasons),
+        }
+    }
+}
+
+/// The score of a node that fits whatever the quota, with this score and so much taken, under the quota; or why it would not do. Where
+/// that would take too much, other cards of the node may do.
+pub(super) fn within(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quota: Quota,
+    (score, total): (f64, CardUsage),
+) -> Result<f64, NodeReasons> {
+    if quota.admits(total) {
+        return Ok(score);
+    }
+    judge(ask, node, device_resources, quota).map(|(_, score)| score)
+}
+
+/// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+pub fn best<'a>(
+    fitting: impl IntoIterator<Item = (&'a NodeName, f64)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<&'a NodeName> {
+    let mut best: Option<(usize, f64, &NodeName)> = None;
+    for (name, score) in fitting {
+        let Some((best_rank, best_score, best_name)) = best else {
+            best = Some((rank(name), score, name));
+            continue;
+        };
+        let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
+        // The rank is looked up only where it can matter.
+        if !scores_higher && best_rank == 0 {
+            continue;
+        }
+        let own = rank(name);
+        if own < best_rank || (own == best_rank && scores_higher) {
+            best = Some((own, score, name));
+        }
+    }
+    best.map(|(_, _, name)| name)
+}
