@@ -16,6 +16,8 @@ pub mod ledger;
 pub mod line;
 pub mod measure;
 pub mod node;
+pub mod node_state;
+pub mod nominations;
 pub mod object;
 pub mod outlook;
 pub mod plugin;

@@ -21,6 +21,8 @@ mod machine;
 mod modes;
 #[path = "scheduler/neighbours.rs"]
 mod neighbours;
+#[path = "scheduler/nominations.rs"]
+mod nominations;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
 #[path = "scheduler/requests.rs"]

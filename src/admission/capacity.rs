@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     device::{Card, Inventory, MiB, Percent, PodRequest, ShareRequest},
-    dialect::Dialect,
+    dialect::{Dialect, SharingMode},
     excerpt::listed,
     object::Pod,
 };
@@ -59,21 +59,23 @@ fn may(severity: Severity, work: &mut Work, steps: usize) -> bool {
 type Row = Vec<MiB>;
 
 /// The cards that could serve a pod, whatever size its shares have.
-struct Cards {
+struct Cards<'a> {
     /// Memory and compute of each, for each kind of node that has any.
     nodes: BTreeSet<Vec<(MiB, Percent)>>,
     /// The different amounts of compute.
     compute: BTreeSet<Percent>,
     /// The memory of the largest.
     largest: Option<MiB>,
-    /// What to say where there is none.
-    none: String,
+    /// The types of all that are known, whether they could serve or not.
+    models: BTreeSet<&'a str>,
+    /// The mode in which they are offered.
+    mode: &'a SharingMode,
     /// Cards that were looked at.
     looked_at: usize,
 }
 
-impl Cards {
-    fn of(request: &PodRequest, dialect: &dyn Dialect, inventory: &InventorySummary) -> Self {
+impl<'a> Cards<'a> {
+    fn of(request: &PodRequest, dialect: &'a dyn Dialect, inventory: &'a InventorySummary) -> Self {
         let mode = dialect.mode();
         let selection = &request.selection;
         let wanted: BTreeSet<&str> = selection.ids.one_of.iter().map(String::as_str).collect();
@@ -99,17 +101,20 @@ impl Cards {
             sizes.sort_unstable();
             sizes
         };
-        let none = if nodes.is_empty() {
-            format!("no known node offers cards in mode {mode}")
-        } else {
-            let models: Vec<_> = models.iter().collect();
-            format!("no known card is one that the hints admit; known types: {}", listed(&models, MOST_TYPES))
-        };
         let looked_at = all().count();
         let nodes: BTreeSet<_> = nodes.iter().map(chosen).filter(|cards| !cards.is_empty()).collect();
         let compute = nodes.iter().flatten().map(|(_, compute)| *compute).collect();
         let largest = nodes.iter().filter_map(|node| node.last()).map(|(memory, _)| *memory).max();
-        Self { nodes, compute, largest, none, looked_at }
+        Self { nodes, compute, largest, models, mode, looked_at }
+    }
+
+    /// What to say where no card could serve the pod.
+    fn none(&self) -> String {
+        if self.models.is_empty() {
+            return format!("no known node offers cards in mode {}", self.mode);
+        }
+        let models: Vec<_> = self.models.iter().collect();
+        format!("no known GPU matches the hints; known types: {}", listed(&models, MOST_TYPES))
     }
 
     /// The amounts of compute that are enough for the share.
@@ -137,7 +142,7 @@ impl Cards {
     /// Why no node could serve the share, if none could.
     fn fault(&self, share: ShareRequest, row: &Row) -> Option<(Rule, String)> {
         let Some(largest) = self.largest else {
-            return Some((rules::NO_SUCH_CARD, self.none.clone()));
+            return Some((rules::NO_SUCH_CARD, self.none()));
         };
         let asked = |memory| share.memory.of(memory);
         match row.partition_point(|memory| asked(*memory) <= *memory) {

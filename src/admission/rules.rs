@@ -104,7 +104,7 @@ pub const ALL: [(Rule, &str); 31] = [
     ),
     (MODE_DISABLED, "the pod asks for a GPU share in a mode that the settings do not serve"),
     (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),
-    (NO_SUCH_CARD, "no known card is one that the hints admit (setting: deny, warn, allow)"),
+    (NO_SUCH_CARD, "no known GPU matches the hints (setting: deny, warn, allow)"),
     (OTHER_SCHEDULER, "the pod names another scheduler, which is to place the share (warning)"),
     (PREEMPTABLE_CONFLICT, "annotation, label and PodGroup disagree on `preemptable`"),
     (PREEMPTABLE_CRITICAL, "a preemptable pod is of a system-critical priority class"),

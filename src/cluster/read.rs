@@ -17,7 +17,7 @@ use crate::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
         footprint::Footprint,
-        node::{NodeLock, Signature},
+        node::{NodeLock, NodeName, Signature},
         plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
         pod::{Binding, Placer},
         quota::Bound,
@@ -73,6 +73,7 @@ impl Reader {
             resource_version: pod.metadata.resource_version.clone(),
             priority: pod.spec.priority.unwrap_or(0),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
+            nominated: nominated(pod).filter(|_| holding.is_none()),
             placer: self.placer(pod),
             stage: stage(pod),
             leaving: pod.metadata.deletion_timestamp,
@@ -291,6 +292,12 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
 fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
     let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
     Offer { profile: plugin.profile, inventory }
+}
+
+/// The node that is kept for a pod that has not ended.
+fn nominated(pod: &Pod) -> Option<NodeName> {
+    let node = pod.status.nominated_node_name.as_deref().filter(|node| !node.is_empty())?;
+    (!pod.is_terminal()).then(|| node.into())
 }
 
 fn stage(pod: &Pod) -> Stage {

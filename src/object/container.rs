@@ -55,9 +55,27 @@ pub struct Port {
     /// The address on the host; empty: all.
     #[serde(rename = "hostIP", deserialize_with = "nullable")]
     pub host_ip: String,
-    /// `TCP` (also where empty), `UDP` or `SCTP`.
+    /// The protocol.
     #[serde(deserialize_with = "nullable")]
-    pub protocol: String,
+    pub protocol: Protocol,
+}
+
+/// The protocol of a port.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+pub enum Protocol {
+    /// TCP, also where none is given.
+    #[default]
+    #[serde(rename = "TCP", alias = "")]
+    Tcp,
+    /// UDP.
+    #[serde(rename = "UDP")]
+    Udp,
+    /// SCTP.
+    #[serde(rename = "SCTP")]
+    Sctp,
+    /// One that the API server would not store.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What becomes of a container that ends in a certain way.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{Present, nullable};
 
-/// A volume.
+/// A volume. The kinds that are rare are boxed: a review reads every volume of its pod.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Volume {
@@ -18,15 +18,13 @@ pub struct Volume {
     /// A file or directory of the node.
     pub host_path: Option<HostPath>,
     /// A Google persistent disk.
-    pub gce_persistent_disk: Option<GceDisk>,
+    pub gce_persistent_disk: Option<Box<GceDisk>>,
     /// An Amazon volume.
-    pub aws_elastic_block_store: Option<AwsVolume>,
+    pub aws_elastic_block_store: Option<Box<AwsVolume>>,
     /// A Ceph block device.
-    pub rbd: Option<Rbd>,
+    pub rbd: Option<Box<Rbd>>,
     /// An iSCSI disk.
-    pub iscsi: Option<Iscsi>,
-    /// A volume that a CSI driver makes for the pod.
-    pub csi: Option<CsiVolume>,
+    pub iscsi: Option<Box<Iscsi>>,
 }
 
 /// A claim in the pod's namespace.
@@ -100,13 +98,4 @@ pub struct Iscsi {
     /// Whether it is only read.
     #[serde(deserialize_with = "nullable")]
     pub read_only: bool,
-}
-
-/// A volume that a CSI driver makes for the pod.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default)]
-pub struct CsiVolume {
-    /// The driver's name.
-    #[serde(deserialize_with = "nullable")]
-    pub driver: String,
 }

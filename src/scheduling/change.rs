@@ -13,6 +13,8 @@ pub enum Change {
     PodRemoved(Arc<Footprint>),
     /// A node is new or gone, or its labels or taints are others.
     Node,
+    /// A node is kept for a pod, or no longer.
+    Nomination,
     /// An object of another kind is new, changed or gone.
     Object(Kind, Arc<str>),
 }

@@ -85,7 +85,7 @@ impl Classes {
         device_resources: &BTreeSet<String>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<Decision, FitError> {
-        let Demand { ask, footprint } = demand;
+        let Demand { ask, footprint, .. } = demand;
         let (quotas, profile, namespace) = (snapshot.quotas(), &ask.profile.name, &*footprint.namespace);
         if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
             return Err(FitError::of_quota(exceeded));
@@ -110,12 +110,13 @@ impl Classes {
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
     ) -> Option<(Assignment, f64)> {
-        let Demand { ask, footprint } = demand;
+        let Demand { ask, footprint, .. } = demand;
         let state = snapshot.node(node)?;
         let quota = snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
         let judged = judge(ask, state, device_resources, quota).ok()?;
         let cycle = Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts).ok()?;
         cycle.test(state).ok()?;
+        snapshot.nominations().test(demand, state, snapshot.surroundings(), device_resources).ok()?;
         // A pod whose claims are still to be bound is not ready for its node.
         cycle.volumes(state).ok()?.is_empty().then_some(judged)
     }
@@ -152,10 +153,17 @@ impl Classes {
         }
         let mut refused: Vec<NodeReasons> = Vec::new();
         let mut rejected: Vec<NodeReasons> = Vec::new();
+        let mut kept = false;
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, (_, verdict))| {
             let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { return None };
             if let Err(reasons) = cycle.test(state) {
+                rejected.push(reasons);
+                return None;
+            }
+            let around = snapshot.surroundings();
+            if let Err(reasons) = snapshot.nominations().test(demand, state, around, device_resources) {
+                kept = true;
                 rejected.push(reasons);
                 return None;
             }
@@ -168,10 +176,11 @@ impl Classes {
             return Ok((name.clone(), volumes));
         }
         let error = class.fit_error(snapshot, refused.iter().chain(&rejected));
+        let error = if kept { error.beside_nominated() } else { error };
         if refused.is_empty() {
             return Err((error, ByQuota::None));
         }
-        if cycle.is_empty() {
+        if cycle.is_empty() && !kept {
             class.too_little = Some((quota, snapshot.generation(), error.clone()));
         }
         Err((error, ByQuota::Some))

@@ -16,6 +16,8 @@ use super::{
 pub struct FitError {
     nodes: usize,
     cause: Cause,
+    /// Whether a node failed for pods that it is kept for.
+    kept: bool,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,12 +53,12 @@ impl FitError {
                 *counts.entry(kind).or_insert(0) += 1;
             }
         }
-        Self { nodes, cause: Cause::Nodes(counts, None) }
+        Self { nodes, cause: Cause::Nodes(counts, None), kept: false }
     }
 
     /// The namespace's quota, whatever the node.
     pub fn of_quota(exceeded: Exceeded) -> Self {
-        Self { nodes: 0, cause: Cause::Quota(exceeded) }
+        Self { nodes: 0, cause: Cause::Quota(exceeded), kept: false }
     }
 
     /// With how the namespace's quota stands, for which nodes failed.
@@ -71,6 +73,17 @@ impl FitError {
     /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
     pub fn repeats(&self, said: &str) -> bool {
         matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
+    /// Some node failed for pods that it is kept for.
+    #[must_use]
+    pub fn beside_nominated(self) -> Self {
+        Self { kept: true, ..self }
+    }
+
+    /// Whether some node failed for pods that it is kept for.
+    pub fn is_beside_nominated(&self) -> bool {
+        self.kept
     }
 
     /// The plugins that rejected a node.
@@ -93,7 +106,7 @@ impl FitError {
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: Reason) -> Self {
-        Self { nodes, cause: Cause::Pod(reason) }
+        Self { nodes, cause: Cause::Pod(reason), kept: false }
     }
 
     /// How many nodes it speaks of.

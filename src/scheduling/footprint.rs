@@ -7,7 +7,8 @@ use super::{
     resources::ResourceAmounts,
 };
 use crate::object::{
-    Container, LabelSelector, Labels, Pod, Volume, affinity::PodAffinity, pod::TopologySpread,
+    Container, LabelSelector, Labels, Pod, Volume, affinity::PodAffinity, container::Protocol,
+    pod::TopologySpread,
 };
 
 /// What one pod is to the plugins beside its cards.
@@ -56,8 +57,8 @@ pub struct Exclusive {
 pub struct HostPort {
     /// The node's address; `0.0.0.0`: every one.
     pub ip: String,
-    /// `TCP`, `UDP` or `SCTP`.
-    pub protocol: String,
+    /// The protocol.
+    pub protocol: Protocol,
     /// The port.
     pub port: u16,
 }
@@ -211,12 +212,11 @@ impl Exclusive {
 
 /// On the node's network every port is one of the node, as the API server defaults it.
 fn host_ports(container: &Container, host_network: bool) -> impl Iterator<Item = HostPort> + '_ {
-    let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
     container.ports.iter().filter_map(move |port| {
         let number = if port.host_port == 0 && host_network { port.container_port } else { port.host_port };
         (number > 0).then(|| HostPort {
-            ip: or(&port.host_ip, "0.0.0.0"),
-            protocol: or(&port.protocol, "TCP"),
+            ip: if port.host_ip.is_empty() { "0.0.0.0".to_owned() } else { port.host_ip.clone() },
+            protocol: port.protocol,
             port: number,
         })
     })
@@ -226,7 +226,7 @@ impl HostPort {
     /// Whether two pods on one node can't both have their port.
     pub fn conflicts(&self, other: &Self) -> bool {
         let any = |port: &Self| port.ip == "0.0.0.0";
-        (self.port, &self.protocol) == (other.port, &other.protocol)
+        (self.port, self.protocol) == (other.port, other.protocol)
             && (any(self) || any(other) || self.ip == other.ip)
     }
 }
@@ -296,7 +296,7 @@ mod tests {
         );
         let ports = &ports.exclusive.ports;
         assert_eq!(ports.iter().map(|port| port.port).collect::<Vec<_>>(), [80, 80, 81, 91]);
-        let tcp = |ip: &str, port| HostPort { ip: ip.to_owned(), protocol: "TCP".to_owned(), port };
+        let tcp = |ip: &str, port| HostPort { ip: ip.to_owned(), protocol: Protocol::Tcp, port };
         for (other, conflicts) in [
             (tcp("0.0.0.0", 80), true),
             (tcp("10.0.0.9", 80), true),

@@ -12,6 +12,7 @@ use super::{
     cycle::Cycle,
     fit_error::FitError,
     node::{NodeInfo, NodeName},
+    nominations::Nominations,
     object::Objects,
     plugin::volume_binding::Reservations,
     pod::Demand,
@@ -34,6 +35,7 @@ struct Picture {
     repelling: BTreeSet<usize>,
     objects: Arc<Objects>,
     reservations: Arc<Reservations>,
+    nominations: Arc<Nominations>,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
     quotas: Quotas,
@@ -66,6 +68,7 @@ impl Outlook {
         quotas: Quotas,
         objects: Arc<Objects>,
         reservations: Arc<Reservations>,
+        nominations: Arc<Nominations>,
         device_resources: BTreeSet<String>,
     ) -> Self {
         let repels = |(_, state): &(usize, &Arc<NodeState>)| !state.anti_affinity.is_empty();
@@ -76,6 +79,7 @@ impl Outlook {
             repelling,
             objects,
             reservations,
+            nominations,
             passed_over,
             quotas,
             device_resources,
@@ -99,9 +103,17 @@ impl Outlook {
         demand: &Demand,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { slots, repelling, objects, reservations, passed_over, quotas, device_resources } =
-            &*self.0;
-        let Demand { ask, footprint } = demand;
+        let Picture {
+            slots,
+            repelling,
+            objects,
+            reservations,
+            nominations,
+            passed_over,
+            quotas,
+            device_resources,
+        } = &*self.0;
+        let Demand { ask, footprint, .. } = demand;
         let namespace = &*footprint.namespace;
         if let Some(unserved) = ask.unserved(slots.len()) {
             return Some(Err(unserved));
@@ -125,6 +137,10 @@ impl Outlook {
             match NodeVerdict::of(ask, state, device_resources) {
                 NodeVerdict::Fits(score, total) => {
                     if let Err(reasons) = cycle.test(state) {
+                        refusals.push(reasons);
+                        continue;
+                    }
+                    if let Err(reasons) = nominations.test(demand, state, around, device_resources) {
                         refusals.push(reasons);
                         continue;
                     }

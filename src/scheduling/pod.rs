@@ -90,6 +90,10 @@ pub struct Demand {
     pub ask: Arc<Ask>,
     /// What decides among other pods.
     pub footprint: Arc<Footprint>,
+    /// Its priority: nodes that are kept for pods of no lower one have less room for it.
+    pub priority: i32,
+    /// Its uid: a node that is kept for it is its own.
+    pub uid: Uid,
 }
 
 impl Demand {
@@ -97,6 +101,7 @@ impl Demand {
     pub fn is_alike(&self, other: &Self) -> bool {
         let alone = |demand: &Self| !demand.footprint.looks_around();
         self.ask == other.ask
+            && self.priority == other.priority
             && self.footprint.namespace == other.footprint.namespace
             && self.footprint.labels == other.footprint.labels
             && alone(self)
@@ -174,6 +179,8 @@ pub struct PodInfo {
     pub priority: i32,
     /// When it was created.
     pub created: Timestamp,
+    /// The node that is kept for it while it waits, as its status says.
+    pub nominated: Option<NodeName>,
     /// Who places it.
     pub placer: Placer,
     /// How far it is.
@@ -194,7 +201,12 @@ impl PodInfo {
     /// What the pod asks for, where it is to be placed.
     pub fn demand(&self) -> Option<Demand> {
         match &self.claim {
-            Claim::Place(ask) => Some(Demand { ask: ask.clone(), footprint: self.footprint.clone() }),
+            Claim::Place(ask) => Some(Demand {
+                ask: ask.clone(),
+                footprint: self.footprint.clone(),
+                priority: self.priority,
+                uid: self.key.uid.clone(),
+            }),
             Claim::None | Claim::Unreadable(_) => None,
         }
     }

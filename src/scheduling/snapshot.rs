@@ -9,48 +9,19 @@ use std::{
 
 use super::{
     change::Change,
-    footprint::Footprint,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
+    node_state,
+    nominations::Nominations,
     object::{Kind, Object, Objects},
     plugin::volume_binding::Reservations,
-    pod::Uid,
+    pod::{PodInfo, Uid},
     pod_counts::Surroundings,
-    pod_selector::PodTerm,
     quota::{QuotaInfo, QuotaKey, Quotas},
-    resources::ResourceAmounts,
 };
-use crate::device::{Cuts, ProfileName, Usage};
+use crate::device::{Cuts, ProfileName};
 
-/// Whether a node's device plugin does its work.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Agent {
-    /// It owes nothing, or not for long.
-    Answering,
-    /// It owes an answer for too long: no further pod is sent there, since it would mix both up.
-    Silent,
-}
-
-/// One node and what is in use of it.
-#[derive(Clone, Debug)]
-pub struct NodeState {
-    /// The node.
-    pub info: Arc<NodeInfo>,
-    /// What is in use of its cards.
-    pub usage: Usage,
-    /// What is in use of its other resources.
-    pub requested: ResourceAmounts,
-    /// The pods on it.
-    pub pods: Vec<Arc<Footprint>>,
-    /// The required terms of anti-affinity of those pods.
-    pub anti_affinity: Vec<Arc<PodTerm>>,
-    /// Whether its device plugin answers.
-    pub agent: Agent,
-    /// The plugins that have given no sign for too long.
-    pub expired: BTreeSet<ProfileName>,
-    /// Greater after every change, over all nodes.
-    pub generation: u64,
-}
+pub use super::node_state::{Agent, NodeState};
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -74,6 +45,8 @@ pub struct Snapshot {
     reservations: Arc<Reservations>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
+    /// Pods that wait for room on a node that is kept for them.
+    nominations: Arc<Nominations>,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
@@ -165,7 +138,7 @@ impl Snapshot {
         let ledger = &self.ledger;
         let right = state.usage == ledger.usage(name).with_aliases(&state.info.aliases)
             && state.pods == ledger.pods(name)
-            && state.requested == requested(&state.pods);
+            && state.requested == node_state::requested(&state.pods);
         if right {
             return Check::Right;
         }
@@ -205,6 +178,26 @@ impl Snapshot {
             repelling: &self.repelling,
             objects: &self.objects,
             reservations: &self.reservations,
+        }
+    }
+
+    /// Pods that wait for room on a node that is kept for them.
+    pub fn nominations(&self) -> &Arc<Nominations> {
+        &self.nominations
+    }
+
+    /// Takes in which node is kept for a pod that holds nothing.
+    pub fn nominate(&mut self, pod: &PodInfo) {
+        let holds = self.ledger.get(&pod.key.uid).is_some();
+        if !holds && Arc::make_mut(&mut self.nominations).see(pod) {
+            self.changes.push(Change::Nomination);
+        }
+    }
+
+    /// No node is kept for the pod any more.
+    pub fn end_nomination(&mut self, pod: &Uid) {
+        if Arc::make_mut(&mut self.nominations).remove(pod) {
+            self.changes.push(Change::Nomination);
         }
     }
 
@@ -279,6 +272,7 @@ impl Snapshot {
     /// Charges a pod with what it holds.
     pub fn charge(&mut self, uid: Uid, charge: Charge) {
         let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
+        self.end_nomination(&uid);
         let before = self.ledger.get(&uid);
         let reserves = before.map_or(&[][..], |before| &before.volumes) != charge.volumes;
         if before.is_some_and(|before| before.holds_as(&charge)) {
@@ -338,7 +332,7 @@ impl Snapshot {
         self.slots[slot] = Some(Arc::new(NodeState {
             usage: self.ledger.usage(name).with_aliases(&info.aliases),
             info,
-            requested: requested(&pods),
+            requested: node_state::requested(&pods),
             pods,
             anti_affinity,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
@@ -354,13 +348,4 @@ impl Snapshot {
         self.slots.push(None);
         self.slots.len() - 1
     }
-}
-
-/// What these pods request together.
-fn requested(pods: &[Arc<Footprint>]) -> ResourceAmounts {
-    let mut requested = ResourceAmounts::default();
-    for pod in pods {
-        requested.add(&pod.resources);
-    }
-    requested
 }

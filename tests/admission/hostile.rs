@@ -225,7 +225,7 @@ fn decide_alike(one: &Verdict, other: &Verdict) -> bool {
 fn an_update_of_a_pod_full_of_faults_is_compared_in_few_steps() {
     let facts = facts(Severity::Warn);
     let of = |limit: &str| {
-        read(&of_containers(5_000, |_| json!({"nvidia.com/gpu": limit, "nvidia.com/gpumem": "many"})))
+        read(&of_containers(5_000, |_| json!({"nvidia.com/gpu": limit, "nvidia.com/gpumem": limit})))
     };
     let (old, new) = (of("x"), of("y"));
     let mut work = Work::default();

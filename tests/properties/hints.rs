@@ -92,6 +92,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         key,
         resource_version: version.to_string(),
         priority: 0,
+        nominated: None,
         placer: Placer::Berth,
         created: Timestamp::UNIX_EPOCH,
         stage: Stage::Pending,
@@ -195,7 +196,7 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)) };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle(&profile)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use berth::{
     config::Config,
     scheduling::{
-        Effect, Event, Setback, WriteOutcome,
+        Effect, Event, Setback, TellOutcome, WriteOutcome,
         effect::VolumeWrite,
         object::{Kind, Object},
     },
@@ -118,6 +118,16 @@ fn written(version: u32) -> WriteOutcome {
     WriteOutcome::Written { resource_version: version.to_string() }
 }
 
+/// Writes every condition that is to be written, so that the next can be.
+fn tell(machine: &mut Machine, effects: &[Effect]) {
+    for effect in effects {
+        if let Effect::TellUnschedulable { pod, message, .. } = effect {
+            let (pod, message) = (pod.clone(), message.clone());
+            machine.tell(Event::Told { pod, message, outcome: TellOutcome::Done });
+        }
+    }
+}
+
 fn said(effects: &[Effect]) -> Vec<&str> {
     let said = effects.iter().filter_map(|effect| match effect {
         Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
@@ -141,6 +151,7 @@ fn a_pod_waits_for_its_claim_and_for_the_claims_volume() {
     let (effects, bound) = machine.run();
     assert_eq!(said(&effects), [r#"0/2 nodes are available: persistentvolumeclaim "data" not found."#]);
     assert_eq!(bound, []);
+    tell(&mut machine, &effects);
     machine.tell(claim(1, &json!({}), ""));
     let (effects, bound) = machine.run();
     assert_eq!(
@@ -346,6 +357,7 @@ fn a_pod_with_claims_waits_until_storage_is_listed_and_others_do_not() {
     let (effects, bound) = machine.run();
     assert_eq!(bound, [("q".to_owned(), "n1".to_owned())]);
     assert_eq!(said(&effects), ["0/1 nodes are available: PersistentVolumes and claims are not listed yet."]);
+    tell(&mut machine, &effects);
     for kind in Kind::STORAGE {
         machine.tell(Event::Listed(*kind, Vec::new()));
     }

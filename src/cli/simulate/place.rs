@@ -124,6 +124,11 @@ impl Run<'_> {
         for kind in Kind::ALL {
             self.snapshot.note_listed(*kind);
         }
+        for Incoming { document, .. } in &self.input.pods {
+            if let Ok(pod) = document.read() {
+                self.snapshot.nominate(&self.reader.pod(&pod).0);
+            }
+        }
         for (quota, called) in &self.input.quotas {
             let (info, troubles) = self.reader.quota(quota);
             self.warn(called, &troubles);
@@ -211,7 +216,7 @@ impl Run<'_> {
 
     /// What each node, by name, makes of the pod.
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
-        let Demand { ask, footprint } = demand;
+        let Demand { ask, footprint, .. } = demand;
         let quota = self.snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
         let mut counts = PodCounts::default();
         let cycle = Cycle::prepare(demand, self.snapshot.surroundings(), &mut counts);
@@ -225,6 +230,9 @@ impl Run<'_> {
             let judged = judge(ask, state, &self.device_resources, quota);
             let tested = cycle.as_ref().map_err(|reason| vec![reason.clone()]);
             let tested = tested.and_then(|cycle| cycle.test(state));
+            let (nominations, around) = (self.snapshot.nominations(), self.snapshot.surroundings());
+            let tested =
+                tested.and_then(|()| nominations.test(demand, state, around, &self.device_resources));
             match judged.and_then(|judged| tested.map(|()| judged)) {
                 Ok((assignment, score)) => {
                     NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))

@@ -103,13 +103,14 @@ fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
         Quotas::default(),
         Arc::default(),
         Arc::default(),
+        Arc::default(),
         BTreeSet::new(),
     )
 }
 
 fn demand(ask: &Ask) -> Demand {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    Demand { ask: Arc::new(ask.clone()), footprint: Arc::new(footprint) }
+    Demand { ask: Arc::new(ask.clone()), footprint: Arc::new(footprint), priority: 0, uid: "pod".into() }
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {

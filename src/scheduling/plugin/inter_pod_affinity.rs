@@ -102,7 +102,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
                 || pod.affinity.iter().any(|term| about(term, other))
         }
         Change::Node | Change::Object(Kind::Namespace, _) => true,
-        Change::Object(..) => false,
+        Change::Object(..) | Change::Nomination => false,
     }
 }
 

@@ -93,6 +93,6 @@ pub(in crate::scheduling) fn helps(change: &Change) -> bool {
             )
         }
         Change::Node => true,
-        Change::PodAdded(_) => false,
+        Change::PodAdded(_) | Change::Nomination => false,
     }
 }

@@ -67,7 +67,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
             pod.spread.iter().any(|constraint| constraint.pods.matches(other, objects))
         }
         Change::Node => true,
-        Change::Object(..) => false,
+        Change::Object(..) | Change::Nomination => false,
     }
 }
 

@@ -231,7 +231,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         }
         Change::Object(kind, _) => *kind != Kind::Namespace,
         Change::Node => true,
-        Change::PodAdded(_) | Change::PodRemoved(_) => false,
+        Change::PodAdded(_) | Change::PodRemoved(_) | Change::Nomination => false,
     }
 }
 

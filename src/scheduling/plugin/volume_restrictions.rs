@@ -57,6 +57,6 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
     match change {
         Change::PodRemoved(other) => shares(other),
         Change::Object(Kind::PersistentVolumeClaim, _) => true,
-        Change::Object(..) | Change::PodAdded(_) | Change::Node => false,
+        Change::Object(..) | Change::PodAdded(_) | Change::Node | Change::Nomination => false,
     }
 }

@@ -56,6 +56,7 @@ impl Scheduler {
         self.note_holder(&pod.key);
         self.note_remains(&pod, now);
         self.see_holding(&pod, now);
+        self.snapshot.nominate(&pod);
         let changed = self.remember(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
@@ -111,6 +112,7 @@ impl Scheduler {
         }
         self.over_quota.leave(&key);
         self.requeue.leave(uid);
+        self.snapshot.end_nomination(uid);
         self.queue.remove(uid);
         self.forget(uid);
         self.release(uid);

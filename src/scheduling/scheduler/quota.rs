@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Scheduler, Work};
+use super::{Scheduler, Work, requeue::Rejection};
 use crate::{
     device::Assignment,
     scheduling::{
@@ -111,7 +111,7 @@ impl Scheduler {
         } else {
             let rejected = if around.is_empty() { Rejected::Itself } else { Rejected::Around };
             self.classes.wait(ask, uid.clone(), rejected);
-            self.requeue.wait(uid, around);
+            self.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
         }
     }

@@ -15,15 +15,24 @@ use crate::scheduling::{
     pod::Uid,
 };
 
-/// Waiting pods, with the plugins that rejected them and that look at more than one node.
+/// Why a pod waits for more than a change of the one node that would have it.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    /// The plugins that rejected it and that look at more than one node.
+    pub(super) plugins: BTreeSet<Plugin>,
+    /// Whether a node is kept for other pods.
+    pub(super) kept: bool,
+}
+
+/// Pods that wait for more than a change of the one node that would have them.
 #[derive(Debug, Default)]
-pub(super) struct Requeue(BTreeMap<Uid, BTreeSet<Plugin>>);
+pub(super) struct Requeue(BTreeMap<Uid, Rejection>);
 
 impl Requeue {
-    /// The pod waits; these plugins have rejected it.
-    pub(super) fn wait(&mut self, uid: &Uid, rejected: BTreeSet<Plugin>) {
-        if !rejected.is_empty() {
-            self.0.insert(uid.clone(), rejected);
+    /// The pod waits for this reason.
+    pub(super) fn wait(&mut self, uid: &Uid, rejection: Rejection) {
+        if rejection.kept || !rejection.plugins.is_empty() {
+            self.0.insert(uid.clone(), rejection);
         }
     }
 
@@ -63,11 +72,15 @@ impl Scheduler {
             return;
         }
         let objects = self.snapshot.objects();
-        let helped = |uid: &Uid, plugins: &BTreeSet<Plugin>| {
+        let helped = |uid: &Uid, Rejection { plugins, kept }: &Rejection| {
             let Some(pod) = self.pods.get(uid).map(|entry| &entry.info.footprint) else { return false };
-            plugins.iter().any(|plugin| changes.iter().any(|change| helps(*plugin, pod, change, objects)))
+            let freed = *kept && changes.iter().any(|change| matches!(change, Change::Nomination));
+            freed
+                || plugins
+                    .iter()
+                    .any(|plugin| changes.iter().any(|change| helps(*plugin, pod, change, objects)))
         };
-        let helped = self.requeue.0.iter().filter(|(uid, plugins)| helped(uid, plugins));
+        let helped = self.requeue.0.iter().filter(|(uid, rejection)| helped(uid, rejection));
         let helped: Vec<Uid> = helped.map(|(uid, _)| uid.clone()).collect();
         for uid in helped {
             self.decide_waiting_again(&uid);

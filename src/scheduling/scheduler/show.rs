@@ -65,6 +65,7 @@ impl Scheduler {
     pub fn outlook(&self) -> Outlook {
         let nodes = self.snapshot.nodes().cloned().collect();
         let (passed_over, quotas) = (self.lines.passed_over(), self.snapshot.quotas().clone());
+        let nominations = self.snapshot.nominations().clone();
         let (objects, reservations) = (self.snapshot.objects().clone(), self.snapshot.reservations().clone());
         Outlook::new(
             nodes,
@@ -72,6 +73,7 @@ impl Scheduler {
             quotas,
             objects,
             reservations,
+            nominations,
             self.settings.device_resources.clone(),
         )
     }

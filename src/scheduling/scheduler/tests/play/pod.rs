@@ -46,6 +46,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         resource_version: "1".to_owned(),
         priority: 0,
         created,
+        nominated: None,
         placer: Placer::Berth,
         leaving: None,
         stage: Stage::Pending,

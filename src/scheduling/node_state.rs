@@ -1,0 +1,56 @@
+//! One node as it stands, with what is in use of it: an immutable value that is replaced when anything on the node changes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, resources::ResourceAmounts};
+use crate::device::{ProfileName, Usage};
+
+/// Whether a node's device plugin does its work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Agent {
+    /// It owes nothing, or not for long.
+    Answering,
+    /// It owes an answer for too long: no further pod is sent there, since it would mix both up.
+    Silent,
+}
+
+/// One node and what is in use of it.
+#[derive(Clone, Debug)]
+pub struct NodeState {
+    /// The node.
+    pub info: Arc<NodeInfo>,
+    /// What is in use of its cards.
+    pub usage: Usage,
+    /// What is in use of its other resources.
+    pub requested: ResourceAmounts,
+    /// The pods on it.
+    pub pods: Vec<Arc<Footprint>>,
+    /// The required terms of anti-affinity of those pods.
+    pub anti_affinity: Vec<Arc<PodTerm>>,
+    /// Whether its device plugin answers.
+    pub agent: Agent,
+    /// The plugins that have given no sign for too long.
+    pub expired: BTreeSet<ProfileName>,
+    /// Greater after every change, over all nodes.
+    pub generation: u64,
+}
+
+impl NodeState {
+    /// With these pods on it too.
+    #[must_use]
+    pub(super) fn beside(mut self, pods: Vec<Arc<Footprint>>) -> Self {
+        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
+        self.pods.extend(pods);
+        self.requested = requested(&self.pods);
+        self
+    }
+}
+
+/// What these pods request together.
+pub(super) fn requested(pods: &[Arc<Footprint>]) -> ResourceAmounts {
+    let mut requested = ResourceAmounts::default();
+    for pod in pods {
+        requested.add(&pod.resources);
+    }
+    requested
+}

@@ -1,0 +1,72 @@
+//! Pods beside others that wait for room on a node that is kept for them.
+
+use berth::{config::Config, scheduling::Event};
+use serde_json::{Value, json};
+
+use super::machine::{Machine, node, pod};
+
+/// A node with 64 cpus and a free card.
+fn hami_node() -> Value {
+    let card = json!([{"id": "GPU-a", "index": 0, "count": 10, "devmem": 16000, "devcore": 100,
+        "type": "NVIDIA A100", "mode": "hami-core", "health": true}]);
+    node("n1", &json!({"hami.io/node-nvidia-register": card.to_string()}))
+}
+
+fn share(name: &str, priority: i32) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000", "cpu": "10"}));
+    pod["spec"]["priority"] = json!(priority);
+    pod
+}
+
+/// A pod of another scheduler that waits for 60 cpus of the node.
+fn nominated(priority: i32) -> Value {
+    let mut pod = pod("first", &json!({"cpu": "60"}));
+    pod["spec"]["schedulerName"] = json!("default-scheduler");
+    pod["spec"]["priority"] = json!(priority);
+    pod["status"] = json!({"nominatedNodeName": "n1"});
+    pod
+}
+
+fn machine(priority: i32) -> Machine {
+    let mut machine = Machine::new(&Config::default(), &[hami_node()], &[]);
+    machine.show_pod(&nominated(priority));
+    machine
+}
+
+#[test]
+fn room_that_is_kept_for_a_pod_of_no_lower_priority_is_not_given_away() {
+    for priority in [5, 9] {
+        let mut machine = machine(priority);
+        machine.show_pod(&share("p", 5));
+        assert_eq!(machine.run().1, [], "{priority}");
+        machine.tell(Event::PodGone("first".into()));
+        assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())], "{priority}");
+    }
+}
+
+#[test]
+fn room_that_is_kept_for_a_pod_of_lower_priority_is_free() {
+    let mut machine = machine(4);
+    machine.show_pod(&share("p", 5));
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}
+
+#[test]
+fn a_node_is_free_again_once_it_is_no_longer_kept() {
+    let mut machine = machine(9);
+    machine.show_pod(&share("p", 5));
+    assert_eq!(machine.run().1, []);
+    let mut elsewhere = nominated(9);
+    elsewhere["status"] = json!({});
+    machine.show_pod(&elsewhere);
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}
+
+#[test]
+fn a_node_that_is_kept_for_a_pod_is_its_own() {
+    let mut machine = Machine::new(&Config::default(), &[hami_node()], &[]);
+    let mut own = share("p", 5);
+    own["status"] = json!({"nominatedNodeName": "n1"});
+    machine.show_pod(&own);
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}
