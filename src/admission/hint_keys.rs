@@ -2,7 +2,7 @@
 //!
 //! A warning only: the key may be another program's.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{facts::Facts, findings::Findings, modes::Ways, rules};
 use crate::{
@@ -58,20 +58,22 @@ const MOST_TOLD: usize = 16;
 /// Judges the keys of a pod that asks for a share; of many keys, the first for which there is work left.
 pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &Facts) {
     let Some(annotations) = &metadata.annotations else { return };
-    let hints = facts.dialects.iter().flat_map(hints_of);
-    let read: BTreeSet<&str> = KNOWN.into_iter().chain(WRITTEN).chain(hints).collect();
-    let asked = facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
-    let known: BTreeSet<&str> = KNOWN.into_iter().chain(asked.flat_map(hints_of)).collect();
+    let is_read = |key: &str| {
+        let mut hints = facts.dialects.iter().flat_map(hints_of);
+        KNOWN.contains(&key) || WRITTEN.contains(&key) || hints.any(|hint| hint == key)
+    };
+    let asked = || facts.dialects.iter().filter(|dialect| ways.modes().any(|mode| mode == dialect.mode()));
+    let known = || KNOWN.into_iter().chain(asked().flat_map(hints_of));
     let mut told = 0;
-    for key in annotations.keys().filter(|key| !read.contains(key.as_str())) {
+    for key in annotations.keys().filter(|key| !is_read(key)) {
         let Some((domain, name)) = key.split_once('/').filter(|(_, name)| name.len() <= LONGEST_NAME) else {
             continue;
         };
-        let known: Vec<_> = known.iter().filter_map(|known| Known::of(known, domain, name)).collect();
-        if told == MOST_TOLD || !findings.work().afford(known.iter().map(|known| known.steps).sum()) {
+        let known = || known().filter_map(|known| Known::of(known, domain, name));
+        if told == MOST_TOLD || !findings.work().afford(known().map(|known| known.steps).sum()) {
             break;
         }
-        if let Some(meant) = meant(key, name, &known) {
+        if let Some(meant) = meant(key, name, known()) {
             let message = format!("no program reads this key; `{meant}` is meant?");
             findings.warn(rules::HINT_KEY, annotation_path(key), message);
             told += 1;
@@ -106,8 +108,8 @@ impl<'a> Known<'a> {
 }
 
 /// The known key, or the hint of the dialects that the pod asks in, that this one was meant to be: of the same domain first.
-fn meant<'a>(key: &str, name: &str, known: &[Known<'a>]) -> Option<&'a str> {
-    let candidates = known.iter().filter(|known| {
+fn meant<'a>(key: &str, name: &str, known: impl Iterator<Item = Known<'a>>) -> Option<&'a str> {
+    let candidates = known.filter(|known| {
         let near = known.alike && strsim::levenshtein(known.name, name) <= FAR;
         near || plain(known.name).eq(plain(name))
     });

@@ -1,9 +1,9 @@
 //! The part of `metadata` that rules and the ledger read.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::nullable;
 
@@ -38,26 +38,29 @@ pub struct Metadata {
     /// Annotations; `None` where the object has no such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
-    /// The objects that this one belongs to.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
-    pub owner_references: Vec<OwnerReference>,
+    /// The uid of the object that controls this one.
+    #[serde(rename = "ownerReferences", deserialize_with = "controller", skip_serializing)]
+    pub controller: Option<Arc<str>>,
 }
 
-/// An object that another one belongs to.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default)]
-pub struct OwnerReference {
-    /// The owner's uid.
-    pub uid: String,
-    /// Whether the owner controls the object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub controller: Option<bool>,
+/// The uid of the owner that is the controller: at most one is.
+fn controller<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Owner<'a> {
+        #[serde(borrow, default)]
+        uid: Cow<'a, str>,
+        #[serde(default)]
+        controller: Option<bool>,
+    }
+    let owners = Option::<Vec<Owner<'de>>>::deserialize(deserializer)?.unwrap_or_default();
+    let controller = owners.into_iter().find(|owner| owner.controller == Some(true));
+    Ok(controller.map(|owner| owner.uid.as_ref().into()))
 }
 
 impl Metadata {
     /// Whether the object with this uid controls this one.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
-        self.owner_references.iter().any(|owner| owner.uid == uid && owner.controller == Some(true))
+        self.controller.as_deref() == Some(uid)
     }
 
     /// The value of an annotation.
