@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    cycle::Cycle,
+    cycle::{Cycle, Preferences},
     fit_error::FitError,
     node::{NodeInfo, NodeName},
     object::Objects,
@@ -17,6 +17,7 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
+    score::{Feasible, Scale, ScoreWeights},
     snapshot::NodeState,
     verdict::{NodeVerdict, best, judge, within},
 };
@@ -32,12 +33,15 @@ struct Picture {
     slots: Vec<Option<Arc<NodeState>>>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
+    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
+    weighing: BTreeSet<usize>,
     objects: Arc<Objects>,
     reservations: Arc<Reservations>,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
     quotas: Quotas,
     device_resources: BTreeSet<String>,
+    weights: ScoreWeights,
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -67,18 +71,24 @@ impl Outlook {
         objects: Arc<Objects>,
         reservations: Arc<Reservations>,
         device_resources: BTreeSet<String>,
+        weights: ScoreWeights,
     ) -> Self {
-        let repels = |(_, state): &(usize, &Arc<NodeState>)| !state.anti_affinity.is_empty();
-        let repelling = nodes.iter().enumerate().filter(repels).map(|(slot, _)| slot).collect();
+        let slots_of = |has: fn(&NodeState) -> bool| {
+            nodes.iter().enumerate().filter(|(_, state)| has(state)).map(|(slot, _)| slot).collect()
+        };
+        let repelling = slots_of(|state| !state.anti_affinity.is_empty());
+        let weighing = slots_of(|state| state.pods.iter().any(|pod| pod.weighs()));
         let slots = nodes.into_iter().map(Some).collect();
         Self(Arc::new(Picture {
             slots,
             repelling,
+            weighing,
             objects,
             reservations,
             passed_over,
             quotas,
             device_resources,
+            weights,
         }))
     }
 
@@ -99,7 +109,7 @@ impl Outlook {
         demand: &Demand,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { slots, repelling, objects, reservations, passed_over, quotas, device_resources } =
+        let Picture { slots, objects, reservations, passed_over, quotas, device_resources, weights, .. } =
             &*self.0;
         let Demand { ask, footprint } = demand;
         let namespace = &*footprint.namespace;
@@ -112,7 +122,8 @@ impl Outlook {
         }
         let quota = quotas.left(namespace, profile);
         let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
-        let around = Surroundings { slots, repelling, objects, reservations };
+        let (repelling, weighing) = (&self.0.repelling, &self.0.weighing);
+        let around = Surroundings { slots, repelling, weighing, objects, reservations };
         let mut counts = PodCounts::default();
         let cycle = match Cycle::prepare(demand, around, &mut counts) {
             Ok(cycle) => cycle,
@@ -123,13 +134,13 @@ impl Outlook {
                 return None;
             }
             match NodeVerdict::of(ask, state, device_resources) {
-                NodeVerdict::Fits(score, total) => {
+                NodeVerdict::Fits(raw, total) => {
                     if let Err(reasons) = cycle.test(state) {
                         refusals.push(reasons);
                         continue;
                     }
-                    match within(ask, state, device_resources, quota, (score, total)) {
-                        Ok(score) => fitting.push((&state.info.name, score)),
+                    match within(ask, state, device_resources, quota, (raw, total)) {
+                        Ok(raw) => fitting.push(Feasible { node: &state.info, raw }),
                         Err(reasons) => {
                             over_quota += 1;
                             refusals.push(reasons);
@@ -142,13 +153,17 @@ impl Outlook {
         let refused = FitError::of_nodes(&refusals);
         let (others, rank) =
             (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
-        let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
+        let preferences = Preferences::prepare(demand, around, &mut counts);
+        let scale = Scale::of(ask, &preferences, &fitting);
+        let scored = fitting.iter().map(|one| (&one.node.name, scale.scores(one).total(weights)));
+        let Some(name) = best(scored, |node| rank(node).unwrap_or(0)) else {
             let standing = || quotas.standing(namespace, profile);
             return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
         };
         let node = self.states().find(|state| state.info.name == *name);
         let node = node.expect("the best node is one of those that were judged");
-        let (assignment, score) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
+        let (assignment, raw) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
+        let score = scale.scores(&Feasible { node: &node.info, raw }).total(weights);
         Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
     }
 }

@@ -74,6 +74,8 @@ pub struct Snapshot {
     reservations: Arc<Reservations>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
+    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
+    weighing: BTreeSet<usize>,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
@@ -109,6 +111,7 @@ impl Snapshot {
         if let Some((name, slot)) = self.by_name.remove_entry(name) {
             self.slots[slot] = None;
             self.repelling.remove(&slot);
+            self.weighing.remove(&slot);
             self.changes.push(Change::Node);
             self.generation += 1;
             self.set_cuts(&name, Cuts::default());
@@ -203,6 +206,7 @@ impl Snapshot {
         Surroundings {
             slots: &self.slots,
             repelling: &self.repelling,
+            weighing: &self.weighing,
             objects: &self.objects,
             reservations: &self.reservations,
         }
@@ -334,6 +338,11 @@ impl Snapshot {
             self.repelling.remove(&slot);
         } else {
             self.repelling.insert(slot);
+        }
+        if pods.iter().any(|pod| pod.weighs()) {
+            self.weighing.insert(slot);
+        } else {
+            self.weighing.remove(&slot);
         }
         self.slots[slot] = Some(Arc::new(NodeState {
             usage: self.ledger.usage(name).with_aliases(&info.aliases),

@@ -104,6 +104,7 @@ fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
         Arc::default(),
         Arc::default(),
         BTreeSet::new(),
+        ScoreWeights::default(),
     )
 }
 

@@ -73,6 +73,7 @@ impl Scheduler {
             objects,
             reservations,
             self.settings.device_resources.clone(),
+            self.settings.weights,
         )
     }
 
