@@ -21,7 +21,10 @@ use std::{
 
 use serde::Serialize;
 
-use crate::admission::{Guards, Severity};
+use crate::{
+    admission::{Guards, Severity},
+    scheduling::{plugin::Plugin, score::SCORING},
+};
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
@@ -53,8 +56,17 @@ pub struct Config {
     pub unmanaged_pods: UnmanagedPods,
     /// How hard the rules are of which a site may think differently.
     pub guards: Guards,
+    /// How nodes are compared.
+    pub scheduling: SchedulingConfig,
     /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
+}
+
+/// How nodes are compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SchedulingConfig {
+    /// By plugin, by how much its score of a node is multiplied: 0 to 100.
+    pub weights: BTreeMap<&'static str, u32>,
 }
 
 /// Which namespaces come in.
@@ -151,6 +163,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
         [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
     let unmanaged_pods = root.choice("unmanagedPods", UnmanagedPods::Warn, &choices)?;
     let guards = guards(root.section("guards")?)?;
+    let scheduling = scheduling(root.section("scheduling")?)?;
     let mut dialects = root.section("dialects")?;
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
@@ -159,7 +172,15 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
     dialects.finish()?;
     root.none_of(&hami::SECTIONS, "a section of HAMi's file, which belongs below `dialects.hami`")?;
     root.finish()?;
-    let config = Config { scheduler_name, scope, adopt_schedulers, unmanaged_pods, guards, dialects: config };
+    let config = Config {
+        scheduler_name,
+        scope,
+        adopt_schedulers,
+        unmanaged_pods,
+        guards,
+        scheduling,
+        dialects: config,
+    };
     each_resource_is_of_one_mode(&config, file)?;
     Ok(config)
 }
@@ -178,6 +199,16 @@ fn each_resource_is_of_one_mode(config: &Config, file: &Field) -> Result<(), Tro
         }
     }
     Ok(())
+}
+
+fn scheduling(mut section: Section) -> Result<SchedulingConfig, Trouble> {
+    let mut weights = section.section("weights")?;
+    let mut read =
+        |(plugin, default): (Plugin, u32)| Ok((plugin.name(), weights.int(plugin.name(), default, 0..=100)?));
+    let read = SCORING.into_iter().map(&mut read).collect::<Result<_, Trouble>>()?;
+    weights.finish()?;
+    section.finish()?;
+    Ok(SchedulingConfig { weights: read })
 }
 
 fn guards(mut section: Section) -> Result<Guards, Trouble> {
@@ -239,6 +270,25 @@ mod tests {
         assert_eq!((guards.never_fits, guards.privileged), (Severity::Deny, Severity::Allow));
         assert_eq!(guards.quota, Severity::Deny, "what is not stated keeps its default");
         assert!(error("guards: {privileged: maybe}").starts_with("berth.yaml:1: guards.privileged: "));
+    }
+
+    #[test]
+    fn a_plugins_score_has_the_weight_that_is_set() {
+        let config = Config::parse("scheduling: {weights: {NodeAffinity: 7, Devices: 0}}", "f").unwrap().0;
+        let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
+        let expected = serde_json::json!({
+            "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
+            "NodeResourcesBalancedAllocation": 1, "Devices": 0,
+        });
+        assert_eq!(weights, expected);
+        assert_eq!(
+            error("scheduling:\n  weights:\n    NodeAfinity: 2\n"),
+            "berth.yaml:3: scheduling.weights.NodeAfinity: unknown key; the nearest known one is `NodeAffinity`"
+        );
+        assert_eq!(
+            error("scheduling: {weights: {Devices: 101}}\n"),
+            "berth.yaml:1: scheduling.weights.Devices: must be a whole number from 0 to 100, not `101`"
+        );
     }
 
     #[test]

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use berth::{
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, Reader},
     dialect::{Dialects, hami::Hami},
-    scheduling::scheduler,
+    scheduling::{scheduler, score},
 };
 use http::Request;
 use jiff::SignedDuration;
@@ -79,8 +79,11 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     let metrics = Metrics::default();
     let mut registry = Registry::default();
     metrics.register(&mut registry);
-    let settings =
-        scheduler::Settings { device_resources: reader.device_resources(), lock_expiry: LOCK_EXPIRY };
+    let settings = scheduler::Settings {
+        device_resources: reader.device_resources(),
+        lock_expiry: LOCK_EXPIRY,
+        weights: score::ScoreWeights::default(),
+    };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {
         client,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     dialect::Unreadable,
-    object::{Namespace, Node, Pod, ResourceQuota},
+    object::{Metadata, Namespace, Node, Pod, ResourceQuota},
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
@@ -108,8 +108,8 @@ fn storage(client: &Client) -> impl Stream<Item = Event> + Send + use<> {
 
 /// A namespace and its labels.
 pub fn read_namespace(namespace: Arc<Namespace>) -> Object {
-    let name = &namespace.metadata.name;
-    let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
+    let Metadata { name, labels, .. } = Arc::unwrap_or_clone(namespace).metadata;
+    let mut labels = labels.unwrap_or_default();
     // The API server sets this one on every namespace.
     labels.entry("kubernetes.io/metadata.name".to_owned()).or_insert_with(|| name.clone());
     Object::Namespace(name.as_str().into(), Arc::new(labels))

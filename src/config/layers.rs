@@ -26,7 +26,7 @@ use crate::{
         },
         volcano::{self, ModelGeometries},
     },
-    scheduling,
+    scheduling::{self, score::ScoreWeights},
 };
 
 /// After this time Volcano's own plugins take a lock for forgotten (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
@@ -120,7 +120,13 @@ impl Config {
         scheduling::scheduler::Settings {
             device_resources: self.reader().device_resources(),
             lock_expiry: self.dialects.hami.node_lock_expire,
+            weights: self.score_weights(),
         }
+    }
+
+    /// By how much each plugin's score of a node is multiplied.
+    pub fn score_weights(&self) -> ScoreWeights {
+        ScoreWeights::each(|plugin| self.scheduling.weights.get(plugin.name()).copied().unwrap_or_default())
     }
 }
 

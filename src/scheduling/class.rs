@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    cycle::Cycle,
+    cycle::{Cycle, Preferences},
     filter::filter,
     fit_error::FitError,
     node::NodeName,
@@ -14,8 +14,9 @@ use super::{
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
     reason::NodeReasons,
+    score::{Feasible, ScoreWeights},
     snapshot::{NodeState, Snapshot},
-    verdict::{Decision, NodeVerdict, best, judge, within},
+    verdict::{Decision, NodeVerdict, Relation, best_scored, judge, within},
 };
 use crate::device::{Assignment, Quota};
 
@@ -33,6 +34,8 @@ enum Known {
 struct Class {
     known: Known,
     verdicts: Vec<(u64, NodeVerdict)>,
+    /// Whether the scores in the verdicts depend on each other.
+    relation: Relation,
     /// Pods that no node would have for what it is itself.
     waiting: BTreeSet<Uid>,
     /// Pods that some node would have, were it not for other nodes and their pods.
@@ -67,6 +70,7 @@ pub struct Classes {
     hinted: VecDeque<Arc<Ask>>,
     /// How many pods of a selector stand on each node.
     counts: PodCounts,
+    weights: ScoreWeights,
 }
 
 /// Classes without waiting pods that are remembered; beyond, they are judged anew.
@@ -76,6 +80,11 @@ const REMEMBERED: usize = 1024;
 const HINTED: usize = 64;
 
 impl Classes {
+    /// No class yet; nodes will be compared by these weights.
+    pub fn new(weights: ScoreWeights) -> Self {
+        Self { weights, ..Self::default() }
+    }
+
     /// The best node for a pod, and the cards that it would give: a smaller `rank` comes before a higher score, 0 is the best; equals
     /// go by name.
     pub fn decide(
@@ -102,23 +111,23 @@ impl Classes {
         Ok(Decision { node, assignment, volumes })
     }
 
-    /// The cards that one node would give a pod and its score, within what its namespace may still take.
+    /// The cards that one node would give a pod, within what its namespace may still take.
     pub(super) fn judge(
         &mut self,
         demand: &Demand,
         node: &NodeName,
         snapshot: &Snapshot,
         device_resources: &BTreeSet<String>,
-    ) -> Option<(Assignment, f64)> {
+    ) -> Option<Assignment> {
         let Demand { ask, footprint, .. } = demand;
         let state = snapshot.node(node)?;
         let quota = snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
-        let judged = judge(ask, state, device_resources, quota).ok()?;
+        let (assignment, _) = judge(ask, state, device_resources, quota).ok()?;
         let cycle = Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts).ok()?;
         cycle.test(state).ok()?;
         snapshot.nominations().test(demand, state, snapshot.surroundings(), device_resources).ok()?;
         // A pod whose claims are still to be bound is not ready for its node.
-        cycle.volumes(state).ok()?.is_empty().then_some(judged)
+        cycle.volumes(state).ok()?.is_empty().then_some(assignment)
     }
 
     /// The best node, or why there is none.
@@ -143,6 +152,8 @@ impl Classes {
                 return Err((FitError::of_pod(snapshot.nodes().count(), reason), ByQuota::None));
             }
         };
+        let preferences = Preferences::prepare(demand, snapshot.surroundings(), &mut self.counts);
+        let weights = self.weights;
         let class = self.judged(ask, snapshot, device_resources, Known::Decided);
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little
@@ -156,7 +167,7 @@ impl Classes {
         let mut kept = false;
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, (_, verdict))| {
-            let (Some(state), NodeVerdict::Fits(score, total)) = (state, verdict) else { return None };
+            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
             if let Err(reasons) = cycle.test(state) {
                 rejected.push(reasons);
                 return None;
@@ -167,10 +178,11 @@ impl Classes {
                 rejected.push(reasons);
                 return None;
             }
-            let score = within(ask, state, device_resources, quota, (*score, *total));
-            score.map(|score| (&state.info.name, score)).map_err(|reasons| refused.push(reasons)).ok()
+            let raw = within(ask, state, device_resources, quota, (*raw, *total));
+            raw.map(|raw| Feasible { node: &state.info, raw }).map_err(|reasons| refused.push(reasons)).ok()
         });
-        if let Some(name) = best(fitting, rank) {
+        let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
+        if let Some(name) = best_scored(ask, &preferences, relation, &weights, fitting, rank) {
             let state = snapshot.node(name).expect("the best node is one of the snapshot");
             let volumes = cycle.volumes(state).expect("a node that fits has passed the test of claims");
             return Ok((name.clone(), volumes));
@@ -262,10 +274,14 @@ impl Classes {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
+        class.relation = Relation::Independent;
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
             if verdict.0 != state.generation {
                 *verdict = (state.generation, NodeVerdict::of(ask, state, device_resources));
+            }
+            if matches!(&verdict.1, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
+                class.relation = Relation::Relative;
             }
         }
         class
@@ -295,6 +311,7 @@ impl Classes {
         let new = || Class {
             known: by,
             verdicts: Vec::new(),
+            relation: Relation::Independent,
             waiting: BTreeSet::new(),
             waiting_around: BTreeSet::new(),
             too_little: None,

@@ -1,11 +1,11 @@
-//! What the plugins that look at more than one node found out for one pod, before its nodes are tested: kube-scheduler's PreFilter and
-//! CycleState.
+//! What the plugins that look at more than one node found out for one pod, before its nodes are tested and scored: kube-scheduler's
+//! PreFilter, PreScore and CycleState.
 
 use super::{
     plugin::{
-        inter_pod_affinity::Neighbours,
+        inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
-        pod_topology_spread::Spread,
+        pod_topology_spread::{Spread, scoring::PreferredSpread},
         volume_binding::{Claims, VolumeChoice},
         volume_restrictions,
         volume_zone::Zones,
@@ -67,5 +67,27 @@ impl<'a> Cycle<'a> {
     /// What binds the pod's claims on this node.
     pub fn volumes(&self, node: &NodeState) -> Result<Vec<VolumeChoice>, NodeReasons> {
         self.claims.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(&node.info))
+    }
+}
+
+/// What the plugins that score by more than one node found out for one pod. It holds as long as [`Cycle`] does.
+#[derive(Debug, Default)]
+pub struct Preferences<'a> {
+    pub(super) spread: Option<PreferredSpread<'a>>,
+    pub(super) neighbours: Option<PreferredNeighbours>,
+}
+
+impl<'a> Preferences<'a> {
+    /// Asks each plugin that has something to score for this pod.
+    pub fn prepare(demand: &'a Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Self {
+        Self {
+            spread: PreferredSpread::prepare(demand, around, counts),
+            neighbours: PreferredNeighbours::prepare(demand, around, counts),
+        }
+    }
+
+    /// Whether no plugin has anything to score.
+    pub fn is_empty(&self) -> bool {
+        self.spread.is_none() && self.neighbours.is_none()
     }
 }

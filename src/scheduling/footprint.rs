@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    pod_selector::{PodSelector, PodTerm, requirements},
+    pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     resources::ResourceAmounts,
 };
 use crate::object::{
-    Container, LabelSelector, Labels, Pod, Volume, affinity::PodAffinity, container::Protocol,
-    pod::TopologySpread,
+    Container, LabelSelector, Labels, Pod, Volume, affinity::PodAffinity, affinity::WeightedPodAffinityTerm,
+    container::Protocol, pod::TopologySpread,
 };
 
 /// What one pod is to the plugins beside its cards.
@@ -30,8 +30,12 @@ pub struct Footprint {
     pub affinity: Vec<PodTerm>,
     /// Required terms of pod anti-affinity.
     pub anti_affinity: Vec<Arc<PodTerm>>,
+    /// Preferred terms of pod affinity, and those of anti-affinity with a weight below 0.
+    pub preferred: Vec<WeightedTerm>,
     /// Required spread constraints.
     pub spread: Vec<SpreadConstraint>,
+    /// Spread constraints that only score: `ScheduleAnyway`.
+    pub preferred_spread: Vec<SpreadConstraint>,
 }
 
 /// A claim that a pod uses.
@@ -142,8 +146,20 @@ impl Footprint {
             let required = affinity.iter().flat_map(|affinity| &affinity.required);
             required.map(|term| PodTerm::read(term, &namespace, &labels)).collect()
         };
-        let required = |spread: &&TopologySpread| spread.when_unsatisfiable != "ScheduleAnyway";
-        let spread = pod.spec.topology_spread_constraints.iter().filter(required);
+        let preferred = |affinity: &Option<PodAffinity>, sign: i64| -> Vec<WeightedTerm> {
+            let preferred = affinity.iter().flat_map(|affinity| &affinity.preferred);
+            let read = |one: &WeightedPodAffinityTerm| WeightedTerm {
+                term: PodTerm::read(&one.pod_affinity_term, &namespace, &labels),
+                weight: sign * i64::from(one.weight),
+            };
+            preferred.map(read).collect()
+        };
+        let read = |spread: &TopologySpread| SpreadConstraint::read(spread, &namespace, &labels);
+        let (preferred_spread, spread): (Vec<_>, Vec<_>) = pod
+            .spec
+            .topology_spread_constraints
+            .iter()
+            .partition(|spread: &&TopologySpread| spread.when_unsatisfiable == "ScheduleAnyway");
         Self {
             terminating: pod.metadata.deletion_timestamp.is_some(),
             resources,
@@ -151,7 +167,13 @@ impl Footprint {
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             affinity: terms(&pod.spec.affinity.pod_affinity),
             anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity).into_iter().map(Arc::new).collect(),
-            spread: spread.map(|spread| SpreadConstraint::read(spread, &namespace, &labels)).collect(),
+            preferred: [
+                preferred(&pod.spec.affinity.pod_affinity, 1),
+                preferred(&pod.spec.affinity.pod_anti_affinity, -1),
+            ]
+            .concat(),
+            spread: spread.into_iter().map(read).collect(),
+            preferred_spread: preferred_spread.into_iter().map(read).collect(),
             namespace,
             labels: Arc::new(labels),
         }
@@ -161,6 +183,11 @@ impl Footprint {
     pub fn looks_around(&self) -> bool {
         let alone = self.affinity.is_empty() && self.anti_affinity.is_empty() && self.spread.is_empty();
         !alone || !self.claims.is_empty()
+    }
+
+    /// Whether the pod's terms move the scores of nodes for other pods, once it is placed.
+    pub fn weighs(&self) -> bool {
+        !self.affinity.is_empty() || !self.preferred.is_empty()
     }
 }
 

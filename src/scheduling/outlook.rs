@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    cycle::Cycle,
+    cycle::{Cycle, Preferences},
     fit_error::FitError,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
@@ -18,10 +18,12 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
+    reason::NodeReasons,
+    score::{Feasible, RawScores, Scale, ScoreWeights},
     snapshot::NodeState,
     verdict::{NodeVerdict, best, judge, within},
 };
-use crate::device::{Assignment, Card, Inventory, Share};
+use crate::device::{Assignment, Card, Inventory, Quota, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -33,13 +35,36 @@ struct Picture {
     slots: Vec<Option<Arc<NodeState>>>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
-    objects: Arc<Objects>,
-    reservations: Arc<Reservations>,
-    nominations: Arc<Nominations>,
+    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
+    weighing: BTreeSet<usize>,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
-    quotas: Quotas,
-    device_resources: BTreeSet<String>,
+    context: Context,
+}
+
+/// What nodes are judged by beside their own state.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    /// The quotas of namespaces.
+    pub(super) quotas: Quotas,
+    /// Other objects that plugins read.
+    pub(super) objects: Arc<Objects>,
+    /// What pods that are being placed have chosen for their claims.
+    pub(super) reservations: Arc<Reservations>,
+    /// Pods that wait for room on a node that is kept for them.
+    pub(super) nominations: Arc<Nominations>,
+    /// The dialects' own resources: a node need not advertise them.
+    pub(super) device_resources: BTreeSet<String>,
+    /// How much each plugin's score counts.
+    pub(super) weights: ScoreWeights,
+}
+
+/// Why a node is not taken.
+enum Refusal {
+    /// For what it is, or what stands around it.
+    Node(NodeReasons),
+    /// For the quota alone.
+    Quota(NodeReasons),
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -65,25 +90,15 @@ impl Outlook {
     pub(super) fn new(
         nodes: Vec<Arc<NodeState>>,
         passed_over: BTreeMap<NodeName, usize>,
-        quotas: Quotas,
-        objects: Arc<Objects>,
-        reservations: Arc<Reservations>,
-        nominations: Arc<Nominations>,
-        device_resources: BTreeSet<String>,
+        context: Context,
     ) -> Self {
-        let repels = |(_, state): &(usize, &Arc<NodeState>)| !state.anti_affinity.is_empty();
-        let repelling = nodes.iter().enumerate().filter(repels).map(|(slot, _)| slot).collect();
+        let slots_of = |has: fn(&NodeState) -> bool| {
+            nodes.iter().enumerate().filter(|(_, state)| has(state)).map(|(slot, _)| slot).collect()
+        };
+        let repelling = slots_of(|state| !state.anti_affinity.is_empty());
+        let weighing = slots_of(|state| state.pods.iter().any(|pod| pod.weighs()));
         let slots = nodes.into_iter().map(Some).collect();
-        Self(Arc::new(Picture {
-            slots,
-            repelling,
-            objects,
-            reservations,
-            nominations,
-            passed_over,
-            quotas,
-            device_resources,
-        }))
+        Self(Arc::new(Picture { slots, repelling, weighing, passed_over, context }))
     }
 
     /// Every node, by name.
@@ -103,16 +118,8 @@ impl Outlook {
         demand: &Demand,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture {
-            slots,
-            repelling,
-            objects,
-            reservations,
-            nominations,
-            passed_over,
-            quotas,
-            device_resources,
-        } = &*self.0;
+        let Picture { slots, repelling, weighing, passed_over, context } = &*self.0;
+        let Context { quotas, objects, reservations, device_resources, weights, .. } = context;
         let Demand { ask, footprint, .. } = demand;
         let namespace = &*footprint.namespace;
         if let Some(unserved) = ask.unserved(slots.len()) {
@@ -124,7 +131,7 @@ impl Outlook {
         }
         let quota = quotas.left(namespace, profile);
         let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
-        let around = Surroundings { slots, repelling, objects, reservations };
+        let around = Surroundings { slots, repelling, weighing, objects, reservations };
         let mut counts = PodCounts::default();
         let cycle = match Cycle::prepare(demand, around, &mut counts) {
             Ok(cycle) => cycle,
@@ -134,38 +141,52 @@ impl Outlook {
             if go_on().is_break() {
                 return None;
             }
-            match NodeVerdict::of(ask, state, device_resources) {
-                NodeVerdict::Fits(score, total) => {
-                    if let Err(reasons) = cycle.test(state) {
-                        refusals.push(reasons);
-                        continue;
-                    }
-                    if let Err(reasons) = nominations.test(demand, state, around, device_resources) {
-                        refusals.push(reasons);
-                        continue;
-                    }
-                    match within(ask, state, device_resources, quota, (score, total)) {
-                        Ok(score) => fitting.push((&state.info.name, score)),
-                        Err(reasons) => {
-                            over_quota += 1;
-                            refusals.push(reasons);
-                        }
-                    }
+            match self.judge(demand, state, &cycle, around, quota) {
+                Ok(raw) => fitting.push(Feasible { node: &state.info, raw }),
+                Err(Refusal::Node(reasons)) => refusals.push(reasons),
+                Err(Refusal::Quota(reasons)) => {
+                    over_quota += 1;
+                    refusals.push(reasons);
                 }
-                NodeVerdict::Fails(reasons) => refusals.push(reasons),
             }
         }
         let refused = FitError::of_nodes(&refusals);
         let (others, rank) =
             (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
-        let Some(name) = best(fitting, |node| rank(node).unwrap_or(0)) else {
+        let preferences = Preferences::prepare(demand, around, &mut counts);
+        let scale = Scale::of(ask, &preferences, &fitting);
+        let scored = fitting.iter().map(|one| (&one.node.name, scale.scores(one).total(weights)));
+        let Some(name) = best(scored, |node| rank(node).unwrap_or(0)) else {
             let standing = || quotas.standing(namespace, profile);
             return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
         };
         let node = self.states().find(|state| state.info.name == *name);
         let node = node.expect("the best node is one of those that were judged");
-        let (assignment, score) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
+        let (assignment, raw) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
+        let score = scale.scores(&Feasible { node: &node.info, raw }).total(weights);
         Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
+    }
+}
+
+impl Outlook {
+    /// What the plugins make of one node.
+    fn judge(
+        &self,
+        demand: &Demand,
+        state: &Arc<NodeState>,
+        cycle: &Cycle<'_>,
+        around: Surroundings<'_>,
+        quota: Quota,
+    ) -> Result<RawScores, Refusal> {
+        let Context { nominations, device_resources, .. } = &self.0.context;
+        match NodeVerdict::of(&demand.ask, state, device_resources) {
+            NodeVerdict::Fits(raw, total) => {
+                cycle.test(state).map_err(Refusal::Node)?;
+                nominations.test(demand, state, around, device_resources).map_err(Refusal::Node)?;
+                within(&demand.ask, state, device_resources, quota, (raw, total)).map_err(Refusal::Quota)
+            }
+            NodeVerdict::Fails(reasons) => Err(Refusal::Node(reasons)),
+        }
     }
 }
 

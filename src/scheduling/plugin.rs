@@ -1,5 +1,5 @@
-//! The tests that a node must pass before a pod may be placed on it: a closed table, one file for each, named as in
-//! kube-scheduler. [`devices`] is Berth's own.
+//! The tests that a node must pass before a pod may be placed on it, and what scores the nodes that pass: a closed table, one file
+//! for each plugin, named as in kube-scheduler. [`devices`] is Berth's own.
 //!
 //! Most look at one pod and one node, so that their answer holds until the node changes ([`super::class`] keeps it). Those that look
 //! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
@@ -9,6 +9,7 @@ pub mod inter_pod_affinity;
 pub mod node_affinity;
 pub mod node_declared_features;
 pub mod node_ports;
+pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
@@ -33,6 +34,8 @@ pub enum Plugin {
     NodePorts,
     /// Resources that Kubernetes accounts.
     NodeResourcesFit,
+    /// How evenly cpu and memory are used; it only scores.
+    NodeResourcesBalancedAllocation,
     /// Disks that are named in the pod itself, and claims that only one pod may use.
     VolumeRestrictions,
     /// How many volumes a CSI driver can attach to the node.
@@ -60,6 +63,7 @@ impl Plugin {
             Self::NodeAffinity => "NodeAffinity",
             Self::NodePorts => "NodePorts",
             Self::NodeResourcesFit => "NodeResourcesFit",
+            Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
             Self::VolumeRestrictions => "VolumeRestrictions",
             Self::NodeVolumeLimits => "NodeVolumeLimits",
             Self::VolumeBinding => "VolumeBinding",

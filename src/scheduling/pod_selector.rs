@@ -16,13 +16,22 @@ pub struct PodSelector {
     pub labels: Option<LabelSelector>,
 }
 
-/// A term of required affinity or anti-affinity: pods, and the domain that a node shares with them.
+/// A term of affinity or anti-affinity: pods, and the domain that a node shares with them.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct PodTerm {
     /// The pods.
     pub pods: PodSelector,
     /// The node label whose equal values make one domain.
     pub topology_key: Arc<str>,
+}
+
+/// A preferred term, and what each matching pod adds to a domain: less than 0 for anti-affinity.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct WeightedTerm {
+    /// The term.
+    pub term: PodTerm,
+    /// The weight, -100 to 100.
+    pub weight: i64,
 }
 
 impl PodSelector {

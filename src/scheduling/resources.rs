@@ -108,11 +108,10 @@ fn of_container(pod: &Pod, container: &Container) -> Result<Amounts, Trouble> {
     if !is_app && !container.is_sidecar() {
         return Ok(spec);
     }
-    let statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
-    let named = statuses.filter(|status| status.name == container.name);
+    let mut statuses = pod.status.container_statuses.iter().chain(&pod.status.init_container_statuses);
     // Upstream keeps the last status of a name.
-    let Some((status, actual)) = named.last().and_then(|status| Some((status, status.resources.as_ref()?)))
-    else {
+    let named = statuses.rfind(|status| status.name == container.name);
+    let Some((status, actual)) = named.and_then(|status| Some((status, status.resources.as_ref()?))) else {
         return Ok(spec);
     };
     effective(pod, spec, actual.requests.as_ref(), status.allocated_resources.as_ref())

@@ -43,6 +43,7 @@ use super::{
     object::Kind,
     pod::{Ask, PodInfo, Uid},
     queue::Queue,
+    score::ScoreWeights,
     snapshot::Snapshot,
 };
 use crate::device::{CardId, LockOwner};
@@ -64,6 +65,8 @@ pub struct Settings {
     pub device_resources: BTreeSet<String>,
     /// How long a node's agent may owe an answer, and how long a foreign lock without a living holder is respected.
     pub lock_expiry: SignedDuration,
+    /// By how much each plugin's score of a node is multiplied.
+    pub weights: ScoreWeights,
 }
 
 /// Where a pod that wants a place stands.
@@ -164,12 +167,12 @@ impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
         Self {
+            classes: Classes::new(settings.weights),
             settings,
             snapshot: Snapshot::default(),
             pods: HashMap::new(),
             by_name: HashMap::new(),
             queue: Queue::default(),
-            classes: Classes::default(),
             over_quota: OverQuota::default(),
             requeue: Requeue::default(),
             prebinds: BTreeMap::new(),

@@ -1,87 +1,167 @@
-//! How well a node that fits suits a pod, from 0 to 100 for its cards; higher is better.
+//! How well the nodes that fit suit a pod: a score from 0 to 100 by each plugin, and their weighted sum.
+//!
+//! A plugin's raw score of a node is normalised over the nodes that fit, as in kube-scheduler v1.36 (`pkg/scheduler/framework/runtime`,
+//! `RunScorePlugins`). Which nodes fit is not decided here.
 
-use super::{node::NodeInfo, plugin::taint_toleration, pod::Ask};
-use crate::device::{
-    Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Profile, Usage,
-    Weights,
+pub mod cards;
+
+use super::{
+    cycle::Preferences,
+    node::NodeInfo,
+    plugin::{
+        Plugin, inter_pod_affinity::scoring::NeighbourScale, node_resources_balanced_allocation,
+        pod_topology_spread::scoring::SpreadScale, taint_toleration,
+    },
+    pod::Ask,
+    snapshot::NodeState,
 };
+use crate::device::{Assignment, Inventory};
 
-/// What a fully matched preferred affinity adds, in points: kube-scheduler weighs it twice as much as its other plugins.
-const PREFERRED_AFFINITY: f64 = 200.0;
-/// What each taint of effect `PreferNoSchedule` that the pod does not bear takes off.
-const UNWELCOME: f64 = 300.0;
+pub use cards::{cards, fullness};
 
-/// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
-pub fn fullness(usage: CardUsage, card: &Card, budget: Percent, weights: Weights) -> f64 {
-    let slots = part(usage.slots.into(), card.slots.into());
-    let cores = part(usage.cores.get().into(), budget.get().into());
-    let memory = part(usage.memory.get(), card.memory.get());
-    f64::from(weights.slots) * slots + f64::from(weights.cores) * cores + f64::from(weights.memory) * memory
-}
+/// The highest score that a plugin gives a node.
+pub(super) const MOST: i64 = 100;
 
-/// The score of a node for a pod, once the pod is on it.
-pub fn node(
-    ask: &Ask,
-    info: &NodeInfo,
-    inventory: &Inventory,
-    usage: &Usage,
-    assignment: &Assignment,
-) -> f64 {
-    let preference = ask.constraints.affinity.preference(&info.name, &info.labels) * PREFERRED_AFFINITY;
-    let unwelcome = taint_toleration::untolerated_preferences(&ask.constraints.tolerations, &info.taints);
-    let unwelcome = u32::try_from(unwelcome).map_or(f64::MAX, f64::from) * UNWELCOME;
-    cards(&ask.profile, ask.request.node_policy, inventory, usage, assignment) + preference - unwelcome
-}
+/// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
+/// is Berth's own.
+pub const SCORING: [(Plugin, u32); 6] = [
+    (Plugin::TaintToleration, 3),
+    (Plugin::NodeAffinity, 2),
+    (Plugin::PodTopologySpread, 2),
+    (Plugin::InterPodAffinity, 2),
+    (Plugin::NodeResourcesBalancedAllocation, 1),
+    (Plugin::Devices, 1),
+];
 
-/// 0 to 100 by the node policy, over the node's cards or, where the dialect scores so, over the pod's.
-pub fn cards(
-    profile: &Profile,
-    policy: NodePolicy,
-    inventory: &Inventory,
-    usage: &Usage,
-    assignment: &Assignment,
-) -> f64 {
-    let own = Usage::of([(assignment, InitPhase::Ahead)]);
-    let after = |card: &Card| usage.card(&card.id).and(own.card(&card.id));
-    let full = match profile.blend {
-        Blend::Even => of_node(profile, inventory, &after),
-        Blend::MemoryThenSlots => of_pod(policy, inventory, &own, &after),
-    };
-    match policy {
-        NodePolicy::Binpack => 100.0 * full,
-        NodePolicy::Spread => 100.0 * (1.0 - full),
-        NodePolicy::Indifferent => 0.0,
+/// By how much each plugin's score is multiplied, in the order of [`SCORING`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ScoreWeights([u32; SCORING.len()]);
+
+impl Default for ScoreWeights {
+    fn default() -> Self {
+        Self(SCORING.map(|(_, weight)| weight))
     }
 }
 
-/// HAMi: the sums over all cards of the node (`pkg/scheduler/policy/node_policy.go`), the request included as its design page has it.
-fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
-    let cards = inventory.cards();
-    let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
-    let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
-    let cores: Percent = cards.iter().map(|card| super::allocate::core_budget(profile, card)).sum();
-    let memory: MiB = cards.iter().map(|card| card.memory).sum();
-    let parts = part(used.slots.into(), slots)
-        + part(used.cores.get().into(), cores.get().into())
-        + part(used.memory.get(), memory.get());
-    parts / 3.0
+impl ScoreWeights {
+    /// The weights that `of` gives for each plugin.
+    pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
+        Self(SCORING.map(|(plugin, _)| of(plugin)))
+    }
 }
 
-/// Volcano: the mean over the pod's cards of memory in use when packing, of being shared when spreading
-/// (`vgpu/utils.go` `GPUScore`), taken when the pod is on them; upstream's spread score is always 0.
-fn of_pod(policy: NodePolicy, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
-    let cards: Vec<&Card> = inventory.cards().iter().filter(|card| own.card(&card.id).slots > 0).collect();
-    let full = |card: &&Card| match policy {
-        NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,
-        NodePolicy::Spread => 0.0,
-        NodePolicy::Binpack | NodePolicy::Indifferent => part(after(card).memory.get(), card.memory.get()),
-    };
-    let count = u32::try_from(cards.len()).map_or(f64::MAX, f64::from);
-    if cards.is_empty() { 0.0 } else { cards.iter().map(full).sum::<f64>() / count }
+/// What the plugins that look at one node make of it, before normalisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RawScores {
+    /// The sum of the weights of the preferred terms of node affinity that match.
+    affinity: i64,
+    /// How many taints of effect `PreferNoSchedule` the pod does not tolerate.
+    taints: i64,
+    /// How much the pod balances cpu and memory, 0 to 100; `None`: it requests neither.
+    balance: Option<i64>,
+    /// How well the cards suit, 0 to 100.
+    devices: f64,
 }
 
-/// A part of a whole, from 0 to 1; 0 of nothing. More may be used than there is: slices round up what they take of a card's compute.
-#[expect(clippy::cast_precision_loss, reason = "amounts of memory and slots are far below 2^52")]
-fn part(used: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { (used as f64 / whole as f64).min(1.0) }
+impl RawScores {
+    /// The scores of a node, given the shares that the pod would get there.
+    pub(super) fn of(ask: &Ask, node: &NodeState, inventory: &Inventory, assignment: &Assignment) -> Self {
+        let (info, constraints) = (&node.info, &ask.constraints);
+        let taints = taint_toleration::untolerated_preferences(&constraints.tolerations, &info.taints);
+        Self {
+            affinity: constraints.affinity.preference(&info.name, &info.labels),
+            taints: i64::try_from(taints).unwrap_or(i64::MAX / MOST),
+            balance: node_resources_balanced_allocation::score(&ask.resources, node),
+            devices: cards(&ask.profile, ask.request.node_policy, inventory, &node.usage, assignment),
+        }
+    }
+
+    /// Whether the score depends on those of other nodes.
+    pub(super) fn is_relative(&self) -> bool {
+        self.affinity > 0 || self.taints > 0
+    }
 }
+
+/// A node that fits, with its raw scores.
+#[derive(Clone, Copy, Debug)]
+pub struct Feasible<'a> {
+    /// The node.
+    pub node: &'a NodeInfo,
+    /// What the plugins that look at one node make of it.
+    pub raw: RawScores,
+}
+
+/// By what the raw scores of one decision are normalised: their extremes over the nodes that fit.
+#[derive(Debug)]
+pub struct Scale<'a> {
+    /// The greatest raw score of node affinity; `None`: the pod prefers no node.
+    affinity: Option<i64>,
+    /// The greatest number of taints that the pod does not tolerate.
+    taints: i64,
+    spread: Option<SpreadScale<'a>>,
+    neighbours: Option<NeighbourScale<'a>>,
+}
+
+impl<'a> Scale<'a> {
+    /// The extremes over these nodes. Without nodes it is the scale of those whose raw scores depend on no other node.
+    pub fn of(ask: &Ask, preferences: &'a Preferences<'a>, feasible: &[Feasible<'_>]) -> Self {
+        let nodes = || feasible.iter().map(|feasible| feasible.node);
+        let greatest = |raw: fn(&RawScores) -> i64| {
+            feasible.iter().map(|feasible| raw(&feasible.raw)).max().unwrap_or_default()
+        };
+        let prefers = !ask.constraints.affinity.preferred.is_empty();
+        Self {
+            affinity: prefers.then(|| greatest(|raw| raw.affinity)),
+            taints: greatest(|raw| raw.taints),
+            spread: preferences.spread.as_ref().map(|spread| SpreadScale::of(spread, nodes())),
+            neighbours: preferences.neighbours.as_ref().map(|domains| NeighbourScale::of(domains, nodes())),
+        }
+    }
+
+    /// The normalised scores of one of these nodes.
+    pub fn scores(&self, feasible: &Feasible<'_>) -> Scores {
+        let Feasible { node, raw } = feasible;
+        let part = |raw: i64, greatest: i64| if greatest == 0 { 0 } else { MOST * raw / greatest };
+        let whole = [
+            Some(MOST - part(raw.taints, self.taints)),
+            self.affinity.map(|greatest| part(raw.affinity, greatest)),
+            self.spread.as_ref().map(|spread| spread.score(node)),
+            self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
+            raw.balance,
+        ];
+        let [taints, affinity, spread, neighbours, balance] = whole.map(|score| score.map(float));
+        Scores([taints, affinity, spread, neighbours, balance, Some(raw.devices)])
+    }
+}
+
+/// The normalised scores of one node, 0 to 100, in the order of [`SCORING`]; `None`: the plugin has nothing to score for the pod.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores([Option<f64>; SCORING.len()]);
+
+impl Scores {
+    /// The weighted sum.
+    pub fn total(&self, weights: &ScoreWeights) -> f64 {
+        let weighted =
+            self.0.iter().zip(weights.0).map(|(score, weight)| f64::from(weight) * score.unwrap_or(0.0));
+        weighted.sum()
+    }
+
+    /// The plugins that have something to score for the pod, each with the node's score.
+    pub fn by_plugin(&self) -> impl Iterator<Item = (Plugin, f64)> {
+        SCORING.into_iter().zip(self.0).filter_map(|((plugin, _), score)| Some((plugin, score?)))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "amounts and scores are far below 2^52, or compared roughly")]
+pub(super) fn float(whole: i64) -> f64 {
+    whole as f64
+}
+
+/// The whole part.
+#[expect(clippy::cast_possible_truncation, reason = "scores are far below 2^52")]
+pub(super) fn whole(score: f64) -> i64 {
+    score as i64
+}
+
+#[cfg(test)]
+mod tests;

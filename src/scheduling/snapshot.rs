@@ -47,6 +47,8 @@ pub struct Snapshot {
     repelling: BTreeSet<usize>,
     /// Pods that wait for room on a node that is kept for them.
     nominations: Arc<Nominations>,
+    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
+    weighing: BTreeSet<usize>,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
@@ -82,6 +84,7 @@ impl Snapshot {
         if let Some((name, slot)) = self.by_name.remove_entry(name) {
             self.slots[slot] = None;
             self.repelling.remove(&slot);
+            self.weighing.remove(&slot);
             self.changes.push(Change::Node);
             self.generation += 1;
             self.set_cuts(&name, Cuts::default());
@@ -176,6 +179,7 @@ impl Snapshot {
         Surroundings {
             slots: &self.slots,
             repelling: &self.repelling,
+            weighing: &self.weighing,
             objects: &self.objects,
             reservations: &self.reservations,
         }
@@ -328,6 +332,11 @@ impl Snapshot {
             self.repelling.remove(&slot);
         } else {
             self.repelling.insert(slot);
+        }
+        if pods.iter().any(|pod| pod.weighs()) {
+            self.weighing.insert(slot);
+        } else {
+            self.weighing.remove(&slot);
         }
         self.slots[slot] = Some(Arc::new(NodeState {
             usage: self.ledger.usage(name).with_aliases(&info.aliases),

@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{
-    filter::filter, node::NodeName, plugin::volume_binding::VolumeChoice, pod::Ask, reason::NodeReasons,
-    score, snapshot::NodeState,
+    cycle::Preferences,
+    filter::filter,
+    node::NodeName,
+    plugin::volume_binding::VolumeChoice,
+    pod::Ask,
+    reason::NodeReasons,
+    score::{Feasible, RawScores, Scale, ScoreWeights},
+    snapshot::NodeState,
 };
 use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
 
@@ -22,49 +28,78 @@ pub struct Decision {
 /// What a class makes of a node.
 #[derive(Clone, Debug)]
 pub enum NodeVerdict {
-    /// It fits, whatever the quota: with this score, and so much of the quota taken.
-    Fits(f64, CardUsage),
+    /// It fits, whatever the quota: with these scores, and so much of the quota taken.
+    Fits(RawScores, CardUsage),
     /// It does not.
     Fails(NodeReasons),
 }
 
-/// Judges one node for one ask of a namespace that may still take so much: the cards that it would give and its score.
+/// Judges one node for one ask of a namespace that may still take so much: the cards that it would give and its
+/// scores.
 pub fn judge(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
     quota: Quota,
-) -> Result<(Assignment, f64), NodeReasons> {
+) -> Result<(Assignment, RawScores), NodeReasons> {
     let assignment = filter(ask, node, device_resources, quota)?;
     let offer = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
     let inventory = offer.expect("a node without an inventory does not pass the filter");
-    let score = score::node(ask, &node.info, inventory, &node.usage, &assignment);
-    Ok((assignment, score))
+    let scores = RawScores::of(ask, node, inventory, &assignment);
+    Ok((assignment, scores))
 }
 
 impl NodeVerdict {
     /// What becomes of the node for this ask, whatever the quota.
     pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
         match judge(ask, node, device_resources, Quota::default()) {
-            Ok((assignment, score)) => Self::Fits(score, usage::total(&assignment, InitPhase::Ahead)),
+            Ok((assignment, scores)) => Self::Fits(scores, usage::total(&assignment, InitPhase::Ahead)),
             Err(reasons) => Self::Fails(reasons),
         }
     }
 }
 
-/// The score of a node that fits whatever the quota, with this score and so much taken, under the quota; or why it would not do. Where
+/// The scores of a node that fits whatever the quota, with these scores and so much taken, under the quota; or why it would not do. Where
 /// that would take too much, other cards of the node may do.
 pub(super) fn within(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
     quota: Quota,
-    (score, total): (f64, CardUsage),
-) -> Result<f64, NodeReasons> {
+    (scores, total): (RawScores, CardUsage),
+) -> Result<RawScores, NodeReasons> {
     if quota.admits(total) {
-        return Ok(score);
+        return Ok(scores);
     }
-    judge(ask, node, device_resources, quota).map(|(_, score)| score)
+    judge(ask, node, device_resources, quota).map(|(_, scores)| scores)
+}
+
+/// Whether the scores of the nodes of one decision depend on each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Relation {
+    /// They may.
+    Relative,
+    /// They don't: each is known from its node alone.
+    Independent,
+}
+
+/// The best of the nodes that fit for this ask: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+pub(super) fn best_scored<'a>(
+    ask: &Ask,
+    preferences: &Preferences<'_>,
+    relation: Relation,
+    weights: &ScoreWeights,
+    feasible: impl Iterator<Item = Feasible<'a>>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<&'a NodeName> {
+    let scored = |scale: &Scale<'_>, one: &Feasible<'a>| (&one.node.name, scale.scores(one).total(weights));
+    if relation == Relation::Independent {
+        let scale = Scale::of(ask, preferences, &[]);
+        return best(feasible.map(|one| scored(&scale, &one)), rank);
+    }
+    let feasible: Vec<_> = feasible.collect();
+    let scale = Scale::of(ask, preferences, &feasible);
+    best(feasible.iter().map(|one| scored(&scale, one)), rank)
 }
 
 /// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.

@@ -1,4 +1,4 @@
-//! Differences between Berth and kube-scheduler about a node, and the table of those that are known.
+//! Differences between Berth and kube-scheduler about a node and its scores, and the table of those that are known.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,6 +20,8 @@ pub(crate) enum Way {
     OnlyKubeScheduler,
     /// The node fits for Berth although Berth does not serve what the pod asks for; kube-scheduler's verdict does not matter.
     NotRefused,
+    /// A plugin scores the node differently.
+    Score,
 }
 
 /// A difference about one node.
@@ -31,9 +33,9 @@ pub(crate) struct Difference {
     pub(crate) node: String,
     /// In which way.
     pub(crate) way: Way,
-    /// What refuses the node: kube-scheduler's plugin, Berth's reason, or the family that is not served.
+    /// What refuses the node: kube-scheduler's plugin, Berth's reason, or the family that is not served. Of a score: the plugin.
     pub(crate) by: String,
-    /// The reasons of the side that refuses it.
+    /// The reasons of the side that refuses it, or both scores.
     pub(crate) reasons: String,
 }
 
@@ -70,6 +72,7 @@ impl fmt::Display for Difference {
             Way::NotRefused => {
                 write!(formatter, "{pod} asks for {by}, which is not served, and fits {node} for Berth")
             }
+            Way::Score => write!(formatter, "{pod} on {node}: {by} scores {reasons}"),
         }
     }
 }
@@ -126,6 +129,46 @@ pub(crate) fn differences(
     found
 }
 
+/// The plugins whose scores are compared.
+const SCORED: [&str; 5] = [
+    "TaintToleration",
+    "NodeAffinity",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "NodeResourcesBalancedAllocation",
+];
+
+/// Every difference of a plugin's score, where both find the same nodes feasible: a score is relative to these. A plugin with nothing
+/// to score for the pod adds nothing, as one that scores 0.
+pub(crate) fn score_differences(
+    theirs: &PodVerdict,
+    ours: &BTreeMap<String, simulate::NodeVerdict>,
+) -> Vec<Difference> {
+    let fits = |node: &plugins::NodeVerdict| ours.get(&node.name).is_some_and(|our| our.fits);
+    if theirs.nodes.iter().any(|node| node.fits != fits(node)) {
+        return Vec::new();
+    }
+    let difference = |node: &String, plugin: &str, their: f64| {
+        let our = ours[node].scores.get(plugin).copied().unwrap_or_default();
+        ((our - their).abs() > 1e-9).then(|| Difference {
+            pod: theirs.name.clone(),
+            node: node.clone(),
+            way: Way::Score,
+            by: plugin.to_owned(),
+            reasons: format!("{their} for kube-scheduler, {our} for Berth"),
+        })
+    };
+    let mut found = Vec::new();
+    for (node, scores) in &theirs.scores {
+        for plugin in SCORED {
+            let their = scores.plugins.get(plugin).copied().unwrap_or_default();
+            let their = i32::try_from(their).expect("a score is from 0 to 100");
+            found.extend(difference(node, plugin, their.into()));
+        }
+    }
+    found
+}
+
 /// Whether kube-scheduler refuses the node for a family that Berth does not serve.
 fn is_unseen(families: &BTreeSet<Family>, node: &plugins::NodeVerdict) -> bool {
     families.iter().any(|family| !family.is_served() && family.may_decide(&node.plugin, node.nominated))
@@ -163,6 +206,23 @@ mod tests {
         let fits = json!({"name": "n", "fits": true});
         assert_eq!(found(&[family], &[family], &fits, true), [Way::NotRefused]);
         assert_eq!(found(&[family], &[family], &fits, false), []);
+    }
+
+    #[test]
+    fn a_score_that_differs_is_found_where_the_same_nodes_fit() {
+        let found = |theirs: i64, our: &serde_json::Value| {
+            let theirs = json!({"name": "p", "nodes": [{"name": "n", "fits": true}],
+                "scores": {"n": {"plugins": {"NodeAffinity": theirs}}}});
+            let our: simulate::NodeVerdict = from_value(our.clone()).unwrap();
+            let ours = [("n".to_owned(), our)].into();
+            let found = score_differences(&from_value(theirs).unwrap(), &ours);
+            found.into_iter().map(|difference| difference.by).collect::<Vec<_>>()
+        };
+        let fits = json!({"name": "n", "fits": true, "scores": {"NodeAffinity": 50.0}});
+        assert_eq!(found(51, &fits), ["NodeAffinity"]);
+        assert!(found(50, &fits).is_empty());
+        assert!(found(51, &json!({"name": "n", "fits": false})).is_empty());
+        assert!(found(0, &json!({"name": "n", "fits": true})).is_empty());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The families of constraints: what each is called, how it is put into a cluster, and whether Berth serves it.
+//! The families of constraints and preferences: what each is called, how it is put into a cluster, and whether Berth serves it.
 
 #[path = "family/claims.rs"]
 mod claims;
@@ -8,6 +8,8 @@ mod disks;
 mod nodes;
 #[path = "family/pods.rs"]
 mod pods;
+#[path = "family/preferences.rs"]
+mod preferences;
 #[path = "family/resources.rs"]
 mod resources;
 #[path = "family/spread.rs"]
@@ -60,6 +62,16 @@ pub(crate) enum Family {
     AttachLimits,
     /// Features of the kubelet that a pod needs.
     NodeFeatures,
+    /// Preferred node affinity.
+    PreferredNodes,
+    /// Taints of effect `PreferNoSchedule`.
+    SoftTaints,
+    /// Topology spread with `ScheduleAnyway`.
+    SoftSpread,
+    /// Preferred affinity and anti-affinity between pods, on both sides.
+    PreferredPods,
+    /// Nodes whose cpu and memory are used unevenly.
+    Balance,
     /// Room that is kept for pods which are nominated to a node.
     Nominated,
 }
@@ -92,6 +104,11 @@ const ROWS: &[Row] = &[
     Row(Family::Disks, "disks", &["VolumeRestrictions"], disks::disks),
     Row(Family::AttachLimits, "attach-limits", &["NodeVolumeLimits"], disks::attach_limits),
     Row(Family::NodeFeatures, "node-features", &["NodeDeclaredFeatures"], pods::node_features),
+    Row(Family::PreferredNodes, "preferred-nodes", &["NodeAffinity"], preferences::nodes),
+    Row(Family::SoftTaints, "soft-taints", &["TaintToleration"], preferences::taints),
+    Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),
+    Row(Family::PreferredPods, "preferred-pods", &["InterPodAffinity"], preferences::pods),
+    Row(Family::Balance, "balance", &["NodeResourcesBalancedAllocation"], preferences::balance),
     Row(Family::Nominated, "nominated", &[], pods::nominated),
 ];
 
@@ -121,7 +138,24 @@ impl Family {
 
     /// Whether it gives nodes their room: a cluster can have one such family.
     pub(crate) fn gives_room(self) -> bool {
-        matches!(self, Self::Resources | Self::PodCounts | Self::Fractions | Self::Resized | Self::Nominated)
+        matches!(
+            self,
+            Self::Resources
+                | Self::PodCounts
+                | Self::Fractions
+                | Self::Resized
+                | Self::Balance
+                | Self::Nominated
+        )
+    }
+
+    /// The plugin that scores by it, where it is about scores alone.
+    pub(crate) fn scorer(self) -> Option<&'static str> {
+        let scores = matches!(
+            self,
+            Self::PreferredNodes | Self::SoftTaints | Self::SoftSpread | Self::PreferredPods | Self::Balance
+        );
+        scores.then(|| self.row().2[0])
     }
 
     /// Whether Berth is held to kube-scheduler's answer.

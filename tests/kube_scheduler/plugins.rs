@@ -1,6 +1,7 @@
 //! What kube-scheduler's own plugins make of a cluster: the `feasible` program of `tests/controlplane`.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -37,6 +38,16 @@ pub(crate) struct PodVerdict {
     pub(crate) name: String,
     /// Every node, by name.
     pub(crate) nodes: Vec<NodeVerdict>,
+    /// The scores of the nodes that pass, by node.
+    #[serde(default)]
+    pub(crate) scores: BTreeMap<String, NodeScore>,
+}
+
+/// What the Score plugins make of one node.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct NodeScore {
+    /// By plugin, before the weights; absent where the plugin has nothing to score for the pod.
+    pub(crate) plugins: BTreeMap<String, i64>,
 }
 
 /// Whether one node passes every Filter plugin.
@@ -55,6 +66,15 @@ pub(crate) struct NodeVerdict {
     /// Whether it fails only by the room that is kept for nominated pods.
     #[serde(default)]
     pub(crate) nominated: bool,
+}
+
+impl PodVerdict {
+    /// Whether the plugin gives the node a score unlike that of another node that passes.
+    pub(crate) fn scores_apart(&self, node: &str, plugin: &str) -> bool {
+        let of = |score: &NodeScore| score.plugins.get(plugin).copied();
+        let own = self.scores.get(node).and_then(of);
+        self.scores.values().any(|other| of(other) != own)
+    }
 }
 
 impl Plugins {

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    difference::{Difference, NAMED, Way, differences},
+    difference::{Difference, NAMED, Way, differences, score_differences},
     family::Family,
     plugins::{Answer, Plugins},
     simulate::simulate,
@@ -46,7 +46,8 @@ pub(crate) struct Tally {
     verdicts: u64,
     /// Those that fit.
     fit: u64,
-    /// Those that one of the family's plugins refuses.
+    /// Those that one of the family's plugins refuses; for a family of preferences, those that fit and that the plugin scores unlike
+    /// another node.
     decided: u64,
 }
 
@@ -70,12 +71,18 @@ impl Findings {
 
     fn count(&mut self, case: &Case, answer: &Answer) {
         let pods = answer.pods.iter().flatten().filter(|pod| case.waiting.contains_key(&pod.name));
-        for node in pods.flat_map(|pod| &pod.nodes) {
-            for family in &case.families {
+        for pod in pods {
+            for (node, family) in
+                pod.nodes.iter().flat_map(|node| case.families.iter().map(move |f| (node, f)))
+            {
                 let tally = self.tallies.entry(*family).or_default();
                 tally.verdicts += 1;
                 tally.fit += u64::from(node.fits);
-                tally.decided += u64::from(!node.fits && family.may_decide(&node.plugin, node.nominated));
+                let decided = match family.scorer() {
+                    Some(plugin) => node.fits && pod.scores_apart(&node.name, plugin),
+                    None => !node.fits && family.may_decide(&node.plugin, node.nominated),
+                };
+                tally.decided += u64::from(decided);
             }
         }
     }
@@ -155,6 +162,7 @@ pub(crate) fn compare(plugins: &mut Plugins, case: &Case) -> Result<(Answer, Vec
         let theirs = theirs.ok_or_else(|| format!("kube-scheduler: no pod {pod}"))?;
         let ours = simulate(&without_others(objects, case, pod), pod)?;
         found.extend(differences(&case.families, asked, theirs, &ours));
+        found.extend(score_differences(theirs, &ours));
     }
     Ok((answer, found))
 }

@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use crate::{difference::Difference, plugins::Plugins, run::compare, world::Case};
+use crate::{
+    difference::{Difference, Way},
+    plugins::Plugins,
+    run::compare,
+    world::Case,
+};
 
 /// How many places at most are tried to be left out.
 const TRIES: usize = 400;
@@ -29,7 +34,9 @@ fn without(plugins: &mut Plugins, from: (Case, Difference), places: Vec<Vec<Step
         }
         let Ok((_, found)) = compare(plugins, &smaller) else { continue };
         let same = |found: &Difference| {
-            (found.way, &found.by, &found.reasons) == (best.1.way, &best.1.by, &best.1.reasons)
+            // A smaller cluster has other scores.
+            let alike = found.way == Way::Score || found.reasons == best.1.reasons;
+            (found.way, &found.by) == (best.1.way, &best.1.by) && alike
         };
         if let Some(found) = found.into_iter().find(same) {
             best = (smaller, found);

@@ -36,6 +36,9 @@ pub(crate) struct NodeVerdict {
     pub(crate) fits: bool,
     #[serde(default)]
     reasons: Vec<Reason>,
+    /// By plugin, before the weights; absent where the plugin has nothing to score for the pod.
+    #[serde(default)]
+    pub(crate) scores: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

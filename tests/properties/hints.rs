@@ -11,6 +11,7 @@ use berth::{
         pod::{Binding, Placer},
         quota::{Bound, QuotaInfo, QuotaKey},
         scheduler::Settings,
+        score::ScoreWeights,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -113,8 +114,11 @@ struct Trio {
 
 impl Trio {
     fn new() -> Self {
-        let settings =
-            Settings { device_resources: BTreeSet::new(), lock_expiry: SignedDuration::from_mins(5) };
+        let settings = Settings {
+            device_resources: BTreeSet::new(),
+            lock_expiry: SignedDuration::from_mins(5),
+            weights: ScoreWeights::default(),
+        };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }
     }

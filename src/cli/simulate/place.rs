@@ -20,10 +20,10 @@ use crate::{
     device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
-        Ask, Claim, Demand, PodInfo, Reason, Snapshot, Stage, Uid,
+        Ask, Claim, Demand, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
         class::Classes,
-        cycle::Cycle,
+        cycle::{Cycle, Preferences},
         ledger::{Charge, Commitment},
         node::NodeName,
         object::Kind,
@@ -31,6 +31,7 @@ use crate::{
         pod_counts::PodCounts,
         queue::Queue,
         remedy::remedy,
+        score::{Feasible, RawScores, Scale, ScoreWeights},
         snapshot::NodeState,
         verdict::{Decision, judge},
     },
@@ -45,12 +46,16 @@ pub enum Explain {
     EveryNode,
 }
 
+/// The cards that a node would give and its raw scores, or why it would not do.
+type Judged = Result<(Assignment, RawScores), NodeReasons>;
+
 /// A simulation under way.
 struct Run<'a> {
     reader: Reader,
     device_resources: BTreeSet<String>,
     snapshot: Snapshot,
     classes: Classes,
+    weights: ScoreWeights,
     explain: Explain,
     now: Timestamp,
     /// Every pod's name, for the picture of the cards.
@@ -72,7 +77,8 @@ pub(super) fn simulate(
         device_resources: reader.device_resources(),
         reader,
         snapshot: Snapshot::default(),
-        classes: Classes::default(),
+        classes: Classes::new(config.score_weights()),
+        weights: config.score_weights(),
         explain,
         now,
         names: BTreeMap::new(),
@@ -218,36 +224,56 @@ impl Run<'_> {
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
         let Demand { ask, footprint, .. } = demand;
         let quota = self.snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
-        let mut counts = PodCounts::default();
-        let cycle = Cycle::prepare(demand, self.snapshot.surroundings(), &mut counts);
         let dialect = self.dialect(&ask.profile.name);
-        let unserved = ask.constraints.unserved.first();
-        let verdict = |state: &Arc<NodeState>| {
-            let name = &state.info.name;
-            if unserved.is_some() {
-                return NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
+        if !ask.constraints.unserved.is_empty() {
+            let unserved =
+                |name: &NodeName| NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
+            return self.snapshot.nodes().map(|state| unserved(&state.info.name)).collect();
+        }
+        let mut counts = PodCounts::default();
+        let around = self.snapshot.surroundings();
+        let cycle = Cycle::prepare(demand, around, &mut counts);
+        let preferences = Preferences::prepare(demand, around, &mut counts);
+        let judged = |state| self.judged(demand, state, &cycle, quota);
+        let judged: Vec<_> = self.snapshot.nodes().map(|state| (state, judged(state))).collect();
+        let fitting = judged.iter().filter_map(|(state, judged)| {
+            let (_, raw) = judged.as_ref().ok()?;
+            Some(Feasible { node: &state.info, raw: *raw })
+        });
+        let fitting: Vec<_> = fitting.collect();
+        let scale = Scale::of(ask, &preferences, &fitting);
+        let verdict = |(state, judged): (&Arc<NodeState>, Judged)| match judged {
+            Ok((assignment, raw)) => {
+                let scores = scale.scores(&Feasible { node: &state.info, raw });
+                let record = dialect.record(&assignment, &state.info.name, self.now);
+                NodeVerdict::fits(&state.info.name, scores, &self.weights, record)
             }
-            let judged = judge(ask, state, &self.device_resources, quota);
-            let tested = cycle.as_ref().map_err(|reason| vec![reason.clone()]);
-            let tested = tested.and_then(|cycle| cycle.test(state));
-            let (nominations, around) = (self.snapshot.nominations(), self.snapshot.surroundings());
-            let tested =
-                tested.and_then(|()| nominations.test(demand, state, around, &self.device_resources));
-            match judged.and_then(|judged| tested.map(|()| judged)) {
-                Ok((assignment, score)) => {
-                    NodeVerdict::fits(name, score, dialect.record(&assignment, name, self.now))
-                }
-                Err(reasons) => {
-                    let verdict = NodeVerdict::fails(name, reasons.iter().map(ReasonRow::of).collect());
-                    if reasons.iter().any(Reason::is_of_cards) {
-                        self.explained(verdict, ask, state, quota)
-                    } else {
-                        verdict
-                    }
-                }
-            }
+            Err(reasons) => self.failed(&reasons, ask, state, quota),
         };
-        self.snapshot.nodes().map(verdict).collect()
+        judged.into_iter().map(verdict).collect()
+    }
+
+    /// What the plugins make of one node.
+    fn judged(
+        &self,
+        demand: &Demand,
+        state: &Arc<NodeState>,
+        cycle: &Result<Cycle<'_>, Reason>,
+        quota: Quota,
+    ) -> Judged {
+        let judged = judge(&demand.ask, state, &self.device_resources, quota)?;
+        let cycle = cycle.as_ref().map_err(|reason| vec![reason.clone()])?;
+        cycle.test(state)?;
+        let (nominations, around) = (self.snapshot.nominations(), self.snapshot.surroundings());
+        nominations.test(demand, state, around, &self.device_resources).map(|()| judged)
+    }
+
+    fn failed(&self, reasons: &NodeReasons, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
+        let verdict = NodeVerdict::fails(&state.info.name, reasons.iter().map(ReasonRow::of).collect());
+        if reasons.iter().any(Reason::is_of_cards) {
+            return self.explained(verdict, ask, state, quota);
+        }
+        verdict
     }
 
     /// With each card's failure and what would help.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, ResourceAmounts, object::Kind, scheduler::Settings},
+    scheduling::{NodeInfo, ResourceAmounts, object::Kind, scheduler::Settings, score::ScoreWeights},
 };
 
 fn node(name: &str) -> Event {
@@ -31,7 +31,7 @@ fn reader() -> Arc<Reader> {
 
 fn scheduler() -> Scheduler {
     let lock_expiry = SignedDuration::from_mins(5);
-    Scheduler::new(Settings { device_resources: [].into(), lock_expiry })
+    Scheduler::new(Settings { device_resources: [].into(), lock_expiry, weights: ScoreWeights::default() })
 }
 
 fn observe(scheduler: &mut Scheduler, events: impl IntoIterator<Item = Event>) {

@@ -97,15 +97,7 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
 
 fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
     let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
-    Outlook::new(
-        nodes.into_iter().map(Arc::new).collect(),
-        full,
-        Quotas::default(),
-        Arc::default(),
-        Arc::default(),
-        Arc::default(),
-        BTreeSet::new(),
-    )
+    Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Context::default())
 }
 
 fn demand(ask: &Ask) -> Demand {

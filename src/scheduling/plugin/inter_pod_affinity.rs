@@ -3,6 +3,8 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`. Upstream's copy of a term keeps its negative
 //! namespace selector and matches it against no labels at all; here a selector is held against the namespace's labels.
 
+pub(in crate::scheduling) mod scoring;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,

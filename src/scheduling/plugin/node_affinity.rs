@@ -35,12 +35,10 @@ impl NodeAffinity {
         selected && self.required.as_ref().is_none_or(|required| matches_one_of(required, name, labels))
     }
 
-    /// How much of the preferred weight the node matches, from 0 to 1; 0 where nothing is preferred.
-    pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> f64 {
-        let total: i32 = self.preferred.iter().map(|term| term.weight).sum();
+    /// The sum of the weights of the preferred terms that match the node.
+    pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> i64 {
         let matching = self.preferred.iter().filter(|term| matches_term(&term.preference, name, labels));
-        let matched: i32 = matching.map(|term| term.weight).sum();
-        if total > 0 { f64::from(matched) / f64::from(total) } else { 0.0 }
+        matching.map(|term| i64::from(term.weight)).sum()
     }
 }
 

@@ -68,15 +68,12 @@ impl<'a> Attachments<'a> {
 fn volumes<'a>(pod: &'a Footprint, objects: &'a Objects) -> impl Iterator<Item = Volume> + 'a {
     pod.claims.iter().filter_map(move |used| {
         let claim = objects.claim(&pod.namespace, &used.name)?;
-        let (driver, handle) = match objects.volume(&claim.spec.volume_name) {
-            Some(volume) => {
-                let csi = volume.spec.csi.as_ref()?;
-                (csi.driver.clone(), csi.volume_handle.clone())
-            }
-            None => {
-                let class = objects.class(claim.class())?;
-                (class.provisioner.clone(), format!("claim {}/{}", pod.namespace, used.name))
-            }
+        let (driver, handle) = if let Some(volume) = objects.volume(&claim.spec.volume_name) {
+            let csi = volume.spec.csi.as_ref()?;
+            (csi.driver.clone(), csi.volume_handle.clone())
+        } else {
+            let class = objects.class(claim.class())?;
+            (class.provisioner.clone(), format!("claim {}/{}", pod.namespace, used.name))
         };
         (!driver.is_empty() && !handle.is_empty()).then_some((driver, handle))
     })

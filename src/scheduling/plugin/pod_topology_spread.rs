@@ -2,6 +2,8 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`.
 
+pub(in crate::scheduling) mod scoring;
+
 use std::{collections::HashMap, sync::Arc};
 
 use super::taint_toleration::tolerates_all;
@@ -81,15 +83,14 @@ impl Domains {
         let counted = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
         let mut matching: HashMap<String, i64> = HashMap::new();
         let counts = counts.of(&counted, around);
-        // An empty selector selects every pod, and counts none here.
-        let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
-        for (state, count) in around.slots.iter().zip(counts) {
+        let selects = selects(constraint);
+        for (state, pods) in around.slots.iter().zip(counts) {
             let Some(info) = state.as_ref().map(|state| &state.info) else { continue };
-            if !includes(constraint, demand, info) {
+            if !includes(constraint, &demand.footprint.spread, demand, info) {
                 continue;
             }
             let Some(value) = info.labels.get(&*constraint.topology_key) else { continue };
-            let count = if selects { i64::try_from(count).unwrap_or(i64::MAX) } else { 0 };
+            let count = if selects { count(pods) } else { 0 };
             match matching.get_mut(value) {
                 Some(total) => *total += count,
                 None => {
@@ -108,10 +109,24 @@ impl Domains {
     }
 }
 
-/// Whether a node's pods count: it has every topology key of the pod's constraints, and passes the tests that this one honours.
-fn includes(constraint: &SpreadConstraint, demand: &Demand, node: &NodeInfo) -> bool {
+fn count(pods: usize) -> i64 {
+    i64::try_from(pods).unwrap_or(i64::MAX)
+}
+
+/// Whether the constraint counts pods at all. An empty selector selects every pod, and counts none here.
+fn selects(constraint: &SpreadConstraint) -> bool {
+    constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty())
+}
+
+/// Whether a node's pods count: it has the topology key of every constraint in `all`, and passes the tests that this one honours.
+fn includes(
+    constraint: &SpreadConstraint,
+    all: &[SpreadConstraint],
+    demand: &Demand,
+    node: &NodeInfo,
+) -> bool {
     let Ask { constraints, .. } = &*demand.ask;
-    demand.footprint.spread.iter().all(|one| node.labels.contains_key(&*one.topology_key))
+    all.iter().all(|one| node.labels.contains_key(&*one.topology_key))
         && (constraint.node_affinity == Inclusion::Ignore
             || constraints.affinity.admits(&node.name, &node.labels))
         && (constraint.node_taints == Inclusion::Ignore

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// Pods that are alike in this and don't look around are decided alike: ask, namespace, labels, priority.
+type Alike = (Arc<Ask>, Arc<str>, Arc<Labels>, i32);
+
 /// How long until the next audit.
 const PERIOD: SignedDuration = SignedDuration::from_mins(1);
 /// A Binding that was answered is seen within this time, or the pod is read.
@@ -142,14 +145,15 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<(Arc<Ask>, Arc<str>, Arc<Labels>), Option<FitError>> = HashMap::new();
+        let mut said: HashMap<Alike, Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
             let footprint = entry.info.footprint.clone();
-            let reason = entry.reason.clone().unwrap_or_default();
+            let (reason, priority) = (entry.reason.clone().unwrap_or_default(), entry.info.priority);
             match (&entry.work, entry.info.claim.clone()) {
                 (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
-                    let alike = (ask.clone(), footprint.namespace.clone(), footprint.labels.clone());
+                    let alike =
+                        (ask.clone(), footprint.namespace.clone(), footprint.labels.clone(), priority);
                     if footprint.looks_around() || !said.contains_key(&alike) {
                         let error = self.decide(uid).err();
                         said.insert(alike.clone(), error);

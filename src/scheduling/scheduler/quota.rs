@@ -161,7 +161,7 @@ impl Scheduler {
     }
 
     /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.
-    pub(super) fn judge(&mut self, uid: &Uid, node: &NodeName) -> Option<(Assignment, f64)> {
+    pub(super) fn judge(&mut self, uid: &Uid, node: &NodeName) -> Option<Assignment> {
         let demand = self.pods.get(uid)?.info.demand()?;
         self.classes.judge(&demand, node, &self.snapshot, &self.settings.device_resources)
     }

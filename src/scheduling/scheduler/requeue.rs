@@ -59,6 +59,7 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         | Plugin::NodeAffinity
         | Plugin::NodePorts
         | Plugin::NodeResourcesFit
+        | Plugin::NodeResourcesBalancedAllocation
         | Plugin::NodeDeclaredFeatures
         | Plugin::Devices => false,
     }

@@ -146,8 +146,8 @@ impl Scheduler {
         let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
         let judged = self.judge(uid, node);
         let fits = judged.is_some();
-        let moved = judged.as_ref().map(|(assignment, _)| assignment) != before.as_deref();
-        if let Some((assignment, _)) = judged {
+        let moved = judged.as_ref() != before.as_deref();
+        if let Some(assignment) = judged {
             self.assume(uid, node.clone(), assignment, Vec::new(), now);
         }
         // Cards that it was to have and no longer is are there for others.
@@ -211,7 +211,7 @@ impl Scheduler {
         let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
         let Some(charge) = self.snapshot.release(&uid) else { return false };
         let judged = self.judge(&uid, node);
-        let same = judged.is_some_and(|(assignment, _)| Some(&assignment) == charge.assignment.as_deref());
+        let same = judged.is_some_and(|assignment| Some(&assignment) == charge.assignment.as_deref());
         self.snapshot.charge(uid, charge);
         same
     }

@@ -9,7 +9,7 @@ use crate::scheduling::{
     event::Event,
     measure::{Measure, Standing},
     node::NodeInfo,
-    outlook::Outlook,
+    outlook::{Context, Outlook},
     pod::{PodKey, is_older},
 };
 
@@ -64,18 +64,15 @@ impl Scheduler {
     /// The cluster as it stands, for others to judge by while this goes on.
     pub fn outlook(&self) -> Outlook {
         let nodes = self.snapshot.nodes().cloned().collect();
-        let (passed_over, quotas) = (self.lines.passed_over(), self.snapshot.quotas().clone());
-        let nominations = self.snapshot.nominations().clone();
-        let (objects, reservations) = (self.snapshot.objects().clone(), self.snapshot.reservations().clone());
-        Outlook::new(
-            nodes,
-            passed_over,
-            quotas,
-            objects,
-            reservations,
-            nominations,
-            self.settings.device_resources.clone(),
-        )
+        let context = Context {
+            quotas: self.snapshot.quotas().clone(),
+            objects: self.snapshot.objects().clone(),
+            reservations: self.snapshot.reservations().clone(),
+            nominations: self.snapshot.nominations().clone(),
+            device_resources: self.settings.device_resources.clone(),
+            weights: self.settings.weights,
+        };
+        Outlook::new(nodes, self.lines.passed_over(), context)
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.

@@ -107,7 +107,7 @@ pub(super) fn affinity(world: &mut World) {
     }
 }
 
-fn term(world: &mut World) -> Value {
+pub(super) fn term(world: &mut World) -> Value {
     let mut term = json!({});
     for _ in 0..world.dice.pick(&[(0, 2), (1, 5), (2, 3)]) {
         let requirement = expression(&mut world.dice);

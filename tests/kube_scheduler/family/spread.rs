@@ -9,7 +9,7 @@ use crate::{
 };
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const TOPOLOGIES: &[&str] = &[ZONE, HOSTNAME, RACK];
+pub(super) const TOPOLOGIES: &[&str] = &[ZONE, HOSTNAME, RACK];
 
 /// Spread constraints of every shape, on a cluster with pods that are being deleted.
 pub(super) fn spread(world: &mut World) {
@@ -45,9 +45,15 @@ pub(super) fn spread(world: &mut World) {
 
 fn constraint(dice: &mut Dice, topology: &str) -> Value {
     let hard = dice.in_thousand(850);
+    constraint_of(dice, topology, if hard { "DoNotSchedule" } else { "ScheduleAnyway" })
+}
+
+/// A constraint of any shape, for a pod that can't be placed as it wants.
+pub(super) fn constraint_of(dice: &mut Dice, topology: &str, unsatisfiable: &str) -> Value {
+    let hard = unsatisfiable == "DoNotSchedule";
     let mut constraint = json!({
         "maxSkew": 1 + dice.below(2), "topologyKey": topology,
-        "whenUnsatisfiable": if hard { "DoNotSchedule" } else { "ScheduleAnyway" },
+        "whenUnsatisfiable": unsatisfiable,
     });
     if dice.in_thousand(900) {
         constraint["labelSelector"] = selector(dice);
@@ -77,7 +83,7 @@ fn selector(dice: &mut Dice) -> Value {
     }
 }
 
-fn term(dice: &mut Dice) -> Value {
+pub(super) fn term(dice: &mut Dice) -> Value {
     let mut term = json!({"topologyKey": dice.one_of(TOPOLOGIES)});
     if dice.in_thousand(950) {
         term["labelSelector"] = selector(dice);

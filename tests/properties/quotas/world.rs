@@ -15,6 +15,7 @@ use berth::{
         pod::{Binding, Placer},
         quota::Bound,
         scheduler::Settings,
+        score::ScoreWeights,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -50,7 +51,11 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(profile: Profile, cards: &[Card], refuse: u32) -> Self {
-        let settings = Settings { device_resources: [].into(), lock_expiry: SignedDuration::from_mins(5) };
+        let settings = Settings {
+            device_resources: [].into(),
+            lock_expiry: SignedDuration::from_mins(5),
+            weights: ScoreWeights::default(),
+        };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
         let mut world = Self { scheduler, profile, now, pods, quotas, refuse, bindings: 0, drift, told };

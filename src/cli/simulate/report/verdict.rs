@@ -6,7 +6,12 @@ use serde::Serialize;
 
 use crate::{
     dialect::Record,
-    scheduling::{Reason, allocate::explain::CardFailure, remedy::Remedy},
+    scheduling::{
+        Reason,
+        allocate::explain::CardFailure,
+        remedy::Remedy,
+        score::{ScoreWeights, Scores},
+    },
 };
 
 /// What a node makes of a pod.
@@ -16,9 +21,12 @@ pub struct NodeVerdict {
     pub name: String,
     /// Whether it would do.
     pub fits: bool,
-    /// How well; higher is better.
+    /// How well, the weighted sum of `scores`; higher is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
+    /// How well by each plugin, 0 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scores: Option<BTreeMap<&'static str, f64>>,
     /// The annotations of a Binding to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
@@ -62,11 +70,17 @@ pub struct ReasonRow {
 }
 
 impl NodeVerdict {
-    pub(in crate::cli::simulate) fn fits(name: &str, score: f64, record: Record) -> Self {
+    pub(in crate::cli::simulate) fn fits(
+        name: &str,
+        scores: Scores,
+        weights: &ScoreWeights,
+        record: Record,
+    ) -> Self {
         Self {
             name: name.to_owned(),
             fits: true,
-            score: Some(score),
+            score: Some(scores.total(weights)),
+            scores: Some(scores.by_plugin().map(|(plugin, score)| (plugin.name(), score)).collect()),
             annotations: Some(record.annotations),
             reasons: Vec::new(),
             cards: Vec::new(),
@@ -79,6 +93,7 @@ impl NodeVerdict {
             name: name.to_owned(),
             fits: false,
             score: None,
+            scores: None,
             annotations: None,
             reasons,
             cards: Vec::new(),

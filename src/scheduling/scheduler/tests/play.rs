@@ -20,6 +20,7 @@ use crate::{
         object::Kind,
         pod::{Binding, Placer},
         scheduler::{Scheduler, Settings},
+        score::ScoreWeights,
     },
 };
 use pod::key;
@@ -78,7 +79,11 @@ impl Play {
 
     /// A scheduler whose locks say this when they are taken.
     pub(super) fn of_locks(signature: Signature) -> Self {
-        let settings = Settings { device_resources: std::collections::BTreeSet::new(), lock_expiry: EXPIRY };
+        let settings = Settings {
+            device_resources: std::collections::BTreeSet::new(),
+            lock_expiry: EXPIRY,
+            weights: ScoreWeights::default(),
+        };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
             now: "2026-11-21T12:00:00Z".parse().unwrap(),

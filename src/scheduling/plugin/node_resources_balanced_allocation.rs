@@ -1,0 +1,34 @@
+//! How much a pod balances the use of a node's cpu and memory.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
+
+use crate::scheduling::{
+    resources::ResourceAmounts,
+    score::{MOST, float, whole},
+    snapshot::NodeState,
+};
+
+/// The resources that are balanced.
+const BALANCED: [&str; 2] = ["cpu", "memory"];
+
+/// 50 to 100: about 75 where the pod changes little, more where it balances the node; `None`: it requests neither resource.
+pub(in crate::scheduling) fn score(requests: &ResourceAmounts, node: &NodeState) -> Option<i64> {
+    let own = BALANCED.map(|name| requests.get(name));
+    if own == [0, 0] {
+        return None;
+    }
+    let capacity = BALANCED.map(|name| node.info.allocatable.get(name));
+    let before = BALANCED.map(|name| node.requested.get(name));
+    let after = [before[0].saturating_add(own[0]), before[1].saturating_add(own[1])];
+    Some(MOST / 2 + (MOST / 2 + balance(after, capacity) - balance(before, capacity)) / 2)
+}
+
+/// 50 to 100: 100 where the same part of both is used. A resource that the node has none of is left out.
+fn balance(used: [i64; 2], capacity: [i64; 2]) -> i64 {
+    if capacity.contains(&0) {
+        return MOST;
+    }
+    let part = |at: usize| (float(used[at]) / float(capacity[at])).min(1.0);
+    let deviation = ((part(0) - part(1)) / 2.0).abs();
+    whole((1.0 - deviation) * float(MOST))
+}

@@ -1,0 +1,140 @@
+//! How well nodes suit a pod by its spread constraints with `ScheduleAnyway`.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`. kube-scheduler's system default constraints for pods
+//! without any need the Services and controllers that select the pod, which are not watched: they are left out.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{count, includes, selects};
+use crate::scheduling::{
+    footprint::SpreadConstraint,
+    node::{NodeInfo, NodeName},
+    pod::Demand,
+    pod_counts::{Counted, PodCounts, Surroundings, Terminating},
+    score::{MOST, float, whole},
+};
+
+/// The topology whose domains are single nodes.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// How many matching pods there are by each constraint, for one pod that is to be placed.
+#[derive(Debug)]
+pub(in crate::scheduling) struct PreferredSpread<'a>(Vec<(&'a SpreadConstraint, Matching)>);
+
+/// How many pods match one constraint.
+#[derive(Debug)]
+enum Matching {
+    /// By the value of the topology key. A domain without pods may be absent.
+    ByDomain(HashMap<String, i64>),
+    /// By node. A node without pods is absent.
+    ByNode(HashMap<NodeName, i64>),
+}
+
+impl<'a> PreferredSpread<'a> {
+    /// How pods are spread now; `None`: the pod has no such constraint.
+    pub(in crate::scheduling) fn prepare(
+        demand: &'a Demand,
+        around: Surroundings<'_>,
+        counts: &mut PodCounts,
+    ) -> Option<Self> {
+        let constraints = &demand.footprint.preferred_spread;
+        if constraints.is_empty() {
+            return None;
+        }
+        let matching = |one: &'a SpreadConstraint| (one, Matching::prepare(one, demand, around, counts));
+        Some(Self(constraints.iter().map(matching).collect()))
+    }
+
+    /// Whether the node has every topology key.
+    fn concerns(&self, node: &NodeInfo) -> bool {
+        self.0.iter().all(|(constraint, _)| node.labels.contains_key(&*constraint.topology_key))
+    }
+}
+
+impl Matching {
+    fn prepare(
+        constraint: &SpreadConstraint,
+        demand: &Demand,
+        around: Surroundings<'_>,
+        counts: &mut PodCounts,
+    ) -> Self {
+        let counted = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
+        let counts = counts.of(&counted, around);
+        let occupied = around.slots.iter().zip(counts).filter_map(|(state, pods)| {
+            let pods = if selects(constraint) { count(pods) } else { 0 };
+            (pods > 0).then_some((&state.as_ref()?.info, pods))
+        });
+        if &*constraint.topology_key == HOSTNAME {
+            return Self::ByNode(occupied.map(|(info, pods)| (info.name.clone(), pods)).collect());
+        }
+        let mut domains = HashMap::new();
+        for (info, pods) in occupied {
+            if !includes(constraint, &demand.footprint.preferred_spread, demand, info) {
+                continue;
+            }
+            if let Some(value) = info.labels.get(&*constraint.topology_key) {
+                *domains.entry(value.clone()).or_default() += pods;
+            }
+        }
+        Self::ByDomain(domains)
+    }
+
+    fn at(&self, node: &NodeInfo, value: &str) -> i64 {
+        let matching = match self {
+            Self::ByDomain(domains) => domains.get(value),
+            Self::ByNode(nodes) => nodes.get(&node.name),
+        };
+        matching.copied().unwrap_or_default()
+    }
+}
+
+/// By what the raw scores of the nodes that fit are normalised.
+#[derive(Debug)]
+pub(in crate::scheduling) struct SpreadScale<'a> {
+    spread: &'a PreferredSpread<'a>,
+    /// What one pod counts by each constraint.
+    weights: Vec<f64>,
+    least: i64,
+    most: i64,
+}
+
+impl<'a> SpreadScale<'a> {
+    /// The extremes over these nodes.
+    pub(in crate::scheduling) fn of<'n>(
+        spread: &'a PreferredSpread<'a>,
+        feasible: impl Iterator<Item = &'n NodeInfo>,
+    ) -> Self {
+        let nodes: Vec<&NodeInfo> = feasible.filter(|node| spread.concerns(node)).collect();
+        let weight = |(constraint, _): &(&SpreadConstraint, Matching)| {
+            let domains: HashSet<_> =
+                nodes.iter().filter_map(|node| node.labels.get(&*constraint.topology_key)).collect();
+            let size = if &*constraint.topology_key == HOSTNAME { nodes.len() } else { domains.len() };
+            float(count(size).saturating_add(2)).ln()
+        };
+        let weights = spread.0.iter().map(weight).collect();
+        let mut scale = Self { spread, weights, least: 0, most: 0 };
+        let raw: Vec<i64> = nodes.iter().map(|node| scale.raw(node)).collect();
+        scale.least = raw.iter().copied().min().unwrap_or_default();
+        scale.most = raw.iter().copied().max().unwrap_or_default();
+        scale
+    }
+
+    /// 0 to 100, 100 where the fewest matching pods are; 0 where a topology key is missing.
+    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+        match (self.spread.concerns(node), self.most) {
+            (false, _) => 0,
+            (true, 0) => MOST,
+            (true, most) => MOST * (most + self.least - self.raw(node)) / most,
+        }
+    }
+
+    /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
+    /// so that it waters small differences down.
+    fn raw(&self, node: &NodeInfo) -> i64 {
+        let score = |((constraint, matching), weight): (&(&SpreadConstraint, Matching), &f64)| {
+            let value = node.labels.get(&*constraint.topology_key)?;
+            Some(float(matching.at(node, value)) * weight + float(constraint.max_skew - 1))
+        };
+        whole(self.spread.0.iter().zip(&self.weights).filter_map(score).sum::<f64>().round())
+    }
+}

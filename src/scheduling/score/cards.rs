@@ -1,0 +1,70 @@
+//! How well a node suits a pod for its cards, from 0 to 100; higher is better.
+
+use crate::{
+    device::{
+        Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Profile, Usage,
+        Weights,
+    },
+    scheduling::allocate,
+};
+
+/// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
+pub fn fullness(usage: CardUsage, card: &Card, budget: Percent, weights: Weights) -> f64 {
+    let slots = part(usage.slots.into(), card.slots.into());
+    let cores = part(usage.cores.get().into(), budget.get().into());
+    let memory = part(usage.memory.get(), card.memory.get());
+    f64::from(weights.slots) * slots + f64::from(weights.cores) * cores + f64::from(weights.memory) * memory
+}
+
+/// 0 to 100 by the node policy, over the node's cards or, where the dialect scores so, over the pod's.
+pub fn cards(
+    profile: &Profile,
+    policy: NodePolicy,
+    inventory: &Inventory,
+    usage: &Usage,
+    assignment: &Assignment,
+) -> f64 {
+    let own = Usage::of([(assignment, InitPhase::Ahead)]);
+    let after = |card: &Card| usage.card(&card.id).and(own.card(&card.id));
+    let full = match profile.blend {
+        Blend::Even => of_node(profile, inventory, &after),
+        Blend::MemoryThenSlots => of_pod(policy, inventory, &own, &after),
+    };
+    match policy {
+        NodePolicy::Binpack => 100.0 * full,
+        NodePolicy::Spread => 100.0 * (1.0 - full),
+        NodePolicy::Indifferent => 0.0,
+    }
+}
+
+/// HAMi: the sums over all cards of the node (`pkg/scheduler/policy/node_policy.go`), the request included as its design page has it.
+fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+    let cards = inventory.cards();
+    let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
+    let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
+    let cores: Percent = cards.iter().map(|card| allocate::core_budget(profile, card)).sum();
+    let memory: MiB = cards.iter().map(|card| card.memory).sum();
+    let parts = part(used.slots.into(), slots)
+        + part(used.cores.get().into(), cores.get().into())
+        + part(used.memory.get(), memory.get());
+    parts / 3.0
+}
+
+/// Volcano: the mean over the pod's cards of memory in use when packing, of being shared when spreading
+/// (`vgpu/utils.go` `GPUScore`), taken when the pod is on them; upstream's spread score is always 0.
+fn of_pod(policy: NodePolicy, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+    let cards: Vec<&Card> = inventory.cards().iter().filter(|card| own.card(&card.id).slots > 0).collect();
+    let full = |card: &&Card| match policy {
+        NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,
+        NodePolicy::Spread => 0.0,
+        NodePolicy::Binpack | NodePolicy::Indifferent => part(after(card).memory.get(), card.memory.get()),
+    };
+    let count = u32::try_from(cards.len()).map_or(f64::MAX, f64::from);
+    if cards.is_empty() { 0.0 } else { cards.iter().map(full).sum::<f64>() / count }
+}
+
+/// A part of a whole, from 0 to 1; 0 of nothing. More may be used than there is: slices round up what they take of a card's compute.
+#[expect(clippy::cast_precision_loss, reason = "amounts of memory and slots are far below 2^52")]
+fn part(used: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (used as f64 / whole as f64).min(1.0) }
+}

@@ -1,0 +1,118 @@
+//! What moves the scores of nodes and rejects none.
+
+use serde_json::json;
+
+use super::{
+    nodes,
+    spread::{TOPOLOGIES, constraint_of, term},
+};
+use crate::world::{World, push};
+
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const KINDS: &[&str] = &["podAffinity", "podAntiAffinity"];
+
+/// Pods with preferred node affinity: several terms, empty ones too, all operators.
+pub(super) fn nodes(world: &mut World) {
+    for pod in world.chosen() {
+        for _ in 0..=world.dice.below(3) {
+            let weight = 1 + world.dice.below(100);
+            let preferred = json!({"weight": weight, "preference": nodes::term(world)});
+            push(&mut world.waiting[pod]["spec"]["affinity"]["nodeAffinity"][PREFERRED], preferred);
+        }
+    }
+}
+
+/// Nodes with taints that keep no pod off, and pods of which some tolerate some.
+pub(super) fn taints(world: &mut World) {
+    let dice = &mut world.dice;
+    for node in &mut world.nodes {
+        for key in ["slow", "old", "loud", "far"] {
+            if dice.in_thousand(400) {
+                push(&mut node["spec"]["taints"], json!({"key": key, "effect": "PreferNoSchedule"}));
+            }
+        }
+    }
+    for pod in world.chosen() {
+        for key in ["slow", "old"] {
+            let effect = world.dice.one_of(&["", "PreferNoSchedule", "NoSchedule"]);
+            if world.dice.in_thousand(300) {
+                let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
+                push(&mut world.waiting[pod]["spec"]["tolerations"], toleration);
+            }
+        }
+    }
+}
+
+/// Spread constraints with `ScheduleAnyway`, on a cluster with pods that are being deleted.
+pub(super) fn spread(world: &mut World) {
+    for pod in &mut world.bound {
+        if world.dice.in_thousand(100) {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
+        }
+    }
+    for pod in world.chosen() {
+        let mut topologies = TOPOLOGIES.to_vec();
+        for _ in 0..=world.dice.below(2) {
+            let at = usize::try_from(world.dice.below(topologies.len() as u64)).expect("it is below 3");
+            let topology = topologies.swap_remove(at);
+            let constraints = &mut world.waiting[pod]["spec"]["topologySpreadConstraints"];
+            let has = |one: &serde_json::Value| {
+                one["topologyKey"] == topology && one["whenUnsatisfiable"] == "ScheduleAnyway"
+            };
+            if !constraints.as_array().is_some_and(|constraints| constraints.iter().any(has)) {
+                push(constraints, constraint_of(&mut world.dice, topology, "ScheduleAnyway"));
+            }
+        }
+    }
+}
+
+/// Preferred affinity and anti-affinity of waiting and bound pods, and required affinity of bound ones.
+pub(super) fn pods(world: &mut World) {
+    for pod in world.chosen() {
+        for _ in 0..world.dice.below(4) {
+            let kind = world.dice.one_of(KINDS);
+            let weighted =
+                json!({"weight": 1 + world.dice.below(100), "podAffinityTerm": term(&mut world.dice)});
+            push(&mut world.waiting[pod]["spec"]["affinity"][kind][PREFERRED], weighted);
+        }
+    }
+    for pod in &mut world.bound {
+        if world.dice.in_thousand(300) {
+            let kind = world.dice.one_of(KINDS);
+            let weighted =
+                json!({"weight": 1 + world.dice.below(100), "podAffinityTerm": term(&mut world.dice)});
+            push(&mut pod["spec"]["affinity"][kind][PREFERRED], weighted);
+        }
+        if world.dice.in_thousand(150) {
+            let required = term(&mut world.dice);
+            push(&mut pod["spec"]["affinity"]["podAffinity"][REQUIRED], required);
+        }
+    }
+}
+
+/// Nodes and pods of uneven shapes, with room for all.
+pub(super) fn balance(world: &mut World) {
+    for node in &mut world.nodes {
+        let (cpu, memory) =
+            (world.dice.one_of(&["16", "24", "32"]), world.dice.one_of(&["16Gi", "48Gi", "200Gi"]));
+        for amounts in ["capacity", "allocatable"] {
+            node["status"][amounts]["cpu"] = json!(cpu);
+            node["status"][amounts]["memory"] = json!(memory);
+        }
+    }
+    for pod in &mut world.bound {
+        let requests = json!({
+            "cpu": world.dice.one_of(&["0", "250m", "1"]), "memory": world.dice.one_of(&["0", "100M", "1Gi"]),
+        });
+        pod["spec"]["containers"][0]["resources"]["requests"] = requests;
+    }
+    for pod in world.chosen() {
+        let resources = &mut world.waiting[pod]["spec"]["containers"][0]["resources"];
+        resources["requests"]["cpu"] = json!(world.dice.one_of(&["100m", "3", "9"]));
+        if world.dice.in_thousand(700) {
+            resources["requests"]["memory"] = json!(world.dice.one_of(&["500M", "3Gi", "9Gi"]));
+        }
+    }
+}
