@@ -83,9 +83,18 @@ impl World {
     }
 
     pub(crate) fn start_berth_with(&mut self, config: &Config) {
+        self.start_binder(self.cluster.client.clone(), config);
+    }
+
+    /// Starts Berth with another way to the API server.
+    pub(crate) fn start_berth_through(&mut self, client: kube::Client) {
+        self.start_binder(client, &Config::default());
+    }
+
+    fn start_binder(&mut self, client: kube::Client, config: &Config) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
-            client: self.cluster.client.clone(),
+            client,
             settings: config.scheduler_settings(),
             reader,
             clock: Clock::System,
