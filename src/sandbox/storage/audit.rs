@@ -61,3 +61,68 @@ fn claim_names(pod: &Pod) -> Vec<String> {
     };
     volumes.filter_map(name).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn object<K: serde::de::DeserializeOwned>(value: Value) -> K {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn claim(volume: Option<&str>) -> PersistentVolumeClaim {
+        let annotations = volume.map(|_| json!({view::BIND_COMPLETED: "yes"}));
+        let metadata = json!({"namespace": "team", "name": "data", "uid": "c", "annotations": annotations});
+        object(json!({"metadata": metadata, "spec": {"volumeName": volume}}))
+    }
+
+    fn volume(reference: &Value, by_controller: Option<&str>) -> PersistentVolume {
+        let annotations = by_controller.map(|value| json!({view::BOUND_BY_CONTROLLER: value}));
+        object(
+            json!({"metadata": {"name": "pv", "annotations": annotations}, "spec": {"claimRef": reference}}),
+        )
+    }
+
+    #[test]
+    fn a_pod_that_was_bound_before_its_claim_is_found() {
+        let pod = |node: Option<&str>, volume: Value| {
+            let spec = json!({"nodeName": node, "containers": [], "volumes": [volume]});
+            object::<Pod>(json!({"metadata": {"namespace": "team", "name": "p"}, "spec": spec}))
+        };
+        let used = || json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}});
+        let waiting = pod(None, used());
+        assert_eq!(pods(&[waiting], &[claim(None)]), Vec::<String>::new());
+        let bound = [pod(Some("n"), used())];
+        assert_eq!(pods(&bound, &[claim(None)]), ["pod p was bound before its claim data"]);
+        assert_eq!(pods(&bound, &[claim(Some("pv"))]), Vec::<String>::new());
+        let mut own = claim(None);
+        own.metadata.name = Some("p-v".to_owned());
+        let ephemeral = pod(Some("n"), json!({"name": "v", "ephemeral": {}}));
+        assert_eq!(pods(&[ephemeral], &[own]), ["pod p was bound before its claim p-v"]);
+    }
+
+    #[test]
+    fn a_volume_that_is_bound_in_no_form_of_the_volume_controllers_is_found() {
+        let reference = |uid: Option<&str>, kind: &str| json!({"kind": kind, "namespace": "team", "name": "data", "uid": uid});
+        let claim_ref = "PersistentVolumeClaim";
+        let found = |volume: PersistentVolume| volumes(&[volume], &[claim(Some("other"))]);
+        assert_eq!(found(volume(&json!(null), None)), Vec::<String>::new());
+        assert_eq!(
+            found(volume(&json!(null), Some("yes"))),
+            ["volume pv is bound by a controller to no claim"]
+        );
+        assert_eq!(
+            found(volume(&reference(None, claim_ref), None)),
+            Vec::<String>::new(),
+            "a person has reserved it"
+        );
+        let without_uid = "volume pv is bound by a controller to a claim without a uid";
+        assert_eq!(found(volume(&reference(None, claim_ref), Some("yes"))), [without_uid]);
+        let unnamed = "volume pv is bound to something that is not called a claim";
+        assert_eq!(found(volume(&reference(Some("x"), ""), Some("yes"))), [unnamed]);
+        let taken = "volume pv is bound to claim data, which has volume other";
+        assert_eq!(found(volume(&reference(Some("c"), claim_ref), Some("yes"))), [taken]);
+    }
+}
