@@ -65,18 +65,18 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
 /// The objects of this kind; kinds that no run has are empty.
 fn storage(sandbox: &Sandbox, kind: Kind) -> Vec<Object> {
     match kind {
-        Kind::PersistentVolume => read(sandbox.objects("persistentvolumes"), Object::PersistentVolume),
+        Kind::PersistentVolume => read(&sandbox.objects("persistentvolumes"), Object::PersistentVolume),
         Kind::PersistentVolumeClaim => {
-            read(sandbox.objects("persistentvolumeclaims"), Object::PersistentVolumeClaim)
+            read(&sandbox.objects("persistentvolumeclaims"), Object::PersistentVolumeClaim)
         }
         Kind::StorageClass => {
-            read(sandbox.objects_of("storage.k8s.io", "storageclasses"), Object::StorageClass)
+            read(&sandbox.objects_of("storage.k8s.io", "storageclasses"), Object::StorageClass)
         }
         _ => Vec::new(),
     }
 }
 
-fn read<T: DeserializeOwned>(objects: Vec<Arc<Value>>, kind: impl Fn(Arc<T>) -> Object) -> Vec<Object> {
+fn read<T: DeserializeOwned>(objects: &[Arc<Value>], kind: impl Fn(Arc<T>) -> Object) -> Vec<Object> {
     objects.iter().map(|object| kind(Arc::new(serde_json::from_value((**object).clone()).unwrap()))).collect()
 }
 
