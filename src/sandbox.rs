@@ -33,6 +33,7 @@ mod serve;
 mod server;
 mod service;
 mod status;
+pub mod storage;
 mod store;
 mod strategic_merge;
 mod table;

@@ -12,6 +12,10 @@ mod binding;
 mod cambricon;
 #[path = "end_to_end/cards.rs"]
 mod cards;
+#[path = "end_to_end/claims.rs"]
+mod claims;
+#[path = "end_to_end/deaths.rs"]
+mod deaths;
 #[path = "end_to_end/events.rs"]
 mod events;
 #[path = "end_to_end/handshakes.rs"]
@@ -20,6 +24,8 @@ mod handshakes;
 mod leftovers;
 #[path = "end_to_end/machines.rs"]
 mod machines;
+#[path = "end_to_end/neighbours.rs"]
+mod neighbours;
 #[path = "end_to_end/nodes.rs"]
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
@@ -28,6 +34,8 @@ mod numbers;
 mod quotas;
 #[path = "end_to_end/slices.rs"]
 mod slices;
+#[path = "end_to_end/storage.rs"]
+mod storage;
 #[path = "support/lib.rs"]
 mod support;
 #[path = "end_to_end/vendors.rs"]
@@ -84,6 +92,18 @@ on_both_floors! {
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,
+    claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
+    claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
+    claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,
+    claims::two_pods_that_share_a_claim_go_to_one_node,
+    claims::a_volume_that_lives_as_long_as_its_pod_is_waited_for,
+    claims::a_claim_is_free_again_when_its_pod_is_deleted,
+    claims::a_volume_is_free_again_when_its_pod_is_deleted,
+    claims::a_claim_of_one_pod_keeps_the_next_one_waiting,
+    claims::a_binder_that_is_killed_between_any_two_steps_leaves_one_place,
+    neighbours::a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone,
+    neighbours::pods_are_spread_over_zones_and_the_next_waits_for_the_emptier_one,
+    neighbours::a_pod_waits_until_the_port_of_a_node_is_free,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
     quotas::a_pod_and_its_group_must_not_contradict_each_other,

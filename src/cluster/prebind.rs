@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    fn volume(spec: Value, annotations: Value) -> Arc<PersistentVolume> {
+    fn volume(spec: &Value, annotations: &Value) -> Arc<PersistentVolume> {
         let metadata = json!({"name": "pv-1", "resourceVersion": "7", "annotations": annotations});
         Arc::new(serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap())
     }
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_bound_at_the_version_that_is_known_and_released_as_it_was() {
-        let free = volume(json!({}), json!({}));
+        let free = volume(&json!({}), &json!({}));
         let (path, body) = sent(&VolumeWrite::BindVolume { volume: free, claim: Some(claim()) });
         assert_eq!(path, "/api/v1/persistentvolumes/pv-1");
         assert_eq!(body["metadata"]["resourceVersion"], "7");
@@ -124,8 +124,8 @@ mod tests {
             (&json!("u"), &json!("data"))
         );
         let ours = volume(
-            json!({"claimRef": {"name": "data", "namespace": "team", "uid": "u"}}),
-            json!({BOUND_BY_CONTROLLER: "yes"}),
+            &json!({"claimRef": {"name": "data", "namespace": "team", "uid": "u"}}),
+            &json!({BOUND_BY_CONTROLLER: "yes"}),
         );
         let (_, body) = sent(&VolumeWrite::BindVolume { volume: ours, claim: None });
         assert_eq!(body["spec"]["claimRef"], Value::Null);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_volume_that_a_person_has_reserved_stays_reserved() {
-        let reserved = volume(json!({"claimRef": {"name": "data", "namespace": "team"}}), json!({}));
+        let reserved = volume(&json!({"claimRef": {"name": "data", "namespace": "team"}}), &json!({}));
         let (_, body) = sent(&VolumeWrite::BindVolume { volume: reserved.clone(), claim: Some(claim()) });
         assert_eq!(body["metadata"]["annotations"], json!({}));
         let (_, body) = sent(&VolumeWrite::BindVolume { volume: reserved, claim: None });

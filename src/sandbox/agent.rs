@@ -38,6 +38,7 @@ use allocate::Fault;
 use api::{Calls, code};
 use audit::Violation;
 use handshake::Reports;
+pub(super) use kubelet::Second;
 use node::{Health, Node};
 use record::{Record, held};
 

@@ -34,6 +34,8 @@ const LIMIT: Duration = Duration::from_mins(1);
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) fleet: Fleet,
+    /// What the binders count, all of them together.
+    metrics: Metrics,
     berth: JoinSet<()>,
 }
 
@@ -75,7 +77,7 @@ impl World {
     pub(crate) async fn without_berth(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
         let cluster = Cluster::start(floor).await?;
         let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
-        Some(Self { cluster, fleet, berth: JoinSet::new() })
+        Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
     }
 
     pub(crate) fn start_berth(&mut self) {
@@ -83,13 +85,22 @@ impl World {
     }
 
     pub(crate) fn start_berth_with(&mut self, config: &Config) {
+        self.start_binder(self.cluster.client.clone(), config);
+    }
+
+    /// Starts Berth with another way to the API server.
+    pub(crate) fn start_berth_through(&mut self, client: kube::Client) {
+        self.start_binder(client, &Config::default());
+    }
+
+    fn start_binder(&mut self, client: kube::Client, config: &Config) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
-            client: self.cluster.client.clone(),
+            client,
             settings: config.scheduler_settings(),
             reader,
             clock: Clock::System,
-            metrics: Metrics::default(),
+            metrics: self.metrics.clone(),
             writes_at_once: 64,
             leadership: Leadership::Alone,
             handoff: Handoff::default(),
@@ -310,8 +321,10 @@ impl World {
         tokio::time::timeout(LIMIT, found).await.unwrap_or_else(|_| panic!("no Event {reason} about {pod}"))
     }
 
-    /// The agents saw nothing that a scheduler must not do.
+    /// The agents saw nothing that a scheduler must not do, and no wait was ended by the binder's audit, which runs every minute,
+    /// instead of by the change that should end it.
     pub(crate) fn agents_are_content(&self) {
+        assert_eq!(self.metrics.drifts(), 0, "the binder's audit found drifts");
         assert_eq!(self.fleet.violations(), []);
         assert!(self.fleet.troubles().is_empty(), "{:?}", self.fleet.troubles());
     }

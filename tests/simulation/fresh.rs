@@ -9,9 +9,13 @@ use berth::{
     config::Config,
     object::{Namespace, Node, Pod, ResourceQuota},
     sandbox::Sandbox,
-    scheduling::{Effect, Event, PodKey, Scheduler, object::Kind},
+    scheduling::{
+        Effect, Event, PodKey, Scheduler,
+        object::{Kind, Object},
+    },
 };
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// What it would do that has not been done.
 pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
@@ -29,6 +33,9 @@ pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
     let namespaces = all::<Namespace>(sandbox, "namespaces").into_iter();
     let namespaces = namespaces.map(|namespace| read_namespace(Arc::new(namespace))).collect();
     scheduler.observe(Event::Listed(Kind::Namespace, namespaces), now);
+    for kind in Kind::STORAGE {
+        scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
+    }
     scheduler.observe(Event::Pods(pods), now);
     let told = |pod: &PodKey| told(sandbox, pod);
     scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()
@@ -38,6 +45,9 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
     match effect {
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
+        }
+        Effect::WriteVolume { pod, .. } => {
+            Some(format!("{pod} waits ({}), and a fresh look binds its claims", told(&pod)))
         }
         Effect::TellUnschedulable { pod, message, .. } => {
             // How much of a quota is used changes too often to be told to all who wait for it.
@@ -50,6 +60,24 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The objects of this kind; kinds that no run has are empty.
+fn storage(sandbox: &Sandbox, kind: Kind) -> Vec<Object> {
+    match kind {
+        Kind::PersistentVolume => read(&sandbox.objects("persistentvolumes"), Object::PersistentVolume),
+        Kind::PersistentVolumeClaim => {
+            read(&sandbox.objects("persistentvolumeclaims"), Object::PersistentVolumeClaim)
+        }
+        Kind::StorageClass => {
+            read(&sandbox.objects_of("storage.k8s.io", "storageclasses"), Object::StorageClass)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn read<T: DeserializeOwned>(objects: &[Arc<Value>], kind: impl Fn(Arc<T>) -> Object) -> Vec<Object> {
+    objects.iter().map(|object| kind(Arc::new(serde_json::from_value((**object).clone()).unwrap()))).collect()
 }
 
 fn all<T: DeserializeOwned>(sandbox: &Sandbox, plural: &str) -> Vec<T> {

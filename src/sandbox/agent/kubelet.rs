@@ -26,7 +26,7 @@ use super::{Answer, Shared, cambricon, gpushare, hami, hami::Release, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
-struct Second;
+pub(in crate::sandbox) struct Second;
 
 impl Iterator for Second {
     type Item = Duration;

@@ -1,0 +1,100 @@
+//! A way to the API server whose user dies at one of its writes: it never hears of that write, which has been carried out or not.
+//!
+//! It must not change a request.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures::{FutureExt as _, future::BoxFuture};
+use http::{Method, Request, Response};
+use kube::{Client, client::Body};
+use tokio::sync::Notify;
+use tower::Service;
+
+/// One of the writes that bring a pod to its node, in their order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Write {
+    /// The node that the claim's volume is made for.
+    SelectNode,
+    /// The claim of a volume.
+    BindVolume,
+    /// The node's lock.
+    Lock,
+    /// The pod's Binding.
+    Binding,
+}
+
+/// On which side of the write the user dies.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
+/// The way to the API server; clones are the same way.
+#[derive(Clone)]
+pub(crate) struct Death {
+    client: Client,
+    write: Write,
+    moment: Moment,
+    reached: Arc<Notify>,
+}
+
+impl Death {
+    /// At the first write of this kind.
+    pub(crate) fn at(client: Client, write: Write, moment: Moment) -> Self {
+        Self { client, write, moment, reached: Arc::default() }
+    }
+
+    /// What the user is to be started with.
+    pub(crate) fn client(&self) -> Client {
+        Client::new(self.clone(), "default")
+    }
+
+    /// Returns once the user is dead.
+    pub(crate) async fn reached(&self) {
+        self.reached.notified().await;
+    }
+}
+
+impl Service<Request<Body>> for Death {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { client, write, moment, reached } = self.clone();
+        async move {
+            if write_of(&request) != Some(write) {
+                return client.send(request).await;
+            }
+            if moment == Moment::After {
+                let answer = client.send(request).await?;
+                assert!(answer.status().is_success(), "{write:?} was refused: {}", answer.status());
+            }
+            reached.notify_one();
+            std::future::pending().await
+        }
+        .boxed()
+    }
+}
+
+fn write_of(request: &Request<Body>) -> Option<Write> {
+    let path = request.uri().path();
+    if request.method() == Method::POST && path.ends_with("/binding") {
+        return Some(Write::Binding);
+    }
+    let patched = |kind: &str| request.method() == Method::PATCH && path.contains(kind);
+    let kinds = [
+        ("/persistentvolumeclaims/", Write::SelectNode),
+        ("/persistentvolumes/", Write::BindVolume),
+        ("/nodes/", Write::Lock),
+    ];
+    kinds.into_iter().find(|(kind, _)| patched(kind)).map(|(_, write)| write)
+}

@@ -1,0 +1,120 @@
+//! Pods whose place depends on other pods: where they go, what is said while they wait, and which change ends the wait.
+
+use berth::sandbox::agent::node::Node;
+use k8s_openapi::api::core::v1 as core;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    machines::hami_node,
+    support::floor::Floor,
+    world::{World, node_of, pod},
+};
+
+fn zoned(name: &str, zone: &str) -> Node {
+    hami_node(name, 2).label("zone", zone)
+}
+
+fn two_zones() -> Vec<Node> {
+    vec![zoned("gpu-1", "a"), zoned("gpu-2", "b")]
+}
+
+/// A pod with a small share and this label.
+fn share(name: &str, app: &str) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+    pod["metadata"]["labels"] = json!({"app": app});
+    pod
+}
+
+/// Binds a pod of another scheduler by hand and returns once it runs.
+async fn run_on(world: &World, namespace: &str, pod: Value, node: &str) {
+    let pods: Api<core::Pod> = Api::namespaced(world.cluster.client.clone(), namespace);
+    let mut pod: core::Pod = serde_json::from_value(pod).unwrap();
+    let name = pod.metadata.name.clone().unwrap();
+    pod.spec.as_mut().unwrap().scheduler_name = Some("by-hand".to_owned());
+    pods.create(&PostParams::default(), &pod).await.unwrap();
+    let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": node}});
+    let _: Value = pods.create_subresource("binding", &name, &PostParams::default(), &binding).await.unwrap();
+}
+
+async fn label_namespace(world: &World, name: &str, labels: Value) {
+    let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+    let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+    namespaces.patch(name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+pub(crate) async fn a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, two_zones()).await else { return };
+    let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+    let infra = serde_json::from_value(json!({"metadata": {"name": "infra"}})).unwrap();
+    namespaces.create(&PostParams::default(), &infra).await.unwrap();
+    label_namespace(&world, "default", json!({"noisy": "yes"})).await;
+    for (name, node) in [("db-1", "gpu-1"), ("db-2", "gpu-2")] {
+        let mut quiet = pod(name, &json!({}));
+        let term = json!([{"labelSelector": {"matchLabels": {"app": "train"}}, "topologyKey": "zone",
+            "namespaceSelector": {"matchLabels": {"noisy": "yes"}}}]);
+        quiet["spec"]["affinity"] =
+            json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+        run_on(&world, "infra", quiet, node).await;
+    }
+    world.start_berth();
+    world.create(share("train", "train")).await;
+    let kept_away = "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules.";
+    assert_eq!(world.unschedulable("train").await, kept_away);
+    world.create(share("other", "other")).await;
+    world.running("other").await;
+    let infra: Api<core::Pod> = Api::namespaced(world.cluster.client.clone(), "infra");
+    infra.delete("db-2", &DeleteParams::default()).await.unwrap();
+    assert_eq!(node_of(&world.running("train").await), "gpu-2");
+    world.create(share("again", "train")).await;
+    assert_eq!(node_of(&world.running("again").await), "gpu-2");
+    world.agents_are_content();
+}
+
+fn web(name: &str) -> Value {
+    let mut pod = share(name, "web");
+    pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "web"}}}]);
+    pod
+}
+
+pub(crate) async fn pods_are_spread_over_zones_and_the_next_waits_for_the_emptier_one(floor: Floor) {
+    let Some(world) = World::start(floor, two_zones()).await else { return };
+    for name in ["web-0", "web-1"] {
+        world.create(web(name)).await;
+    }
+    let (first, second) = (world.running("web-0").await, world.running("web-1").await);
+    assert_ne!(node_of(&first), node_of(&second));
+    world.patch_node("gpu-2", json!({"spec": {"unschedulable": true}})).await;
+    world.create(web("web-2")).await;
+    assert_eq!(node_of(&world.running("web-2").await), "gpu-1");
+    world.create(web("web-3")).await;
+    let skewed = "0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, \
+                  1 node(s) were unschedulable.";
+    assert_eq!(world.unschedulable("web-3").await, skewed);
+    world.patch_node("gpu-2", json!({"spec": {"unschedulable": null}})).await;
+    assert_eq!(node_of(&world.running("web-3").await), "gpu-2");
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_pod_waits_until_the_port_of_a_node_is_free(floor: Floor) {
+    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    let with_port = |mut pod: Value, port: u16| {
+        pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": port, "hostPort": port}]);
+        pod
+    };
+    run_on(&world, "default", with_port(pod("proxy", &json!({})), 8080), "gpu-1").await;
+    world.running("proxy").await;
+    world.create(with_port(share("web", "web"), 8080)).await;
+    let taken = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.";
+    assert_eq!(world.unschedulable("web").await, taken);
+    world.create(with_port(share("beside", "web"), 8081)).await;
+    world.running("beside").await;
+    world.delete("proxy").await;
+    world.running("web").await;
+    world.agents_are_content();
+}
