@@ -106,10 +106,7 @@ impl Hands {
             }
             Effect::TellExcess { pod, message } => self.say(pod, News::Excess { message: &message }).await,
             Effect::ReportExcess { node, cards } => {
-                for card in &cards {
-                    tracing::warn!(%node, "{}", excerpt(card, MESSAGE));
-                }
-                self.metrics.overcommitted(&node, cards.len());
+                self.report_excess(&node, &cards);
                 None
             }
             Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
@@ -118,13 +115,24 @@ impl Hands {
                 None
             }
             Effect::ReportDrift { of, what } => {
-                let what = excerpt(&what, MESSAGE);
-                tracing::error!(?of, what = &*what, "what was remembered was wrong and has been put right");
-                self.metrics.drift();
-                self.tell(&of, News::Drift { what: &what }).await;
+                self.report_drift(&of, &what).await;
                 None
             }
         }
+    }
+
+    fn report_excess(&self, node: &str, cards: &[String]) {
+        for card in cards {
+            tracing::warn!(%node, "{}", excerpt(card, MESSAGE));
+        }
+        self.metrics.overcommitted(node, cards.len());
+    }
+
+    async fn report_drift(&self, of: &Concern, what: &str) {
+        let what = excerpt(what, MESSAGE);
+        tracing::error!(?of, what = &*what, "what was remembered was wrong and has been put right");
+        self.metrics.drift();
+        self.tell(of, News::Drift { what: &what }).await;
     }
 
     async fn take_lock(

@@ -105,7 +105,7 @@ fn selected(effects: &[Effect]) -> Option<String> {
 }
 
 /// Answers the write that is under way for a pod.
-fn answer(machine: &mut Machine, effects: &[Effect], outcome: WriteOutcome) {
+fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
     for effect in effects {
         if let Effect::WriteVolume { pod, write } = effect {
             let (pod, write) = (pod.clone(), write.clone());
@@ -170,7 +170,7 @@ fn a_volume_is_made_for_the_node_before_the_pod_is_bound() {
     machine.show_pod(&share("p"));
     let effects = machine.settle();
     let node = selected(&effects).unwrap();
-    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &effects, &written(2));
     assert_eq!(machine.run().1, [], "the provisioner has not made the volume yet");
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     assert_eq!(machine.run().1, []);
@@ -190,7 +190,7 @@ fn a_volume_that_is_there_is_bound_before_the_pod_is() {
         panic!("{effects:?}")
     };
     assert_eq!(written_to.metadata.name, "pv-2");
-    answer(&mut machine, &effects, written(6));
+    answer(&mut machine, &effects, &written(6));
     machine.tell(volume("pv-2", 6, "n2", Some("claim")));
     assert_eq!(machine.run().1, []);
     machine.tell(claim(7, &json!({COMPLETED: "yes"}), "pv-2"));
@@ -229,8 +229,8 @@ fn pods_of_one_claim_go_to_the_node_that_was_selected_for_it() {
     machine.show_pod(&share("q"));
     let again = machine.settle();
     assert_eq!(selected(&again), Some(node.clone()));
-    answer(&mut machine, &effects, written(2));
-    answer(&mut machine, &again, WriteOutcome::Failed(Setback::default()));
+    answer(&mut machine, &effects, &written(2));
+    answer(&mut machine, &again, &WriteOutcome::Failed(Setback::default()));
     machine.tell(volume("pv-1", 3, &node, Some("claim")));
     machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
     assert_eq!(machine.run().1, [("p".to_owned(), node)]);
@@ -242,7 +242,7 @@ fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
     machine.show_pod(&share("p"));
     let effects = machine.settle();
     let node = selected(&effects).unwrap();
-    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &effects, &written(2));
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     assert_eq!(machine.run().1, []);
     machine.tell(claim(3, &json!({}), ""));
@@ -261,12 +261,12 @@ fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
     let node = selected(&effects).unwrap();
     machine.tell(Event::PodEnded("p".into()));
     assert_eq!(machine.settle(), [], "the write is under way");
-    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &effects, &written(2));
     assert_eq!(machine.settle(), [], "the claim was not seen as it was written yet");
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     let effects = machine.settle();
     assert_eq!(selected(&effects), None);
-    answer(&mut machine, &effects, written(3));
+    answer(&mut machine, &effects, &written(3));
     machine.tell(claim(3, &json!({}), ""));
     assert_eq!(machine.settle(), []);
     machine.pass(60);
@@ -279,7 +279,7 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
     machine.show_pod(&share("p"));
     let effects = machine.settle();
     let node = selected(&effects).unwrap();
-    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &effects, &written(2));
     machine.tell(volume("pv-1", 3, &node, Some("claim")));
     machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
     machine.tell(Event::PodEnded("p".into()));
@@ -292,7 +292,7 @@ fn claims_that_are_not_bound_in_time_are_given_up() {
     machine.show_pod(&share("p"));
     let effects = machine.settle();
     let node = selected(&effects).unwrap();
-    answer(&mut machine, &effects, written(2));
+    answer(&mut machine, &effects, &written(2));
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     machine.run();
     let deadline = machine.next_deadline().unwrap();
@@ -309,7 +309,7 @@ fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
     machine.show_pod(&share("p"));
     let effects = machine.settle();
     let node = selected(&effects).unwrap();
-    answer(&mut machine, &effects, WriteOutcome::Failed(Setback::default()));
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     machine.tell(claim(7, &json!({"other": "changed"}), ""));
     assert_eq!(machine.settle(), [], "not at once");
     machine.pass(1);
@@ -378,4 +378,20 @@ fn a_node_whose_driver_can_attach_no_more_is_passed_over() {
     assert_eq!(said(&effects), ["0/2 nodes are available: 2 node(s) exceed max volume count."]);
     machine.tell(csi("n2", 1));
     assert_eq!(selected(&machine.settle()), Some("n2".to_owned()));
+}
+
+#[test]
+fn what_is_said_of_a_pod_with_a_claim_is_not_said_of_one_without() {
+    let nodes = [hami_node("n1", 500), hami_node("n2", 500)];
+    let mut machine = Machine::new(&Config::default(), &nodes, &[]);
+    let plain = pod("plain", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+    machine.show_pod(&plain);
+    machine.show_pod(&share("claims"));
+    let (effects, _) = machine.run();
+    let missing = r#"0/2 nodes are available: persistentvolumeclaim "data" not found."#;
+    assert_eq!(said(&effects), ["0/2 nodes are available: 2 Insufficient GPU memory.", missing]);
+    tell(&mut machine, &effects);
+    // The audit decides each waiting pod again.
+    machine.pass(61);
+    assert_eq!(said(&machine.run().0), [""; 0]);
 }

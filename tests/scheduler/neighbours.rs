@@ -23,7 +23,7 @@ fn hami_node(name: &str, zone: &str) -> Value {
 }
 
 /// A pod that asks for a share, with this label and these further fields of its spec.
-fn share(name: &str, app: &str, spec: Value) -> Value {
+fn share(name: &str, app: &str, spec: &Value) -> Value {
     let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
     pod["metadata"]["labels"] = json!({"app": app});
     for (key, value) in spec.as_object().unwrap() {
@@ -33,7 +33,7 @@ fn share(name: &str, app: &str, spec: Value) -> Value {
 }
 
 /// A pod of another scheduler without shares, bound to a node.
-fn other(name: &str, app: &str, node: &str, spec: Value) -> Value {
+fn other(name: &str, app: &str, node: &str, spec: &Value) -> Value {
     let mut pod = bound(share(name, app, spec), node, json!({}));
     pod["spec"]["schedulerName"] = json!("default-scheduler");
     pod["spec"]["containers"][0]["resources"] = json!({});
@@ -97,13 +97,13 @@ const SKEWED: &str = "1 node(s) didn't match pod topology spread constraints";
 fn replicas_that_avoid_each_other_go_to_different_zones_and_the_next_waits_for_one_to_go() {
     let mut machine = machine(&[]);
     for name in ["one", "two"] {
-        machine.show_pod(&share(name, "web", away("web")));
+        machine.show_pod(&share(name, "web", &away("web")));
     }
     let mut zones = machine.run().1;
     zones.sort();
     assert_eq!(zones.iter().map(|(pod, _)| pod.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     assert_ne!(zones[0].1, zones[1].1);
-    waits(&mut machine, &share("three", "web", away("web")), AWAY);
+    waits(&mut machine, &share("three", "web", &away("web")), AWAY);
     machine.tell(Event::PodGone("unrelated".into()));
     stays(&mut machine);
     let (gone, node) = zones[0].clone();
@@ -113,9 +113,9 @@ fn replicas_that_avoid_each_other_go_to_different_zones_and_the_next_waits_for_o
 
 #[test]
 fn the_anti_affinity_of_a_pod_of_another_scheduler_keeps_a_share_pod_away() {
-    let quiet = |node: &str, name: &str| other(name, "db", node, away("train"));
+    let quiet = |node: &str, name: &str| other(name, "db", node, &away("train"));
     let mut machine = machine(&[quiet("n1", "db-1"), quiet("n2", "db-2")]);
-    waits(&mut machine, &share("train", "train", json!({})), KEPT_AWAY);
+    waits(&mut machine, &share("train", "train", &json!({})), KEPT_AWAY);
     let mut relabelled = quiet("n2", "db-2");
     relabelled["metadata"]["labels"] = json!({"app": "other"});
     machine.show_pod(&relabelled);
@@ -127,35 +127,35 @@ fn the_anti_affinity_of_a_pod_of_another_scheduler_keeps_a_share_pod_away() {
 #[test]
 fn a_pod_that_must_be_near_another_waits_until_that_is_there() {
     let mut machine = machine(&[]);
-    waits(&mut machine, &share("client", "client", near("cache")), NEAR);
-    machine.show_pod(&other("noise", "noise", "n1", json!({})));
+    waits(&mut machine, &share("client", "client", &near("cache")), NEAR);
+    machine.show_pod(&other("noise", "noise", "n1", &json!({})));
     stays(&mut machine);
-    machine.show_pod(&other("cache", "cache", "n2", json!({})));
+    machine.show_pod(&other("cache", "cache", "n2", &json!({})));
     goes(&mut machine, "client", "n2");
 }
 
 #[test]
 fn the_first_pod_of_a_group_needs_no_other() {
     let mut machine = machine(&[]);
-    machine.show_pod(&share("first", "ring", near("ring")));
+    machine.show_pod(&share("first", "ring", &near("ring")));
     let (pod, node) = machine.run().1.remove(0);
     assert_eq!(pod, "first");
-    let mut first = bound(share("first", "ring", near("ring")), &node, json!({}));
+    let mut first = bound(share("first", "ring", &near("ring")), &node, json!({}));
     first["status"]["phase"] = json!("Running");
     machine.show_pod(&first);
-    machine.show_pod(&share("second", "ring", near("ring")));
+    machine.show_pod(&share("second", "ring", &near("ring")));
     goes(&mut machine, "second", &node);
 }
 
 #[test]
 fn a_namespace_that_gets_the_label_lets_the_pod_near_its_pods() {
-    let mut cache = other("cache", "cache", "n1", json!({}));
+    let mut cache = other("cache", "cache", "n1", &json!({}));
     cache["metadata"]["namespace"] = json!("infra");
     let mut machine = machine(&[cache]);
     let mut affinity = near("cache");
     let term = &mut affinity["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
     term["namespaceSelector"] = json!({"matchLabels": {"shared": "yes"}});
-    waits(&mut machine, &share("client", "client", affinity), NEAR);
+    waits(&mut machine, &share("client", "client", &affinity), NEAR);
     let labelled =
         Object::Namespace("infra".into(), Arc::new([("shared".to_owned(), "yes".to_owned())].into()));
     machine.tell(Event::Seen(labelled));
@@ -166,37 +166,37 @@ fn a_namespace_that_gets_the_label_lets_the_pod_near_its_pods() {
 
 #[test]
 fn a_node_that_joins_the_domain_is_tried() {
-    let mut machine = machine(&[other("cache", "cache", "n1", json!({}))]);
+    let mut machine = machine(&[other("cache", "cache", "n1", &json!({}))]);
     let mut full = hami_node("n1", "a");
     full["metadata"]["annotations"] = json!({});
     machine.show_node(&full);
     let counted =
         "1 node(s) didn't match pod affinity rules, 1 node(s) had no GPUs of the kind that the Pod asks for";
-    waits(&mut machine, &share("client", "client", near("cache")), counted);
+    waits(&mut machine, &share("client", "client", &near("cache")), counted);
     machine.show_node(&hami_node("n2", "a"));
     goes(&mut machine, "client", "n2");
 }
 
 #[test]
 fn pods_are_spread_and_the_next_waits_for_the_other_zone() {
-    let mut machine = machine(&[other("web-0", "web", "n1", json!({}))]);
-    machine.show_pod(&share("web-1", "web", spread("web")));
+    let mut machine = machine(&[other("web-0", "web", "n1", &json!({}))]);
+    machine.show_pod(&share("web-1", "web", &spread("web")));
     goes(&mut machine, "web-1", "n2");
     let mut cordoned = hami_node("n2", "b");
     cordoned["spec"]["unschedulable"] = json!(true);
     machine.show_node(&cordoned);
-    machine.show_pod(&share("web-2", "web", spread("web")));
+    machine.show_pod(&share("web-2", "web", &spread("web")));
     goes(&mut machine, "web-2", "n1");
-    let mut running = bound(share("web-2", "web", spread("web")), "n1", json!({}));
+    let mut running = bound(share("web-2", "web", &spread("web")), "n1", json!({}));
     running["status"]["phase"] = json!("Running");
     machine.show_pod(&running);
     waits(
         &mut machine,
-        &share("web-3", "web", spread("web")),
+        &share("web-3", "web", &spread("web")),
         &format!("{SKEWED}, 1 node(s) were unschedulable"),
     );
     // One more in the zone that has the fewest makes room in the other.
-    machine.show_pod(&other("web-4", "web", "n2", json!({})));
+    machine.show_pod(&other("web-4", "web", "n2", &json!({})));
     goes(&mut machine, "web-3", "n1");
 }
 
@@ -204,12 +204,12 @@ fn pods_are_spread_and_the_next_waits_for_the_other_zone() {
 fn a_pod_waits_until_the_port_of_the_node_is_free() {
     let port = json!({"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]});
     let holders = ["n1", "n2"].map(|node| {
-        let mut pod = other(&format!("{node}-port"), "port", node, json!({}));
+        let mut pod = other(&format!("{node}-port"), "port", node, &json!({}));
         pod["spec"]["containers"] = port["containers"].clone();
         pod
     });
     let mut machine = machine(&holders);
-    let mut pod = share("web", "web", json!({}));
+    let mut pod = share("web", "web", &json!({}));
     pod["spec"]["containers"][0]["ports"] = port["containers"][0]["ports"].clone();
     waits(&mut machine, &pod, "2 node(s) didn't have free ports for the requested pod ports");
     machine.tell(Event::PodEnded("n2-port".into()));

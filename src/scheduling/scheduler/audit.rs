@@ -154,11 +154,13 @@ impl Scheduler {
                 (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
                     let alike =
                         (ask.clone(), footprint.namespace.clone(), footprint.labels.clone(), priority);
-                    if footprint.looks_around() || !said.contains_key(&alike) {
-                        let error = self.decide(uid).err();
-                        said.insert(alike.clone(), error);
+                    let known = said.get(&alike).filter(|_| !footprint.looks_around()).cloned();
+                    let error = known.unwrap_or_else(|| self.decide(uid).err());
+                    // What is found out for a pod that looks around holds for no other.
+                    if !footprint.looks_around() {
+                        said.insert(alike, error.clone());
                     }
-                    match said[&alike].clone() {
+                    match error {
                         Some(error) if error.repeats(&reason) => {}
                         Some(error) => self.tell_unschedulable(uid, error.to_string()),
                         None => self.end_needless_wait(uid, &ask),
