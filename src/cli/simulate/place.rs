@@ -173,10 +173,7 @@ impl Run<'_> {
         self.names.insert(info.key.uid.clone(), info.key.to_string());
         match &info.claim {
             Claim::Place(_) => Ok((row, Some(info))),
-            Claim::Unreadable(message) => {
-                row.warnings.push(message.clone());
-                Ok((row, None))
-            }
+            Claim::Unreadable(message) => Ok((row.unschedulable(message.clone()), None)),
             Claim::None if admit::is_gated(document) => {
                 row.outcome = Outcome::Unschedulable;
                 row.message = Some("Scheduling is blocked due to non-empty scheduling gates".to_owned());
