@@ -297,18 +297,23 @@ fn the_reader_of_includes_follows_paths() {
 }
 
 #[test]
-fn the_readme_shows_the_two_commands_and_every_rule() {
+fn the_readme_shows_the_two_commands() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README.md can be read");
     for command in ["cargo run --release -- demo", "cargo test"] {
         assert!(readme.contains(command), "README.md does not show `{command}`");
     }
+}
+
+#[test]
+fn the_documentation_lists_every_rule() {
+    let rules = fs::read_to_string(root().join("docs/rules.md")).expect("docs/rules.md can be read");
     for (rule, meaning) in berth::admission::rules::ALL {
         let row = format!("| `{}` | {meaning} |", rule.0);
-        assert!(readme.contains(&row), "README.md's table of rules lacks the row\n{row}");
+        assert!(rules.contains(&row), "docs/rules.md lacks the row\n{row}");
     }
 }
 
-/// Every metric, as a row of README.md's table; a counter's name is the one under which it is scraped.
+/// Every metric, as a row of docs/metrics.md; a counter's name is the one under which it is scraped.
 fn metric_rows() -> Vec<String> {
     let mut registry = Registry::default();
     berth::webhook::Metrics::register(&mut registry);
@@ -336,13 +341,13 @@ fn metric_rows() -> Vec<String> {
 }
 
 #[test]
-fn the_readme_lists_every_metric() {
-    let readme = fs::read_to_string(root().join("README.md")).expect("README.md can be read");
+fn the_documentation_lists_every_metric() {
+    let page = fs::read_to_string(root().join("docs/metrics.md")).expect("docs/metrics.md can be read");
     let rows = metric_rows();
     assert!(rows.len() > 20, "{rows:#?}");
-    let missing: Vec<_> = rows.iter().filter(|row| !readme.contains(*row)).cloned().collect();
-    none("metrics that README.md's table lacks", &missing);
-    let listed = readme.lines().filter(|line| line.starts_with("| `berth_")).map(str::to_owned);
+    let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).cloned().collect();
+    none("metrics that docs/metrics.md lacks", &missing);
+    let listed = page.lines().filter(|line| line.starts_with("| `berth_")).map(str::to_owned);
     let gone: Vec<_> = listed.filter(|line| !rows.contains(line)).collect();
-    none("metrics of README.md's table that there are not", &gone);
+    none("metrics of docs/metrics.md that there are not", &gone);
 }

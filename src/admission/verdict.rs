@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::excerpt::{FIELD, MESSAGE, shortened};
 
-/// A rule's stable name: kebab-case, listed in the README and by `berth review --rules`.
+/// A rule's stable name: kebab-case, listed in `docs/rules.md` and by `berth review --rules`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Rule(pub &'static str);
