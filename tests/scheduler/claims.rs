@@ -320,6 +320,22 @@ fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
 }
 
 #[test]
+fn a_write_that_needs_no_second_try_leaves_no_deadline_in_the_past() {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
+    machine.settle();
+    machine.pass(60);
+    assert_eq!(machine.settle(), [], "the claim's volume is not seen yet");
+    assert!(machine.next_deadline().unwrap() > machine.now(), "the loop would wake at once, again and again");
+    machine.tell(volume("pv-1", 5, &node, Some("claim")));
+    assert_eq!(machine.run().1, [("p".to_owned(), node)]);
+}
+
+#[test]
 fn after_a_restart_the_pod_goes_on_with_what_was_written() {
     let selected = claim(2, &json!({SELECTED: "n2"}), "");
     let mut machine = machine([class("csi.example"), selected]);

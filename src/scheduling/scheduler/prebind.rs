@@ -55,6 +55,16 @@ enum State {
     Written(String),
 }
 
+impl State {
+    /// Ends a pause that is over: a claim that has been bound meanwhile is not written again, and a time that has passed would
+    /// stay the scheduler's next deadline, by which its loop wakes.
+    fn come_due(&mut self, now: Timestamp) {
+        if matches!(self, Self::Due(at) if *at <= now) {
+            *self = Self::Unsent;
+        }
+    }
+}
+
 /// What a claim's step comes to.
 enum Progress {
     /// The claim is bound to a volume that can be mounted on the node.
@@ -110,7 +120,8 @@ impl Scheduler {
         let overdue = prebind.since.checked_add(PATIENCE).is_ok_and(|until| until <= now);
         let mut bound = true;
         for step in &mut prebind.steps {
-            match self.progress(&key, &prebind.node, step, now) {
+            step.state.come_due(now);
+            match self.progress(&key, &prebind.node, step) {
                 Progress::Bound => continue,
                 Progress::Awaited if overdue => {
                     let message = format!("binding volumes: timed out on node {}", prebind.node);
@@ -134,7 +145,7 @@ impl Scheduler {
     }
 
     /// What is to be done for one claim, as claim and volume are known now.
-    fn progress(&self, pod: &PodKey, node: &NodeName, step: &Step, now: Timestamp) -> Progress {
+    fn progress(&self, pod: &PodKey, node: &NodeName, step: &Step) -> Progress {
         let name = step.choice.claim();
         if self.snapshot.node(node).is_none() {
             return Progress::Failed(format!("binding volumes: node {node} is gone"));
@@ -145,7 +156,7 @@ impl Scheduler {
         if claim.is_bound() {
             return self.mountable(node, claim);
         }
-        if step.state == State::Sent || matches!(step.state, State::Due(at) if at > now) {
+        if matches!(step.state, State::Sent | State::Due(_)) {
             return Progress::Awaited;
         }
         match &step.choice {
