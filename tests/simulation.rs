@@ -20,6 +20,8 @@ mod fresh;
 mod lie;
 #[path = "simulation/plan.rs"]
 mod plan;
+#[path = "simulation/pod.rs"]
+mod pod;
 #[path = "simulation/quota.rs"]
 mod quota;
 #[path = "simulation/record.rs"]

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use berth::sandbox::agent::{Answer, Behaviour, node::Health};
+use berth::sandbox::{
+    agent::{Answer, Behaviour, node::Health},
+    storage::{Conduct, PROVISIONER},
+};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::{core::v1 as core, storage::v1::StorageClass};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -15,6 +18,7 @@ use crate::{
     checker::LOCK,
     dice::Dice,
     plan::Weather,
+    pod,
     record::Pod,
     story::{Act, Sky, Story},
     world::{NODES, REPLICAS, World, node},
@@ -22,6 +26,8 @@ use crate::{
 
 /// The name of the namespace's quota.
 const QUOTA: &str = "shares";
+/// The class of all claims.
+const CLASS: &str = "made";
 
 /// Everyone but Berth.
 pub(crate) struct Actors {
@@ -41,6 +47,12 @@ impl Actors {
     pub(crate) async fn begin(&mut self, world: &World) {
         if self.dice.in_thousand(self.story.crowd.quota) {
             self.set_quota(world).await;
+        }
+        if self.story.crowd.claims > 0 {
+            let classes: Api<StorageClass> = Api::all(world.client.clone());
+            let class = json!({"metadata": {"name": CLASS}, "provisioner": PROVISIONER,
+                "volumeBindingMode": "WaitForFirstConsumer"});
+            classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
         }
     }
 
@@ -67,6 +79,7 @@ impl Actors {
             Act::ForeignPod => self.foreign_pod(world).await,
             Act::Behave => self.behave(world),
             Act::Sicken => return self.sicken(world).await,
+            Act::Provision => return self.provision(world),
             Act::Compact => {
                 world.sandbox.compact();
                 world.watch.log().fault("history is compacted");
@@ -122,10 +135,11 @@ impl Actors {
     }
 
     async fn create_named(&mut self, world: &World, name: &str, gates: &[&str]) {
-        let mut pod = self.pod(name);
+        let mut pod = pod::of(&mut self.dice, &self.story.crowd, name);
         if !gates.is_empty() {
             pod["spec"]["schedulingGates"] = gates.iter().map(|gate| json!({"name": gate})).collect();
         }
+        self.create_claim(world, &pod).await;
         let made = pods(world).create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await;
         world.watch.say(&format!(
             "a user creates {name}: {:?}",
@@ -133,42 +147,25 @@ impl Actors {
         ));
     }
 
-    /// A pod of some request, now and then a wrong one.
-    fn pod(&mut self, name: &str) -> Value {
-        let crowd = &self.story.crowd;
-        let hami = self.dice.in_thousand(crowd.hami);
-        let limits = |dice: &mut Dice| {
-            let count = if dice.in_thousand(800) { "1" } else { "2" };
-            let memory = dice.one_of(crowd.memory);
-            let cores = dice.one_of(crowd.cores);
-            if hami {
-                json!({"nvidia.com/gpu": count, "nvidia.com/gpumem": memory, "nvidia.com/gpucores": cores})
-            } else {
-                json!({"volcano.sh/vgpu-number": count, "volcano.sh/vgpu-memory": memory, "volcano.sh/vgpu-cores": cores})
-            }
-        };
-        let container =
-            |name: &str, limits: Value| json!({"name": name, "image": "i", "resources": {"limits": limits}});
-        let mut containers = vec![container("main", limits(&mut self.dice))];
-        let mut spec =
-            json!({"schedulerName": "berth", "terminationGracePeriodSeconds": self.dice.one_of(crowd.grace)});
-        match self.dice.below(20) {
-            form if form >= crowd.odd => {}
-            0 => {
-                containers[0]["resources"]["limits"]
-                    [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi");
-            }
-            1 => spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
-            2 | 3 if hami => containers.push(container("second", limits(&mut self.dice))),
-            4 | 5 if hami => spec["initContainers"] = json!([container("first", limits(&mut self.dice))]),
-            6 => {
-                spec["tolerations"] =
-                    json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
-            }
-            _ => {}
+    /// The claim that the pod uses, where a story has claims.
+    async fn create_claim(&mut self, world: &World, pod: &Value) {
+        let used = &pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"];
+        if used.is_null() || self.story.crowd.claims == 0 {
+            return;
         }
-        spec["containers"] = json!(containers);
-        json!({"metadata": {"name": name}, "spec": spec})
+        let spec = json!({"storageClassName": CLASS, "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}});
+        let claim = serde_json::from_value(json!({"metadata": {"name": used}, "spec": spec})).unwrap();
+        let claims: Api<core::PersistentVolumeClaim> = Api::default_namespaced(world.client.clone());
+        let made = claims.create(&PostParams::default(), &claim).await.is_ok();
+        world.watch.say(&format!("a user creates claim {used}: {made}"));
+    }
+
+    fn provision(&mut self, world: &World) -> Option<()> {
+        let conduct = if self.dice.in_thousand(700) { Conduct::Hold } else { Conduct::Provide };
+        world.watch.say(&format!("the provisioner: {conduct:?}"));
+        world.storage.as_ref()?.behave(conduct);
+        Some(())
     }
 
     fn some_pod(&mut self, world: &World, which: impl Fn(&Pod) -> bool) -> Option<String> {

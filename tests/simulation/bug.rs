@@ -41,11 +41,23 @@ pub(crate) enum Bug {
     FenceIgnored,
     /// The Lease is given back before the last Binding.
     LeaseGivenBackEarly,
+    /// A claim stays selected for the node of a pod that did not get there.
+    ClaimLeftSelected,
+    /// The labels of pods that are bound do not count.
+    NeighbourNotCounted,
 }
 
 /// All is full, and what is free is taken at once.
-const FULL: Crowd =
-    Crowd { hami: 600, odd: 0, memory: &["9900", "12200"], cores: &["0", "20"], grace: &[5], quota: 0 };
+const FULL: Crowd = Crowd {
+    hami: 600,
+    odd: 0,
+    memory: &["9900", "12200"],
+    cores: &["0", "20"],
+    grace: &[5],
+    quota: 0,
+    claims: 0,
+    apart: 0,
+};
 
 /// Locks change hands under Berth's eyes, which see it late.
 const LOCKS: Story = Story {
@@ -140,7 +152,16 @@ const LEADS: Story = Story {
     steps: 240,
     pauses: &[(1000, 3), (5000, 1)],
     acts: &[(Act::Create, 12), (Act::Delete, 9), (Act::Weather, 4)],
-    crowd: Crowd { hami: 500, odd: 0, memory: &["1100", "3300"], cores: &["0", "20"], grace: &[1], quota: 0 },
+    crowd: Crowd {
+        hami: 500,
+        odd: 0,
+        memory: &["1100", "3300"],
+        cores: &["0", "20"],
+        grace: &[1],
+        quota: 0,
+        claims: 0,
+        apart: 0,
+    },
     skies: &[(Sky::Paused, 3), (Sky::Rough(300), 1)],
     calls: &[("/leases", 400), ("/binding", 500), ("", 50)],
     writes: &[(Wrong::SlowRequest, 2), (Wrong::AnswerLost, 1), (Wrong::Silence, 1)],
@@ -156,8 +177,40 @@ const HANDOVERS: Story = Story {
     ..LEADS
 };
 
+/// Pods with claims come and go, while volumes are made late; and pods that keep away from each other. No binder dies: what is to be
+/// taken back of a claim is remembered by the one that wrote it.
+const NEIGHBOURS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (3000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 10), (Act::Provision, 4), (Act::Cordon, 1)],
+    crowd: Crowd {
+        hami: 1000,
+        odd: 0,
+        memory: &["1100", "3300"],
+        cores: &["0", "20"],
+        grace: &[1],
+        quota: 0,
+        claims: 400,
+        apart: 500,
+    },
+    calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
+    reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
+    writes: &[
+        (Wrong::SlowRequest, 2),
+        (Wrong::SlowAnswer, 2),
+        (Wrong::Refused(409), 1),
+        (Wrong::Refused(504), 1),
+        (Wrong::DoneButRefused(504), 1),
+        (Wrong::AnswerLost, 2),
+        (Wrong::Lost, 1),
+    ],
+    watches: &[("/persistentvolume", 150), ("", 50)],
+    events: &[(Slip::Slow, 3), (Slip::Twice, 1), (Slip::Broken, 1)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -175,6 +228,8 @@ impl Bug {
         Self::ClaimOutlastsLease,
         Self::FenceIgnored,
         Self::LeaseGivenBackEarly,
+        Self::ClaimLeftSelected,
+        Self::NeighbourNotCounted,
     ];
 
     /// What shows it.
@@ -190,10 +245,11 @@ impl Bug {
             Self::AnswerNotAwaited | Self::WrongAssignment => &GENERAL,
             Self::LeaseWithoutCompareAndSwap | Self::ClaimOutlastsLease => &LEADS,
             Self::FenceIgnored | Self::LeaseGivenBackEarly => &HANDOVERS,
+            Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 10] =
-    [&GENERAL, &LOCKS, &DOUBT, &NAMES, &ENDS, &GAPS, &MACHINES, &QUOTAS, &LEADS, &HANDOVERS];
+pub(crate) const STORIES: [&Story; 11] =
+    [&GENERAL, &NEIGHBOURS, &LOCKS, &DOUBT, &NAMES, &ENDS, &GAPS, &MACHINES, &QUOTAS, &LEADS, &HANDOVERS];

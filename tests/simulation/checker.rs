@@ -166,6 +166,11 @@ impl Checker {
             self.violations.push(format!("{} was bound behind its gate", pod.name));
         }
         self.judge_cards(pod, living, now);
+        self.judge_claims(pod);
+        let near = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
+        for other in near.filter(|other| other.apart && pod.apart) {
+            self.violations.push(format!("{} was bound to {} beside {}", pod.name, pod.node, other.name));
+        }
         if let Err(error) = self.quotas.judge(pod, living, now - MEMORY) {
             self.violations.push(format!("{} was bound beyond the quota: {error}", pod.name));
         }
@@ -176,6 +181,34 @@ impl Checker {
                 pod.name, pod.node, other.name
             );
             self.violations.push(text);
+        }
+    }
+
+    /// A pod's claims are bound before it is, to volumes of its node.
+    fn judge_claims(&mut self, pod: &Pod) {
+        let (claims, volumes) =
+            (self.sandbox.objects("persistentvolumeclaims"), self.sandbox.objects("persistentvolumes"));
+        for name in &pod.claims {
+            let claim = called(&claims, name).filter(|claim| is_bound(claim));
+            let volume = claim.and_then(|claim| called(&volumes, text(claim, "/spec/volumeName")));
+            let place = "/spec/nodeAffinity/required/nodeSelectorTerms/0/matchExpressions/0/values/0";
+            if volume.is_none_or(|volume| text(volume, place) != pod.node) {
+                let text = format!("{} was bound to {} without its claim {name}", pod.name, pod.node);
+                self.violations.push(text);
+            }
+        }
+    }
+
+    /// Once faults have stopped and no volume is made: a claim is selected for a node only while a pod is to go there with it.
+    pub(crate) fn judge_selected_claims(&mut self) {
+        let pods = self.pods();
+        for claim in self.sandbox.objects("persistentvolumeclaims").iter().filter(|claim| !is_bound(claim)) {
+            let name = text(claim, "/metadata/name");
+            let selected = annotation(claim, "volume.kubernetes.io/selected-node");
+            let used = pods.iter().any(|pod| pod.is_live() && pod.claims.iter().any(|used| used == name));
+            if let Some(node) = selected.filter(|_| !used) {
+                self.violations.push(format!("{name} is left selected for {node}, and no pod uses it"));
+            }
         }
     }
 
@@ -290,10 +323,23 @@ impl Checker {
     }
 }
 
+fn called<'a>(objects: &'a [Arc<Value>], name: &str) -> Option<&'a Arc<Value>> {
+    objects.iter().find(|object| text(object, "/metadata/name") == name)
+}
+
+fn is_bound(claim: &Value) -> bool {
+    annotation(claim, "pv.kubernetes.io/bind-completed").is_some()
+        && !text(claim, "/spec/volumeName").is_empty()
+}
+
 /// Whether a plain search, container by container, finds room: if it does, there is some.
 fn would_fit(pod: &Pod, node: &Value, pods: &[Arc<Pod>]) -> bool {
     let name = text(node, "/metadata/name");
     let Some((family, capacity)) = cards(node) else { return false };
+    // Where these may go is left to the fresh look.
+    if pod.apart || !pod.claims.is_empty() {
+        return false;
+    }
     if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {
         return false;
     }

@@ -62,6 +62,12 @@ impl Lie {
             Bug::BindingWithoutUid | Bug::ConfirmWithoutUid if binding => {
                 forget(&mut sent["metadata"], "uid");
             }
+            Bug::ClaimLeftSelected if call.path.contains("/persistentvolumeclaims/") => {
+                let annotations = &sent["metadata"]["annotations"];
+                if annotations.get("volume.kubernetes.io/selected-node").is_some_and(Value::is_null) {
+                    forget(&mut sent["metadata"], "annotations");
+                }
+            }
             Bug::WrongAssignment if binding => {
                 for value in sent["metadata"]["annotations"]
                     .as_object_mut()
@@ -121,6 +127,7 @@ impl Lie {
                     *lock = lock.replace(",foreign-", ",gone-");
                 }
             }
+            Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),

@@ -117,6 +117,10 @@ pub(crate) struct Pod {
     pub(crate) readable: bool,
     pub(crate) terminating: bool,
     pub(crate) gated: bool,
+    /// Whether it shares its node with no other of these.
+    pub(crate) apart: bool,
+    /// The claims that it uses.
+    pub(crate) claims: Vec<String>,
 }
 
 impl Pod {
@@ -134,7 +138,10 @@ impl Pod {
         let of = |key: fn(Family) -> &'static str| {
             carried.and_then(|family| annotation(object, key(family))).map(str::to_owned)
         };
-        let readable = list("volumes").is_empty()
+        let volumes = list("volumes");
+        let claims = volumes.iter().map(|volume| text(volume, "/persistentVolumeClaim/claimName").to_owned());
+        let claims: Vec<String> = claims.collect();
+        let readable = claims.iter().all(|claim| claim.starts_with("claim-"))
             && !family.is_none_or(|family| containers.iter().any(|container| garbled(container, family)));
         Self {
             uid: text(object, "/metadata/uid").to_owned(),
@@ -152,6 +159,8 @@ impl Pod {
             readable,
             terminating: !text(object, "/metadata/deletionTimestamp").is_empty(),
             gated: !list("schedulingGates").is_empty(),
+            apart: text(object, "/metadata/labels/app") == "apart",
+            claims,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use berth::sandbox::agent::audit::Violation;
+use berth::sandbox::{agent::audit::Violation, storage::Conduct};
 
 use crate::{
     actors::Actors,
@@ -16,6 +16,9 @@ use crate::{
 
 /// So long may anything wait once all is calm: a foreign lock or a silent agent is waited out, and then some.
 const CALM: Duration = Duration::from_mins(12);
+
+/// So long may it take until what was written for the claim of a pod that is gone is taken back.
+const TAKEN_BACK: Duration = Duration::from_mins(1);
 
 /// What came of a run.
 pub(crate) struct Outcome {
@@ -47,6 +50,12 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
         }
     }
     actors.calm(&world).await;
+    if let Some(storage) = &world.storage {
+        storage.behave(Conduct::Hold);
+        world.wait(TAKEN_BACK).await;
+        world.watch.log().checker.judge_selected_claims();
+        world.provide();
+    }
     world.wait(CALM).await;
     world.watch.log().checker.judge_the_end();
     let drifts = world.metrics.drifts();

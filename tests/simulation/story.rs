@@ -62,6 +62,8 @@ pub(crate) enum Act {
     Behave,
     /// A card falls ill or gets well.
     Sicken,
+    /// The provisioner of volumes stops, or goes on.
+    Provision,
     /// History is compacted.
     Compact,
     /// The API server ends and comes back.
@@ -75,7 +77,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -88,6 +90,7 @@ impl Act {
         Self::ForeignPod,
         Self::Behave,
         Self::Sicken,
+        Self::Provision,
         Self::Compact,
         Self::RestartServer,
         Self::Kill,
@@ -111,6 +114,10 @@ pub(crate) struct Crowd {
     pub(crate) grace: &'static [u64],
     /// So many of a thousand runs begin with a quota.
     pub(crate) quota: u64,
+    /// So many of a thousand pods have a claim that waits for its first pod.
+    pub(crate) claims: u64,
+    /// So many of a thousand pods share their node with no other of these.
+    pub(crate) apart: u64,
 }
 
 /// How the network is.
@@ -217,6 +224,8 @@ pub(crate) const GENERAL: Story = Story {
         cores: &["0", "20", "50", "100"],
         grace: &[1, 5],
         quota: 300,
+        claims: 0,
+        apart: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],

@@ -13,6 +13,7 @@ use berth::{
             node::{Card, Node},
         },
         fault::FaultyApi,
+        storage::{Conduct, Storage},
     },
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -38,6 +39,8 @@ pub(crate) struct World {
     pub(crate) sandbox: Sandbox,
     pub(crate) watch: Watch,
     pub(crate) fleet: Fleet,
+    /// Volume controller and provisioner, where pods have claims.
+    pub(crate) storage: Option<Storage>,
     /// For users and foreign schedulers.
     pub(crate) client: kube::Client,
     replicas: [Replica; REPLICAS],
@@ -90,6 +93,7 @@ impl World {
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
         let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
         let mut world = Self {
+            storage: (story.crowd.claims > 0).then(|| Storage::start(honest())),
             client: honest(),
             clock: Clock::starting_at(sandbox.now()),
             sandbox,
@@ -139,6 +143,13 @@ impl World {
             }
         }));
         (replica.api, replica.stop, replica.starts) = (Some(api), Some(stop), None);
+    }
+
+    /// From now on volumes are made at once.
+    pub(crate) fn provide(&self) {
+        if let Some(storage) = &self.storage {
+            storage.behave(Conduct::Provide);
+        }
     }
 
     /// Breaks every watch of every replica.

@@ -1,0 +1,54 @@
+//! What users of the simulation ask for.
+//!
+//! It must not know what becomes of it.
+
+use serde_json::{Value, json};
+
+use crate::{dice::Dice, story::Crowd};
+
+/// A pod of some request, now and then a wrong one.
+pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
+    let hami = dice.in_thousand(crowd.hami);
+    let limits = |dice: &mut Dice| {
+        let count = if dice.in_thousand(800) { "1" } else { "2" };
+        let memory = dice.one_of(crowd.memory);
+        let cores = dice.one_of(crowd.cores);
+        if hami {
+            json!({"nvidia.com/gpu": count, "nvidia.com/gpumem": memory, "nvidia.com/gpucores": cores})
+        } else {
+            json!({"volcano.sh/vgpu-number": count, "volcano.sh/vgpu-memory": memory, "volcano.sh/vgpu-cores": cores})
+        }
+    };
+    let container =
+        |name: &str, limits: Value| json!({"name": name, "image": "i", "resources": {"limits": limits}});
+    let mut containers = vec![container("main", limits(dice))];
+    let mut spec =
+        json!({"schedulerName": "berth", "terminationGracePeriodSeconds": dice.one_of(crowd.grace)});
+    match dice.below(20) {
+        form if form >= crowd.odd => {}
+        0 => {
+            containers[0]["resources"]["limits"]
+                [if hami { "nvidia.com/gpumem" } else { "volcano.sh/vgpu-memory" }] = json!("16Gi");
+        }
+        1 => spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+        2 | 3 if hami => containers.push(container("second", limits(dice))),
+        4 | 5 if hami => spec["initContainers"] = json!([container("first", limits(dice))]),
+        6 => {
+            spec["tolerations"] = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
+        }
+        _ => {}
+    }
+    spec["containers"] = json!(containers);
+    let mut pod = json!({"metadata": {"name": name}, "spec": spec});
+    if crowd.claims > 0 && dice.in_thousand(crowd.claims) {
+        let used = json!({"claimName": format!("claim-{name}")});
+        pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": used}]);
+    }
+    if crowd.apart > 0 && dice.in_thousand(crowd.apart) {
+        pod["metadata"]["labels"] = json!({"app": "apart"});
+        let term = json!([{"labelSelector": {"matchLabels": {"app": "apart"}}, "topologyKey": "kubernetes.io/hostname"}]);
+        pod["spec"]["affinity"] =
+            json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+    }
+    pod
+}
