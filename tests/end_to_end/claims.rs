@@ -49,7 +49,7 @@ pub(crate) async fn a_volume_is_made_on_the_pods_node_before_the_pod_is_bound(fl
     storage.behave(Conduct::Hold);
     world.create(share("train", "data")).await;
     let missing = "0/2 nodes are available: persistentvolumeclaim \"data\" not found.";
-    assert_eq!(world.unschedulable("train").await, missing);
+    world.unschedulable_with("train", missing).await;
     world.create_claim(claim("data", MADE)).await;
     let node = world.selected("data").await;
     assert_eq!(node_of(&world.pods().get("train").await.unwrap()), "", "its volume is not there yet");
@@ -65,7 +65,7 @@ pub(crate) async fn a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given
     world.create_claim(claim("data", BY_HAND)).await;
     world.create(share("train", "data")).await;
     let none = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.";
-    assert_eq!(world.unschedulable("train").await, none);
+    world.unschedulable_with("train", none).await;
     world.create_volume(volume("disk-2", "gpu-2")).await;
     assert_eq!(node_of(&world.running("train").await), "gpu-2");
     let disk = world.volume_of("data").await;
@@ -102,7 +102,7 @@ pub(crate) async fn a_provisioner_that_gives_up_sends_the_pod_to_another_node(fl
     capacities.delete(&first, &DeleteParams::default()).await.unwrap();
     storage.behave(Conduct::GiveUpOn(first.clone()));
     let failed = format!("provisioning failed for PVC \"data\" on node \"{first}\"");
-    assert_eq!(world.unschedulable("train").await, failed);
+    world.unschedulable_with("train", &failed).await;
     let pod = world.running("train").await;
     assert_ne!(node_of(&pod), first);
     assert_eq!(node_of_volume(&world.volume_of("data").await), node_of(&pod));
@@ -132,7 +132,7 @@ pub(crate) async fn two_pods_that_share_a_claim_go_to_one_node(floor: Floor) {
     world.create(share("four", "data")).await;
     let elsewhere = "0/2 nodes are available: 1 node(s) didn't match PersistentVolume's node affinity, \
                      1 node(s) were unschedulable.";
-    assert_eq!(world.unschedulable("four").await, elsewhere);
+    world.unschedulable_with("four", elsewhere).await;
     world.patch_node(&node, json!({"spec": {"unschedulable": null}})).await;
     world.running("four").await;
     all_are_content(&world, &storage);
@@ -159,7 +159,7 @@ pub(crate) async fn a_volume_that_lives_as_long_as_its_pod_is_waited_for(floor: 
     let train = world.create(ephemeral("train")).await;
     let waits = "0/2 nodes are available: waiting for ephemeral volume controller to create the \
                  persistentvolumeclaim \"train-scratch\".";
-    assert_eq!(world.unschedulable("train").await, waits);
+    world.unschedulable_with("train", waits).await;
     world.create_claim(ephemeral_claim("train", train.metadata.uid.as_deref())).await;
     let pod = world.running("train").await;
     assert_eq!(node_of_volume(&world.volume_of("train-scratch").await), node_of(&pod));
@@ -167,7 +167,7 @@ pub(crate) async fn a_volume_that_lives_as_long_as_its_pod_is_waited_for(floor: 
     world.create(ephemeral("other")).await;
     let foreign =
         "0/2 nodes are available: persistentvolumeclaim \"other-scratch\" was not created for the pod.";
-    assert_eq!(world.unschedulable("other").await, foreign);
+    world.unschedulable_with("other", foreign).await;
     all_are_content(&world, &storage);
 }
 

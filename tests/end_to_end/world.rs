@@ -282,6 +282,11 @@ impl World {
         waits_because(&pod).expect("the condition was just seen")
     }
 
+    /// Until the pod's condition gives this reason: another one may come first, such as claims that are not listed yet.
+    pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
+        self.pod_when(name, |pod| waits_because(pod).as_deref() == Some(message)).await;
+    }
+
     /// An Event of that reason about the pod, once there is one.
     pub(crate) async fn event(&self, pod: &str, reason: &str) -> core::Event {
         let mut again = tokio::time::interval(Duration::from_millis(20));
