@@ -36,6 +36,16 @@ pub struct NodeState {
 }
 
 impl NodeState {
+    /// Whether a pod on it has required anti-affinity, which may keep others away.
+    pub(super) fn repels(&self) -> bool {
+        !self.anti_affinity.is_empty()
+    }
+
+    /// Whether the terms of a pod on it move the scores of nodes for other pods.
+    pub(super) fn weighs(&self) -> bool {
+        self.pods.iter().any(|pod| pod.weighs())
+    }
+
     /// With these pods on it too.
     #[must_use]
     pub(super) fn beside(mut self, pods: Vec<Arc<Footprint>>) -> Self {

@@ -95,8 +95,8 @@ impl Outlook {
         let slots_of = |has: fn(&NodeState) -> bool| {
             nodes.iter().enumerate().filter(|(_, state)| has(state)).map(|(slot, _)| slot).collect()
         };
-        let repelling = slots_of(|state| !state.anti_affinity.is_empty());
-        let weighing = slots_of(|state| state.pods.iter().any(|pod| pod.weighs()));
+        let repelling = slots_of(NodeState::repels);
+        let weighing = slots_of(NodeState::weighs);
         let slots = nodes.into_iter().map(Some).collect();
         Self(Arc::new(Picture { slots, repelling, weighing, passed_over, context }))
     }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    footprint::Footprint, object::Objects, plugin::volume_binding::Reservations, pod_selector::PodSelector,
-    snapshot::NodeState,
+    footprint::Footprint, node::NodeInfo, object::Objects, plugin::volume_binding::Reservations,
+    pod_selector::PodSelector, snapshot::NodeState,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -75,8 +75,12 @@ pub struct PodCounts {
 const REMEMBERED: usize = 512;
 
 impl PodCounts {
-    /// How many of these pods stand on each node, by slot; 0 where there is no node.
-    pub fn of(&mut self, counted: &Counted, around: Surroundings<'_>) -> impl Iterator<Item = usize> {
+    /// Every node, and how many of these pods stand on it.
+    pub fn of<'s, 'a>(
+        &'s mut self,
+        counted: &Counted,
+        around: Surroundings<'a>,
+    ) -> impl Iterator<Item = (&'a NodeInfo, i64)> + use<'s, 'a> {
         self.asked += 1;
         if !self.by_selector.contains_key(counted) {
             self.forget_oldest();
@@ -99,7 +103,10 @@ impl PodCounts {
                 (*generation, *count) = (state.generation, matching.count());
             }
         }
-        counts.by_slot.iter().map(|(_, count)| *count)
+        let counted = around.slots.iter().zip(&counts.by_slot);
+        counted.filter_map(|(state, (_, count))| {
+            Some((&*state.as_ref()?.info, i64::try_from(*count).unwrap_or(i64::MAX)))
+        })
     }
 
     fn forget_oldest(&mut self) {

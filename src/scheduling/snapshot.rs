@@ -327,27 +327,24 @@ impl Snapshot {
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
         let pods = self.ledger.pods(name);
-        let anti_affinity: Vec<_> = pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect();
-        if anti_affinity.is_empty() {
-            self.repelling.remove(&slot);
-        } else {
-            self.repelling.insert(slot);
-        }
-        if pods.iter().any(|pod| pod.weighs()) {
-            self.weighing.insert(slot);
-        } else {
-            self.weighing.remove(&slot);
-        }
-        self.slots[slot] = Some(Arc::new(NodeState {
+        let state = NodeState {
+            anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
             usage: self.ledger.usage(name).with_aliases(&info.aliases),
             info,
             requested: node_state::requested(&pods),
             pods,
-            anti_affinity,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
-        }));
+        };
+        for (slots, holds) in [(&mut self.repelling, state.repels()), (&mut self.weighing, state.weighs())] {
+            if holds {
+                slots.insert(slot);
+            } else {
+                slots.remove(&slot);
+            }
+        }
+        self.slots[slot] = Some(Arc::new(state));
     }
 
     fn free_slot(&mut self) -> usize {

@@ -111,9 +111,8 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
 impl Domains {
     /// The domains of the term's key in which one of these pods stands.
     fn with(term: &PodTerm, counted: &Counted, around: Surroundings<'_>, counts: &mut PodCounts) -> Self {
-        let occupied = around.slots.iter().zip(counts.of(counted, around)).filter(|(_, count)| *count > 0);
-        let values =
-            occupied.filter_map(|(state, _)| state.as_ref()?.info.labels.get(&*term.topology_key).cloned());
+        let occupied = counts.of(counted, around).filter(|(_, count)| *count > 0);
+        let values = occupied.filter_map(|(node, _)| node.labels.get(&*term.topology_key).cloned());
         Self { topology_key: term.topology_key.clone(), values: values.collect() }
     }
 }

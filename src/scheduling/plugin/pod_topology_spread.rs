@@ -80,17 +80,12 @@ impl Domains {
         around: Surroundings<'_>,
         counts: &mut PodCounts,
     ) -> Self {
-        let counted = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
         let mut matching: HashMap<String, i64> = HashMap::new();
-        let counts = counts.of(&counted, around);
-        let selects = selects(constraint);
-        for (state, pods) in around.slots.iter().zip(counts) {
-            let Some(info) = state.as_ref().map(|state| &state.info) else { continue };
+        for (info, count) in counted(constraint, around, counts) {
             if !includes(constraint, &demand.footprint.spread, demand, info) {
                 continue;
             }
             let Some(value) = info.labels.get(&*constraint.topology_key) else { continue };
-            let count = if selects { count(pods) } else { 0 };
             match matching.get_mut(value) {
                 Some(total) => *total += count,
                 None => {
@@ -109,13 +104,15 @@ impl Domains {
     }
 }
 
-fn count(pods: usize) -> i64 {
-    i64::try_from(pods).unwrap_or(i64::MAX)
-}
-
-/// Whether the constraint counts pods at all. An empty selector selects every pod, and counts none here.
-fn selects(constraint: &SpreadConstraint) -> bool {
-    constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty())
+/// Every node, and how many pods the constraint counts on it. An empty selector selects every pod, and counts none here.
+fn counted<'a>(
+    constraint: &SpreadConstraint,
+    around: Surroundings<'a>,
+    counts: &mut PodCounts,
+) -> impl Iterator<Item = (&'a NodeInfo, i64)> {
+    let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
+    let pods = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
+    counts.of(&pods, around).map(move |(node, count)| (node, if selects { count } else { 0 }))
 }
 
 /// Whether a node's pods count: it has the topology key of every constraint in `all`, and passes the tests that this one honours.

@@ -282,12 +282,11 @@ pub fn is_bound_to(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> 
 
 /// Whether both are of one mode and one attributes class, and the volume is to stay.
 fn is_alike(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    let mode = |mode: &Option<String>| mode.as_deref().unwrap_or("Filesystem").to_owned();
-    let attributes = |class: &Option<String>| class.clone().unwrap_or_default();
-    mode(&volume.spec.volume_mode) == mode(&claim.spec.volume_mode)
-        && attributes(&volume.spec.volume_attributes_class_name)
-            == attributes(&claim.spec.volume_attributes_class_name)
-        && volume.metadata.deletion_timestamp.is_none()
+    let (its, wanted) = (&volume.spec, &claim.spec);
+    let modes = [&its.volume_mode, &wanted.volume_mode].map(|mode| mode.as_deref().unwrap_or("Filesystem"));
+    let classes = [&its.volume_attributes_class_name, &wanted.volume_attributes_class_name];
+    let classes = classes.map(|class| class.as_deref().unwrap_or_default());
+    modes[0] == modes[1] && classes[0] == classes[1] && volume.metadata.deletion_timestamp.is_none()
 }
 
 /// Whether a volume that is meant for no claim may be bound to this one.

@@ -30,11 +30,8 @@ impl PreferredNeighbours {
         let mut domains = Self::default();
         for weighted in &demand.footprint.preferred {
             let counted = counted([&weighted.term]);
-            let matching = counts.of(&counted, around);
-            for (state, pods) in around.slots.iter().zip(matching).filter(|(_, pods)| *pods > 0) {
-                let Some(state) = state else { continue };
-                let weight = weighted.weight.saturating_mul(i64::try_from(pods).unwrap_or(i64::MAX));
-                domains.add(&weighted.term, &state.info, weight);
+            for (node, pods) in counts.of(&counted, around).filter(|(_, pods)| *pods > 0) {
+                domains.add(&weighted.term, node, weighted.weight.saturating_mul(pods));
             }
         }
         domains.add_of_others(demand, around);

@@ -5,12 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{count, includes, selects};
+use super::{counted, includes};
 use crate::scheduling::{
     footprint::SpreadConstraint,
     node::{NodeInfo, NodeName},
     pod::Demand,
-    pod_counts::{Counted, PodCounts, Surroundings, Terminating},
+    pod_counts::{PodCounts, Surroundings},
     score::{MOST, float, whole},
 };
 
@@ -58,12 +58,7 @@ impl Matching {
         around: Surroundings<'_>,
         counts: &mut PodCounts,
     ) -> Self {
-        let counted = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
-        let counts = counts.of(&counted, around);
-        let occupied = around.slots.iter().zip(counts).filter_map(|(state, pods)| {
-            let pods = if selects(constraint) { count(pods) } else { 0 };
-            (pods > 0).then_some((&state.as_ref()?.info, pods))
-        });
+        let occupied = counted(constraint, around, counts).filter(|(_, pods)| *pods > 0);
         if &*constraint.topology_key == HOSTNAME {
             return Self::ByNode(occupied.map(|(info, pods)| (info.name.clone(), pods)).collect());
         }
@@ -109,7 +104,7 @@ impl<'a> SpreadScale<'a> {
             let domains: HashSet<_> =
                 nodes.iter().filter_map(|node| node.labels.get(&*constraint.topology_key)).collect();
             let size = if &*constraint.topology_key == HOSTNAME { nodes.len() } else { domains.len() };
-            float(count(size).saturating_add(2)).ln()
+            float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
         };
         let weights = spread.0.iter().map(weight).collect();
         let mut scale = Self { spread, weights, least: 0, most: 0 };
