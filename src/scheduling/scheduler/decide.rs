@@ -63,7 +63,6 @@ impl Scheduler {
                     self.join_line(uid, &node, now);
                 } else {
                     self.prebind(uid, node, volumes, now);
-                    self.advance_prebinds(now);
                 }
             }
             Err(error) => {

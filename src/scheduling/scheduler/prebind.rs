@@ -82,7 +82,6 @@ enum Progress {
 /// Something that was written for a pod that went elsewhere.
 #[derive(Debug)]
 pub(super) struct Undo {
-    namespace: Arc<str>,
     node: NodeName,
     choice: VolumeChoice,
     pod: PodKey,
@@ -103,6 +102,7 @@ impl Scheduler {
         let steps = volumes.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
         self.prebinds.insert(uid.clone(), Prebind { node, since: now, steps });
+        self.advance_prebind(uid, now);
     }
 
     /// Takes every pod's claims as far as they go.
@@ -197,7 +197,6 @@ impl Scheduler {
         let Prebind { node, steps, .. } = prebind;
         let written = steps.into_iter().filter(|step| step.tries > 0);
         self.undos.extend(written.map(|step| Undo {
-            namespace: pod.namespace.clone(),
             node: node.clone(),
             choice: step.choice,
             pod: pod.clone(),
@@ -223,7 +222,7 @@ impl Scheduler {
     /// Whether the answer of the write is awaited, or the object as it was written, or the time of the next try.
     fn is_undo_pending(&self, undo: &Undo, now: Timestamp) -> bool {
         let objects = self.snapshot.objects();
-        let claim = || objects.claim(&undo.namespace, undo.choice.claim()).map(|claim| &claim.metadata);
+        let claim = || objects.claim(&undo.pod.namespace, undo.choice.claim()).map(|claim| &claim.metadata);
         let known = match &undo.choice {
             VolumeChoice::Provision { .. } => claim(),
             VolumeChoice::Bind { volume, .. } => objects.volume(volume).map(|volume| &volume.metadata),
@@ -239,10 +238,11 @@ impl Scheduler {
     /// The write that takes it back; `None`: the claim is bound or gone, or another pod makes use of what was written.
     fn taken_back(&self, undo: &Undo) -> Option<VolumeWrite> {
         let name = undo.choice.claim();
-        let claim = self.snapshot.objects().claim(&undo.namespace, name)?;
+        let claim = self.snapshot.objects().claim(&undo.pod.namespace, name)?;
         let in_use = self.prebinds.iter().any(|(uid, prebind)| {
             let namespace = self.pods.get(uid).map(|entry| &entry.info.key.namespace);
-            namespace == Some(&undo.namespace) && prebind.steps.iter().any(|step| step.choice == undo.choice)
+            namespace == Some(&undo.pod.namespace)
+                && prebind.steps.iter().any(|step| step.choice == undo.choice)
         });
         if claim.is_bound() || in_use {
             return None;
