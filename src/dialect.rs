@@ -14,6 +14,7 @@ pub mod lock;
 pub mod marks;
 pub mod registered;
 pub mod segments;
+mod share;
 pub mod unreadable;
 pub mod vendor;
 pub mod volcano;

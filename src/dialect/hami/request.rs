@@ -10,7 +10,7 @@ use crate::{
     device::{
         ContainerRequest, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Selection, ShareRequest,
     },
-    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, count, segments},
+    dialect::{MissingCount, Unreadable, amounts::Reader, segments, share::Terms},
     object::{Container, Pod},
 };
 
@@ -63,31 +63,21 @@ fn share(
     path: &str,
     missing: MissingCount,
 ) -> Result<Option<ShareRequest>, Unreadable> {
-    let read = Reader::new(container, path);
-    let memory = read.number(&settings.memory, "MiB", settings.memory_factor)?;
-    let percentage = read.percentage(&settings.memory_percentage)?;
-    let cores = read.percentage(&settings.cores)?;
-    let shares = [&settings.memory, &settings.memory_percentage, &settings.cores].map(String::as_str);
-    let default = missing.supplied(settings.default_count);
-    let Some(cards) = count::cards(&read, &settings.count, shares, default)? else { return Ok(None) };
-    if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
-        let message =
-            format!("memory is given twice: `{}` and `{}`", settings.memory, settings.memory_percentage);
-        return Err(Unreadable::new(Problem::MemoryTwice, read.field(&settings.memory), message));
-    }
-    let memory = memory_request(settings, memory, percentage);
-    let cores = cores.map_or(settings.default_cores, Percent::new);
-    Ok(Some(ShareRequest { cards, memory, cores }))
-}
-
-fn memory_request(settings: &Settings, memory: Option<u32>, percentage: Option<u32>) -> MemoryRequest {
-    let exact = memory.filter(|&memory| memory > 0).map(|memory| {
-        MemoryRequest::Exact(MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1))))
-    });
-    let part = percentage.filter(|&part| part > 0).map(|part| MemoryRequest::Part(Percent::new(part)));
-    let default =
-        Some(settings.default_memory).filter(|&memory| memory > MiB::default()).map(MemoryRequest::Exact);
-    exact.or(part).or(default).unwrap_or(MemoryRequest::Part(Percent::WHOLE))
+    let default_memory = match settings.default_memory {
+        memory if memory > MiB::default() => MemoryRequest::Exact(memory),
+        _ => MemoryRequest::Part(Percent::WHOLE),
+    };
+    let terms = Terms {
+        count: &settings.count,
+        memory: &settings.memory,
+        memory_percentage: &settings.memory_percentage,
+        cores: &settings.cores,
+        memory_factor: settings.memory_factor,
+        default_count: missing.supplied(settings.default_count),
+        default_memory,
+        default_cores: settings.default_cores,
+    };
+    terms.read(&Reader::new(container, path))
 }
 
 /// Which node first, where `default` holds for a pod that does not say.

@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 
 use super::{Settings, Volcano, mark, names};
 use crate::{
-    device::{
-        ContainerRequest, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
-    },
-    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, count, segments},
+    device::{ContainerRequest, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest},
+    dialect::{MissingCount, Problem, Unreadable, amounts::Reader, segments, share::Terms},
     object::{Container, Pod},
 };
 
@@ -76,25 +74,17 @@ fn share(
     path: &str,
     missing: MissingCount,
 ) -> Result<Option<ShareRequest>, Unreadable> {
-    let read = Reader::new(container, path);
-    let memory = read.number(names::MEMORY, "MiB", settings.memory_factor)?;
-    let percentage = read.percentage(names::MEMORY_PERCENTAGE)?;
-    let cores = read.percentage(names::CORES)?;
-    let shares = [names::MEMORY, names::MEMORY_PERCENTAGE, names::CORES];
-    let default = missing.supplied(DEFAULT_COUNT);
-    let Some(cards) = count::cards(&read, names::COUNT, shares, default)? else { return Ok(None) };
-    if memory.is_some_and(|memory| memory > 0) && percentage.is_some_and(|percentage| percentage > 0) {
-        let message =
-            format!("memory is given twice: `{}` and `{}`", names::MEMORY, names::MEMORY_PERCENTAGE);
-        return Err(Unreadable::new(Problem::MemoryTwice, read.field(names::MEMORY), message));
-    }
-    let exact = memory.filter(|&memory| memory > 0);
-    let exact = exact.map(|memory| {
-        MemoryRequest::Exact(MiB::new(u64::from(memory) * u64::from(settings.memory_factor.max(1))))
-    });
-    let part = percentage.filter(|&part| part > 0).map_or(Percent::WHOLE, Percent::new);
-    let memory = exact.unwrap_or(MemoryRequest::Part(part));
-    Ok(Some(ShareRequest { cards, memory, cores: cores.map_or(Percent::NONE, Percent::new) }))
+    let terms = Terms {
+        count: names::COUNT,
+        memory: names::MEMORY,
+        memory_percentage: names::MEMORY_PERCENTAGE,
+        cores: names::CORES,
+        memory_factor: settings.memory_factor,
+        default_count: missing.supplied(DEFAULT_COUNT),
+        default_memory: MemoryRequest::Part(Percent::WHOLE),
+        default_cores: Percent::NONE,
+    };
+    terms.read(&Reader::new(container, path))
 }
 
 fn selection(pod: &Pod) -> Selection {
