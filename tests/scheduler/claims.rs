@@ -104,6 +104,16 @@ fn selected(effects: &[Effect]) -> Option<String> {
     }
 }
 
+/// Pod `p`, whose claim is to be selected for a node: the write that does so, and the node.
+#[track_caller]
+fn selecting() -> (Machine, Vec<Effect>, String) {
+    let mut machine = machine(dynamic());
+    machine.show_pod(&share("p"));
+    let effects = machine.settle();
+    let node = selected(&effects).unwrap();
+    (machine, effects, node)
+}
+
 /// Answers the write that is under way for a pod.
 fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
     for effect in effects {
@@ -166,10 +176,7 @@ fn a_pod_waits_for_its_claim_and_for_the_claims_volume() {
 
 #[test]
 fn a_volume_is_made_for_the_node_before_the_pod_is_bound() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
     assert_eq!(machine.run().1, [], "the provisioner has not made the volume yet");
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
@@ -222,10 +229,7 @@ fn two_pods_are_not_given_the_same_volume() {
 
 #[test]
 fn pods_of_one_claim_go_to_the_node_that_was_selected_for_it() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     machine.show_pod(&share("q"));
     let again = machine.settle();
     assert_eq!(selected(&again), Some(node.clone()));
@@ -238,10 +242,7 @@ fn pods_of_one_claim_go_to_the_node_that_was_selected_for_it() {
 
 #[test]
 fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     assert_eq!(machine.run().1, []);
@@ -255,10 +256,7 @@ fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
 
 #[test]
 fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     machine.tell(Event::PodEnded("p".into()));
     assert_eq!(machine.settle(), [], "the write is under way");
     answer(&mut machine, &effects, &written(2));
@@ -275,10 +273,7 @@ fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
 
 #[test]
 fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
     machine.tell(volume("pv-1", 3, &node, Some("claim")));
     machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
@@ -288,10 +283,7 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
 
 #[test]
 fn claims_that_are_not_bound_in_time_are_given_up() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
     machine.tell(claim(2, &json!({SELECTED: node}), ""));
     machine.run();
@@ -305,10 +297,7 @@ fn claims_that_are_not_bound_in_time_are_given_up() {
 
 #[test]
 fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     machine.tell(claim(7, &json!({"other": "changed"}), ""));
     assert_eq!(machine.settle(), [], "not at once");
@@ -321,10 +310,7 @@ fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
 
 #[test]
 fn a_write_that_needs_no_second_try_leaves_no_deadline_in_the_past() {
-    let mut machine = machine(dynamic());
-    machine.show_pod(&share("p"));
-    let effects = machine.settle();
-    let node = selected(&effects).unwrap();
+    let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
     machine.settle();

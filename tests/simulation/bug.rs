@@ -55,8 +55,7 @@ const FULL: Crowd = Crowd {
     cores: &["0", "20"],
     grace: &[5],
     quota: 0,
-    claims: 0,
-    apart: 0,
+    ..GENERAL.crowd
 };
 
 /// Locks change hands under Berth's eyes, which see it late.
@@ -159,8 +158,7 @@ const LEADS: Story = Story {
         cores: &["0", "20"],
         grace: &[1],
         quota: 0,
-        claims: 0,
-        apart: 0,
+        ..GENERAL.crowd
     },
     skies: &[(Sky::Paused, 3), (Sky::Rough(300), 1)],
     calls: &[("/leases", 400), ("/binding", 500), ("", 50)],
