@@ -1,5 +1,5 @@
 //! What holds for every pod, card and order of events: no card is ever given away twice, no namespace put beyond its quota, records
-//! read back as they were written, equal input has one answer, hints or not, and no text makes a decoder panic.
+//! read back as they were written, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
 #[path = "properties/decoders.rs"]
@@ -8,6 +8,8 @@ mod decoders;
 mod hints;
 #[path = "properties/holdings.rs"]
 mod holdings;
+#[path = "properties/plans.rs"]
+mod plans;
 #[path = "properties/quotas.rs"]
 mod quotas;
 #[path = "properties/records.rs"]

@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::{
-    cycle::{Cycle, Preferences},
+    cycle::Preferences,
+    decide::{Decision, Filters, Refusals},
     filter::filter,
     fit_error::FitError,
     node::NodeName,
-    plugin::volume_binding::VolumeChoice,
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
     reason::NodeReasons,
     score::{Feasible, ScoreWeights},
     snapshot::{NodeState, Snapshot},
-    verdict::{Decision, NodeVerdict, Relation, best_scored, judge, within},
+    verdict::{NodeVerdict, Relation, best_scored},
 };
 use crate::device::{Assignment, Quota};
 
@@ -53,13 +53,6 @@ pub enum Rejected {
     Around,
 }
 
-/// Whether nodes failed for the quota alone.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ByQuota {
-    Some,
-    None,
-}
-
 /// Every class.
 #[derive(Debug, Default)]
 pub struct Classes {
@@ -87,120 +80,74 @@ impl Classes {
 
     /// The best node for a pod, and the cards that it would give: a smaller `rank` comes before a higher score, 0 is the best; equals
     /// go by name.
+    ///
+    /// Verdicts are kept as they are without a quota. What an ask comes to is mostly the same on every node, and is compared with the
+    /// quota before; where it depends on the cards, a node that would take too much is judged anew.
     pub fn decide(
         &mut self,
         demand: &Demand,
         snapshot: &Snapshot,
-        device_resources: &BTreeSet<String>,
         rank: impl Fn(&NodeName) -> usize,
     ) -> Result<Decision, FitError> {
-        let Demand { ask, footprint, .. } = demand;
-        let (quotas, profile, namespace) = (snapshot.quotas(), &ask.profile.name, &*footprint.namespace);
-        if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
-            return Err(FitError::of_quota(exceeded));
+        let Demand { ask, .. } = demand;
+        let around = snapshot.surroundings();
+        let filters = Filters::prepare(demand, around, &mut self.counts);
+        if let Some(error) = filters.rejected() {
+            // The pod may wait for a node all the same.
+            self.make_known(ask, Known::Decided);
+            return Err(error);
         }
-        let quota = quotas.left(namespace, profile);
-        let (node, volumes) =
-            self.best(demand, snapshot, device_resources, quota, rank).map_err(|(error, cause)| {
-                let standing = || quotas.standing(namespace, profile);
-                if cause == ByQuota::Some { error.beside_quota(standing()) } else { error }
-            })?;
-        let state = snapshot.node(&node).expect("the best node is one of the snapshot");
-        let judged = judge(ask, state, device_resources, quota);
-        let (assignment, _) = judged.expect("a class's verdict is of the node as it is");
-        Ok(Decision { node, assignment, volumes })
+        if let Some(decision) = filters.on_nominated(&rank) {
+            return Ok(decision);
+        }
+        self.update(ask, snapshot, Known::Decided);
+        let class = self.by_ask.get_mut(ask).expect("it was just updated");
+        let standing = || around.quotas.standing(&demand.footprint.namespace, &ask.profile.name);
+        // Many pods may wait for one quota: what is too little for the first is so for all.
+        if let Some((too_little, generation, error)) = &class.too_little
+            && filters.look_at_one_node()
+            && (*too_little, *generation) == (filters.quota(), snapshot.generation())
+        {
+            return Err(error.clone().beside_quota(standing()));
+        }
+        let preferences = Preferences::prepare(demand, around, &mut self.counts);
+        let mut refusals = Refusals::default();
+        let judged = snapshot.slots().iter().zip(&class.verdicts);
+        let fitting = judged.filter_map(|(state, (_, verdict))| {
+            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
+            let raw = filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(refusal)).ok()?;
+            Some(Feasible { node: &state.info, raw })
+        });
+        let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
+        if let Some(name) = best_scored(ask, &preferences, relation, &self.weights, fitting, rank) {
+            let state = snapshot.node(name).expect("the best node is one of the snapshot");
+            return Ok(filters.decision(state));
+        }
+        let error = refusals.fit_error(class.failed(snapshot));
+        if !refusals.has_quota() {
+            return Err(error);
+        }
+        if filters.look_at_one_node() && !refusals.has_nominated() {
+            class.too_little = Some((filters.quota(), snapshot.generation(), error.clone()));
+        }
+        Err(error.beside_quota(standing()))
     }
 
-    /// The cards that one node would give a pod, within what its namespace may still take.
+    /// The cards that one node would give a pod whose claims are all bound, within what its namespace may still take.
     pub(super) fn judge(
         &mut self,
         demand: &Demand,
         node: &NodeName,
         snapshot: &Snapshot,
-        device_resources: &BTreeSet<String>,
     ) -> Option<Assignment> {
-        let Demand { ask, footprint, .. } = demand;
-        let state = snapshot.node(node)?;
-        let quota = snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
-        let (assignment, _) = judge(ask, state, device_resources, quota).ok()?;
-        let cycle = Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts).ok()?;
-        cycle.test(state).ok()?;
-        snapshot.nominations().test(demand, state, snapshot.surroundings(), device_resources).ok()?;
-        // A pod whose claims are still to be bound is not ready for its node.
-        cycle.volumes(state).ok()?.is_empty().then_some(assignment)
-    }
-
-    /// The best node, or why there is none.
-    ///
-    /// Verdicts are kept as they are without a quota. What an ask comes to is mostly the same on every node, and [`decide`] has
-    /// compared that with the quota; where it depends on the cards, a node that would take too much is judged anew.
-    ///
-    /// [`decide`]: Self::decide
-    fn best(
-        &mut self,
-        demand: &Demand,
-        snapshot: &Snapshot,
-        device_resources: &BTreeSet<String>,
-        quota: Quota,
-        rank: impl Fn(&NodeName) -> usize,
-    ) -> Result<(NodeName, Vec<VolumeChoice>), (FitError, ByQuota)> {
-        let ask = &demand.ask;
-        let cycle = match Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts) {
-            Ok(cycle) => cycle,
-            Err(reason) => {
-                self.make_known(ask, Known::Decided);
-                return Err((FitError::of_pod(snapshot.nodes().count(), reason), ByQuota::None));
-            }
-        };
-        let preferences = Preferences::prepare(demand, snapshot.surroundings(), &mut self.counts);
-        let weights = self.weights;
-        let class = self.judged(ask, snapshot, device_resources, Known::Decided);
-        // Many pods may wait for one quota: what is too little for the first is so for all.
-        if let Some((too_little, generation, error)) = &class.too_little
-            && cycle.is_empty()
-            && (*too_little, *generation) == (quota, snapshot.generation())
-        {
-            return Err((error.clone(), ByQuota::Some));
-        }
-        let mut refused: Vec<NodeReasons> = Vec::new();
-        let mut rejected: Vec<NodeReasons> = Vec::new();
-        let mut kept = false;
-        let judged = snapshot.slots().iter().zip(&class.verdicts);
-        let fitting = judged.filter_map(|(state, (_, verdict))| {
-            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
-            if let Err(reasons) = cycle.test(state) {
-                rejected.push(reasons);
-                return None;
-            }
-            let around = snapshot.surroundings();
-            if let Err(reasons) = snapshot.nominations().test(demand, state, around, device_resources) {
-                kept = true;
-                rejected.push(reasons);
-                return None;
-            }
-            let raw = within(ask, state, device_resources, quota, (*raw, *total));
-            raw.map(|raw| Feasible { node: &state.info, raw }).map_err(|reasons| refused.push(reasons)).ok()
-        });
-        let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
-        if let Some(name) = best_scored(ask, &preferences, relation, &weights, fitting, rank) {
-            let state = snapshot.node(name).expect("the best node is one of the snapshot");
-            let volumes = cycle.volumes(state).expect("a node that fits has passed the test of claims");
-            return Ok((name.clone(), volumes));
-        }
-        let error = class.fit_error(snapshot, refused.iter().chain(&rejected));
-        let error = if kept { error.beside_nominated() } else { error };
-        if refused.is_empty() {
-            return Err((error, ByQuota::None));
-        }
-        if cycle.is_empty() && !kept {
-            class.too_little = Some((quota, snapshot.generation(), error.clone()));
-        }
-        Err((error, ByQuota::Some))
+        let filters = Filters::prepare(demand, snapshot.surroundings(), &mut self.counts);
+        let decision = filters.try_on(snapshot.node(node)?).ok()?;
+        decision.volumes.is_empty().then_some(decision.assignment)
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
-    pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, device_resources: &BTreeSet<String>) {
-        self.judged(ask, snapshot, device_resources, Known::Hinted);
+    pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot) {
+        self.update(ask, snapshot, Known::Hinted);
     }
 
     /// How many pods of all classes wait for a node to change.
@@ -264,13 +211,8 @@ impl Classes {
         woken
     }
 
-    fn judged(
-        &mut self,
-        ask: &Arc<Ask>,
-        snapshot: &Snapshot,
-        device_resources: &BTreeSet<String>,
-        by: Known,
-    ) -> &mut Class {
+    /// Judges the nodes that have changed since the class was decided last.
+    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
@@ -278,13 +220,12 @@ impl Classes {
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
             let Some(state) = state else { continue };
             if verdict.0 != state.generation {
-                *verdict = (state.generation, NodeVerdict::of(ask, state, device_resources));
+                *verdict = (state.generation, NodeVerdict::of(ask, state, snapshot.device_resources()));
             }
             if matches!(&verdict.1, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
                 class.relation = Relation::Relative;
             }
         }
-        class
     }
 
     fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
@@ -325,18 +266,13 @@ impl Class {
         self.waiting.is_empty() && self.waiting_around.is_empty()
     }
 
-    /// Why each node failed; those that are refused for the quota would do without it.
-    fn fit_error<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-        refused: impl Iterator<Item = &'a NodeReasons>,
-    ) -> FitError {
+    /// Why each node failed that the plugins which look at one node rejected.
+    fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a NodeReasons> {
         let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
-        let failed = judged.filter_map(|(_, (_, verdict))| match verdict {
+        judged.filter_map(|(_, (_, verdict))| match verdict {
             NodeVerdict::Fails(reasons) => Some(reasons),
             NodeVerdict::Fits(..) => None,
-        });
-        FitError::of_nodes(failed.chain(refused))
+        })
     }
 }
 

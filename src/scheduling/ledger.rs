@@ -68,6 +68,11 @@ impl Charge {
             && self.stage == Stage::Pending
     }
 
+    /// Whether the pod was given just these cards.
+    pub fn gives(&self, assignment: &Assignment) -> bool {
+        self.assignment.as_deref() == Some(assignment)
+    }
+
     /// Why nobody can tell some of the cards that it holds, in words; `None`: all are known.
     pub fn unread(&self) -> Option<String> {
         let assignment = self.assignment.as_ref().filter(|assignment| !assignment.unread.is_empty())?;

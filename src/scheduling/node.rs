@@ -67,7 +67,7 @@ impl NodeLock {
 }
 
 /// A node.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeInfo {
     /// Its name.
     pub name: NodeName,

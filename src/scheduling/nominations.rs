@@ -66,6 +66,11 @@ impl Nominations {
         true
     }
 
+    /// Whether the pod is nominated.
+    pub(super) fn holds(&self, pod: &Uid) -> bool {
+        self.by_pod.contains_key(pod)
+    }
+
     /// The other pods that are nominated to this node and of no lower priority.
     fn before(&self, demand: &Demand, node: &str) -> Vec<Arc<Footprint>> {
         let pods = self.by_node.get(node).into_iter().flatten().filter(|uid| **uid != demand.uid);
@@ -81,14 +86,13 @@ impl Nominations {
         demand: &Demand,
         node: &Arc<NodeState>,
         around: Surroundings<'_>,
-        device_resources: &BTreeSet<String>,
     ) -> Result<(), NodeReasons> {
         let before = self.before(demand, &node.info.name);
         if before.is_empty() {
             return Ok(());
         }
         let kept = Arc::new(NodeState::clone(node).beside(before));
-        filter(&demand.ask, &kept, device_resources, Quota::default())?;
+        filter(&demand.ask, &kept, around.device_resources, Quota::default())?;
         let mut slots = around.slots.to_vec();
         let mut repelling = around.repelling.clone();
         for (slot, state) in slots.iter_mut().enumerate() {

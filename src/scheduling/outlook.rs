@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::{
-    cycle::{Cycle, Preferences},
+    decide::Filters,
+    evaluation::Evaluation,
     fit_error::FitError,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
@@ -18,12 +19,10 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
-    reason::NodeReasons,
-    score::{Feasible, RawScores, Scale, ScoreWeights},
+    score::ScoreWeights,
     snapshot::NodeState,
-    verdict::{NodeVerdict, best, judge, within},
 };
-use crate::device::{Assignment, Card, Inventory, Quota, Share};
+use crate::device::{Assignment, Card, Inventory, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -54,17 +53,9 @@ pub(super) struct Context {
     /// Pods that wait for room on a node that is kept for them.
     pub(super) nominations: Arc<Nominations>,
     /// The dialects' own resources: a node need not advertise them.
-    pub(super) device_resources: BTreeSet<String>,
+    pub(super) device_resources: Arc<BTreeSet<String>>,
     /// How much each plugin's score counts.
     pub(super) weights: ScoreWeights,
-}
-
-/// Why a node is not taken.
-enum Refusal {
-    /// For what it is, or what stands around it.
-    Node(NodeReasons),
-    /// For the quota alone.
-    Quota(NodeReasons),
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -116,76 +107,34 @@ impl Outlook {
     pub fn place(
         &self,
         demand: &Demand,
-        mut go_on: impl FnMut() -> ControlFlow<()>,
+        go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
-        let Picture { slots, repelling, weighing, passed_over, context } = &*self.0;
-        let Context { quotas, objects, reservations, device_resources, weights, .. } = context;
-        let Demand { ask, footprint, .. } = demand;
-        let namespace = &*footprint.namespace;
-        if let Some(unserved) = ask.unserved(slots.len()) {
-            return Some(Err(unserved));
-        }
-        let profile = &ask.profile.name;
-        if let Some(exceeded) = quotas.exceeded(namespace, profile, ask.request.least()) {
-            return Some(Err(FitError::of_quota(exceeded)));
-        }
-        let quota = quotas.left(namespace, profile);
-        let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
-        let around = Surroundings { slots, repelling, weighing, objects, reservations };
+        let Picture { passed_over, context, .. } = &*self.0;
         let mut counts = PodCounts::default();
-        let cycle = match Cycle::prepare(demand, around, &mut counts) {
-            Ok(cycle) => cycle,
-            Err(reason) => return Some(Err(FitError::of_pod(slots.len(), reason))),
-        };
-        for state in self.states() {
-            if go_on().is_break() {
-                return None;
-            }
-            match self.judge(demand, state, &cycle, around, quota) {
-                Ok(raw) => fitting.push(Feasible { node: &state.info, raw }),
-                Err(Refusal::Node(reasons)) => refusals.push(reasons),
-                Err(Refusal::Quota(reasons)) => {
-                    over_quota += 1;
-                    refusals.push(reasons);
-                }
-            }
+        let filters = Filters::prepare(demand, self.surroundings(), &mut counts);
+        if let Some(error) = filters.rejected() {
+            return Some(Err(error));
         }
-        let refused = FitError::of_nodes(&refusals);
-        let (others, rank) =
-            (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
-        let preferences = Preferences::prepare(demand, around, &mut counts);
-        let scale = Scale::of(ask, &preferences, &fitting);
-        let scored = fitting.iter().map(|one| (&one.node.name, scale.scores(one).total(weights)));
-        let Some(name) = best(scored, |node| rank(node).unwrap_or(0)) else {
-            let standing = || quotas.standing(namespace, profile);
-            return Some(Err(if over_quota > 0 { refused.beside_quota(standing()) } else { refused }));
-        };
-        let node = self.states().find(|state| state.info.name == *name);
-        let node = node.expect("the best node is one of those that were judged");
-        let (assignment, raw) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
-        let score = scale.scores(&Feasible { node: &node.info, raw }).total(weights);
+        let evaluation = Evaluation::of(filters, &mut counts, go_on)?;
+        let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
+        let refused = evaluation.fit_error();
+        let Some((node, score)) = evaluation.best(&context.weights, rank) else { return Some(Err(refused)) };
+        let assignment = evaluation.filters().decision(node).assignment;
+        let others = evaluation.fitting().saturating_sub(1);
         Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
     }
-}
 
-impl Outlook {
-    /// What the plugins make of one node.
-    fn judge(
-        &self,
-        demand: &Demand,
-        state: &Arc<NodeState>,
-        cycle: &Cycle<'_>,
-        around: Surroundings<'_>,
-        quota: Quota,
-    ) -> Result<RawScores, Refusal> {
-        let Context { nominations, device_resources, .. } = &self.0.context;
-        match NodeVerdict::of(&demand.ask, state, device_resources) {
-            NodeVerdict::Fits(raw, total) => {
-                cycle.test(state).map_err(Refusal::Node)?;
-                nominations.test(demand, state, around, device_resources).map_err(Refusal::Node)?;
-                within(&demand.ask, state, device_resources, quota, (raw, total)).map_err(Refusal::Quota)
-            }
-            NodeVerdict::Fails(reasons) => Err(Refusal::Node(reasons)),
+    fn surroundings(&self) -> Surroundings<'_> {
+        let Picture { slots, repelling, weighing, context, .. } = &*self.0;
+        Surroundings {
+            slots,
+            repelling,
+            weighing,
+            objects: &context.objects,
+            reservations: &context.reservations,
+            nominations: &context.nominations,
+            quotas: &context.quotas,
+            device_resources: &context.device_resources,
         }
     }
 }

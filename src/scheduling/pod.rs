@@ -5,7 +5,6 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    fit_error::FitError,
     footprint::{Exclusive, Footprint},
     node::NodeName,
     plugin::node_affinity::NodeAffinity,
@@ -76,10 +75,9 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Why a pod that asks for what is not served is placed on none of so many nodes.
-    pub fn unserved(&self, nodes: usize) -> Option<FitError> {
-        let field = self.constraints.unserved.first()?;
-        Some(FitError::of_pod(nodes, Reason::Unserved(field.as_str().into())))
+    /// The first constraint that is not served, for which the pod is placed nowhere.
+    pub fn unserved(&self) -> Option<Reason> {
+        self.constraints.unserved.first().map(|field| Reason::Unserved(field.as_str().into()))
     }
 }
 
@@ -94,6 +92,8 @@ pub struct Demand {
     pub priority: i32,
     /// Its uid: a node that is kept for it is its own.
     pub uid: Uid,
+    /// The node that is kept for it, as its status says: it is tried first.
+    pub nominated: Option<NodeName>,
 }
 
 impl Demand {
@@ -104,6 +104,7 @@ impl Demand {
             && self.priority == other.priority
             && self.footprint.namespace == other.footprint.namespace
             && self.footprint.labels == other.footprint.labels
+            && self.nominated == other.nominated
             && alone(self)
             && alone(other)
     }
@@ -206,6 +207,7 @@ impl PodInfo {
                 footprint: self.footprint.clone(),
                 priority: self.priority,
                 uid: self.key.uid.clone(),
+                nominated: self.nominated.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    footprint::Footprint, node::NodeInfo, object::Objects, plugin::volume_binding::Reservations,
-    pod_selector::PodSelector, snapshot::NodeState,
+    footprint::Footprint, node::NodeInfo, nominations::Nominations, object::Objects,
+    plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas, snapshot::NodeState,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -25,6 +25,19 @@ pub struct Surroundings<'a> {
     pub objects: &'a Objects,
     /// What pods that are being placed have chosen for their claims.
     pub reservations: &'a Reservations,
+    /// Pods that wait for room on a node that is kept for them.
+    pub nominations: &'a Nominations,
+    /// The quotas of namespaces.
+    pub quotas: &'a Quotas,
+    /// The dialects' own resources: a node need not advertise them.
+    pub device_resources: &'a BTreeSet<String>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Every node, in the order of slots.
+    pub fn nodes(&self) -> impl Iterator<Item = &'a Arc<NodeState>> + use<'a> {
+        self.slots.iter().flatten()
+    }
 }
 
 /// Whether pods that are being deleted are counted.

@@ -120,6 +120,18 @@ impl Quotas {
         }
     }
 
+    /// Puts back what the pods of a namespace held.
+    pub(super) fn restore(&mut self, namespace: &Arc<str>, held: Option<Held>) {
+        if self.used.get(namespace) == held.as_ref() {
+            return;
+        }
+        match held {
+            Some(held) => drop(self.used.insert(namespace.clone(), held)),
+            None => drop(self.used.remove(namespace)),
+        }
+        self.version += 1;
+    }
+
     /// Every quota's name.
     pub(super) fn keys(&self) -> BTreeSet<QuotaKey> {
         let of = |(namespace, quotas): (&Arc<str>, &BTreeMap<Arc<str>, Vec<Bound>>)| {

@@ -168,8 +168,8 @@ impl Scheduler {
     pub fn new(settings: Settings) -> Self {
         Self {
             classes: Classes::new(settings.weights),
+            snapshot: Snapshot::new(settings.device_resources.clone()),
             settings,
-            snapshot: Snapshot::default(),
             pods: HashMap::new(),
             by_name: HashMap::new(),
             queue: Queue::default(),
@@ -298,7 +298,7 @@ impl Scheduler {
         let Some(state) = self.snapshot.node(node) else { return };
         self.lines.touch_held_up();
         let Some(slot) = self.snapshot.slot(node) else { return };
-        for uid in self.classes.wake(slot, state, &self.settings.device_resources) {
+        for uid in self.classes.wake(slot, state, self.snapshot.device_resources()) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }

@@ -2,6 +2,8 @@
 //!
 //! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
 
+mod before;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -14,6 +16,7 @@ use super::{
     node_state,
     nominations::Nominations,
     object::{Kind, Object, Objects},
+    plan::Plan,
     plugin::volume_binding::Reservations,
     pod::{PodInfo, Uid},
     pod_counts::Surroundings,
@@ -22,6 +25,7 @@ use super::{
 use crate::device::{Cuts, ProfileName};
 
 pub use super::node_state::{Agent, NodeState};
+pub(super) use before::Before;
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -55,9 +59,16 @@ pub struct Snapshot {
     /// By node, the plugins that have given no sign for too long.
     expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
     generation: u64,
+    /// The dialects' own resources: a node need not advertise them.
+    device_resources: Arc<BTreeSet<String>>,
 }
 
 impl Snapshot {
+    /// An empty cluster, whose nodes need not advertise these resources, which are the dialects' own.
+    pub fn new(device_resources: BTreeSet<String>) -> Self {
+        Self { device_resources: Arc::new(device_resources), ..Self::default() }
+    }
+
     /// Takes in a node, new or changed.
     pub fn set_node(&mut self, info: NodeInfo) {
         let name = info.name.clone();
@@ -182,7 +193,15 @@ impl Snapshot {
             weighing: &self.weighing,
             objects: &self.objects,
             reservations: &self.reservations,
+            nominations: &self.nominations,
+            quotas: &self.quotas,
+            device_resources: &self.device_resources,
         }
+    }
+
+    /// The dialects' own resources: a node need not advertise them.
+    pub fn device_resources(&self) -> &Arc<BTreeSet<String>> {
+        &self.device_resources
     }
 
     /// Pods that wait for room on a node that is kept for them.
@@ -200,7 +219,7 @@ impl Snapshot {
 
     /// No node is kept for the pod any more.
     pub fn end_nomination(&mut self, pod: &Uid) {
-        if Arc::make_mut(&mut self.nominations).remove(pod) {
+        if self.nominations.holds(pod) && Arc::make_mut(&mut self.nominations).remove(pod) {
             self.changes.push(Change::Nomination);
         }
     }
@@ -273,6 +292,11 @@ impl Snapshot {
         if self.quotas.version() == before { Check::Right } else { Check::Wrong }
     }
 
+    /// A transaction in which pods are placed and evicted on trial.
+    pub fn plan(&mut self) -> Plan<'_> {
+        Plan::new(self)
+    }
+
     /// Charges a pod with what it holds.
     pub fn charge(&mut self, uid: Uid, charge: Charge) {
         let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
@@ -337,6 +361,10 @@ impl Snapshot {
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
         };
+        self.put(slot, Arc::new(state));
+    }
+
+    fn put(&mut self, slot: usize, state: Arc<NodeState>) {
         for (slots, holds) in [(&mut self.repelling, state.repels()), (&mut self.weighing, state.weighs())] {
             if holds {
                 slots.insert(slot);
@@ -344,7 +372,7 @@ impl Snapshot {
                 slots.remove(&slot);
             }
         }
-        self.slots[slot] = Some(Arc::new(state));
+        self.slots[slot] = Some(state);
     }
 
     fn free_slot(&mut self) -> usize {

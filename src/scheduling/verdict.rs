@@ -6,24 +6,12 @@ use super::{
     cycle::Preferences,
     filter::filter,
     node::NodeName,
-    plugin::volume_binding::VolumeChoice,
     pod::Ask,
     reason::NodeReasons,
     score::{Feasible, RawScores, Scale, ScoreWeights},
     snapshot::NodeState,
 };
 use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
-
-/// Where a pod goes, and with what.
-#[derive(Clone, Debug)]
-pub struct Decision {
-    /// The node.
-    pub node: NodeName,
-    /// Its shares of cards.
-    pub assignment: Assignment,
-    /// What binds its claims.
-    pub volumes: Vec<VolumeChoice>,
-}
 
 /// What a class makes of a node.
 #[derive(Clone, Debug)]

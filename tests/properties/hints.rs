@@ -200,7 +200,7 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle(&profile)?;

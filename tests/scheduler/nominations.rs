@@ -70,3 +70,33 @@ fn a_node_that_is_kept_for_a_pod_is_its_own() {
     machine.show_pod(&own);
     assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
 }
+
+#[test]
+fn a_pods_own_nomination_comes_before_better_nodes() {
+    let packed = |name: &str| {
+        let mut packed = hami_node();
+        packed["metadata"]["name"] = json!(name);
+        packed
+    };
+    // Both nodes score alike, and the first by name would be taken.
+    let (nodes, nominated) = ([packed("n1"), packed("n2")], Some("n2"));
+    for (own, place) in [(None, "n1"), (nominated, "n2"), (Some("gone"), "n1")] {
+        let mut machine = Machine::new(&Config::default(), &nodes, &[]);
+        let mut pod = share("p", 5);
+        pod["status"] = json!({"nominatedNodeName": own});
+        machine.show_pod(&pod);
+        assert_eq!(machine.run().1, [("p".to_owned(), place.to_owned())], "{own:?}");
+    }
+}
+
+#[test]
+fn a_nominated_node_that_does_not_fit_is_passed_over() {
+    let mut other = hami_node();
+    other["metadata"]["name"] = json!("n2");
+    other["spec"]["unschedulable"] = json!(true);
+    let mut machine = Machine::new(&Config::default(), &[hami_node(), other], &[]);
+    let mut pod = share("p", 5);
+    pod["status"] = json!({"nominatedNodeName": "n2"});
+    machine.show_pod(&pod);
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}

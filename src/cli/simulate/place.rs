@@ -1,9 +1,6 @@
 //! The cluster of a simulation and how it fills up, pod by pod in queue order.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -23,7 +20,8 @@ use crate::{
         Ask, Claim, Demand, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
         class::Classes,
-        cycle::{Cycle, Preferences},
+        decide::{Decision, Filters, Refusal},
+        evaluation::Evaluation,
         ledger::{Charge, Commitment},
         node::NodeName,
         object::Kind,
@@ -31,9 +29,8 @@ use crate::{
         pod_counts::PodCounts,
         queue::Queue,
         remedy::remedy,
-        score::{Feasible, RawScores, Scale, ScoreWeights},
+        score::{ScoreWeights, Scores},
         snapshot::NodeState,
-        verdict::{Decision, judge},
     },
 };
 
@@ -46,13 +43,9 @@ pub enum Explain {
     EveryNode,
 }
 
-/// The cards that a node would give and its raw scores, or why it would not do.
-type Judged = Result<(Assignment, RawScores), NodeReasons>;
-
 /// A simulation under way.
 struct Run<'a> {
     reader: Reader,
-    device_resources: BTreeSet<String>,
     snapshot: Snapshot,
     classes: Classes,
     weights: ScoreWeights,
@@ -74,9 +67,8 @@ pub(super) fn simulate(
 ) -> Result<(Simulation, Vec<String>)> {
     let reader = config.reader();
     let mut run = Run {
-        device_resources: reader.device_resources(),
+        snapshot: Snapshot::new(reader.device_resources()),
         reader,
-        snapshot: Snapshot::default(),
         classes: Classes::new(config.score_weights()),
         weights: config.score_weights(),
         explain,
@@ -193,10 +185,7 @@ impl Run<'_> {
         if self.explain == Explain::EveryNode {
             row.nodes = Some(self.verdicts(&demand));
         }
-        if let Some(error) = ask.unserved(self.snapshot.nodes().count()) {
-            return row.unschedulable(error.to_string());
-        }
-        let decided = self.classes.decide(&demand, &self.snapshot, &self.device_resources, |_| 0);
+        let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
         let Decision { node, assignment, volumes } = match decided {
             Ok(decided) => decided,
             Err(error) => return row.unschedulable(error.to_string()),
@@ -219,50 +208,23 @@ impl Run<'_> {
 
     /// What each node, by name, makes of the pod.
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
-        let Demand { ask, footprint, .. } = demand;
-        let quota = self.snapshot.quotas().left(&footprint.namespace, &ask.profile.name);
-        let dialect = self.dialect(&ask.profile.name);
-        if !ask.constraints.unserved.is_empty() {
-            let unserved =
-                |name: &NodeName| NodeVerdict::fails(name, vec![ReasonRow::named("ConstraintUnserved")]);
-            return self.snapshot.nodes().map(|state| unserved(&state.info.name)).collect();
-        }
         let mut counts = PodCounts::default();
-        let around = self.snapshot.surroundings();
-        let cycle = Cycle::prepare(demand, around, &mut counts);
-        let preferences = Preferences::prepare(demand, around, &mut counts);
-        let judged = |state| self.judged(demand, state, &cycle, quota);
-        let judged: Vec<_> = self.snapshot.nodes().map(|state| (state, judged(state))).collect();
-        let fitting = judged.iter().filter_map(|(state, judged)| {
-            let (_, raw) = judged.as_ref().ok()?;
-            Some(Feasible { node: &state.info, raw: *raw })
-        });
-        let fitting: Vec<_> = fitting.collect();
-        let scale = Scale::of(ask, &preferences, &fitting);
-        let verdict = |(state, judged): (&Arc<NodeState>, Judged)| match judged {
-            Ok((assignment, raw)) => {
-                let scores = scale.scores(&Feasible { node: &state.info, raw });
-                let record = dialect.record(&assignment, &state.info.name, self.now);
-                NodeVerdict::fits(&state.info.name, scores, &self.weights, record)
+        let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
+        let evaluation = Evaluation::of(filters, &mut counts, || ControlFlow::Continue(()));
+        let evaluation = evaluation.expect("it was not told to stop");
+        let (filters, dialect) = (evaluation.filters(), self.dialect(&demand.ask.profile.name));
+        let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {
+            Ok(scores) => {
+                let record = dialect.record(&filters.decision(state).assignment, &state.info.name, self.now);
+                (state.info.name.clone(), NodeVerdict::fits(&state.info.name, scores, &self.weights, record))
             }
-            Err(reasons) => self.failed(&reasons, ask, state, quota),
+            Err(refusal) => {
+                let failed = self.failed(refusal.reasons(), &demand.ask, state, filters.quota());
+                (state.info.name.clone(), failed)
+            }
         };
-        judged.into_iter().map(verdict).collect()
-    }
-
-    /// What the plugins make of one node.
-    fn judged(
-        &self,
-        demand: &Demand,
-        state: &Arc<NodeState>,
-        cycle: &Result<Cycle<'_>, Reason>,
-        quota: Quota,
-    ) -> Judged {
-        let judged = judge(&demand.ask, state, &self.device_resources, quota)?;
-        let cycle = cycle.as_ref().map_err(|reason| vec![reason.clone()])?;
-        cycle.test(state)?;
-        let (nominations, around) = (self.snapshot.nominations(), self.snapshot.surroundings());
-        nominations.test(demand, state, around, &self.device_resources).map(|()| judged)
+        let by_name: BTreeMap<_, _> = evaluation.nodes().into_iter().map(verdict).collect();
+        by_name.into_values().collect()
     }
 
     fn failed(&self, reasons: &NodeReasons, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
@@ -279,7 +241,7 @@ impl Run<'_> {
         let inventory = offer.and_then(|offer| offer.inventory.as_ref());
         let failures = inventory
             .map(|inventory| explain::failures(&ask.request, inventory, &state.usage, &ask.profile, quota));
-        let remedy = remedy(ask, state, &self.device_resources, quota);
+        let remedy = remedy(ask, state, self.snapshot.device_resources(), quota);
         verdict.explained(failures.unwrap_or_default(), remedy)
     }
 }

@@ -16,8 +16,14 @@ fn cluster() -> Snapshot {
 
 fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    let demand = Demand { ask: ask.clone(), footprint: Arc::new(footprint), priority: 0, uid: "pod".into() };
-    classes.decide(&demand, snapshot, &BTreeSet::new(), |_| 0).map(|decision| decision.node)
+    let demand = Demand {
+        ask: ask.clone(),
+        footprint: Arc::new(footprint),
+        priority: 0,
+        uid: "pod".into(),
+        nominated: None,
+    };
+    classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
 }
 
 fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<Known> {
@@ -32,7 +38,7 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     classes.wait(&waits, "pod".into(), Rejected::Itself);
     decide(&mut classes, &decided, &snapshot).unwrap();
     for memory in 10_000..10_000 + 3 * REMEMBERED as u64 {
-        classes.warm(&ask(memory), &snapshot, &BTreeSet::new());
+        classes.warm(&ask(memory), &snapshot);
     }
     assert_eq!(classes.by_ask.len(), 2 + HINTED);
     assert!(classes.holds(&waits, &"pod".into()));
@@ -47,13 +53,13 @@ fn a_class_that_was_hinted_at_is_as_any_other_once_a_pod_of_it_came() {
     let (mut classes, snapshot) = (Classes::default(), cluster());
     let (hinted, again) = (ask(1), ask(2));
     for ask in [&hinted, &again] {
-        classes.warm(ask, &snapshot, &BTreeSet::new());
+        classes.warm(ask, &snapshot);
     }
     decide(&mut classes, &hinted, &snapshot).unwrap();
-    classes.warm(&hinted, &snapshot, &BTreeSet::new());
+    classes.warm(&hinted, &snapshot);
     assert_eq!(classes.hinted.iter().collect::<Vec<_>>(), [&again]);
     for memory in 10..10 + HINTED as u64 {
-        classes.warm(&ask(memory), &snapshot, &BTreeSet::new());
+        classes.warm(&ask(memory), &snapshot);
     }
     assert_eq!((knows(&classes, &hinted), knows(&classes, &again)), (Some(Known::Decided), None));
 }
@@ -64,7 +70,7 @@ fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
     let (waits, hinted) = (ask(9_000), ask(1));
     decide(&mut classes, &waits, &snapshot).unwrap_err();
     classes.wait(&waits, "pod".into(), Rejected::Itself);
-    classes.warm(&hinted, &snapshot, &BTreeSet::new());
+    classes.warm(&hinted, &snapshot);
     for memory in 10_000..10_001 + REMEMBERED as u64 {
         decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
     }

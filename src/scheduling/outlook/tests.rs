@@ -102,7 +102,13 @@ fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
 
 fn demand(ask: &Ask) -> Demand {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    Demand { ask: Arc::new(ask.clone()), footprint: Arc::new(footprint), priority: 0, uid: "pod".into() }
+    Demand {
+        ask: Arc::new(ask.clone()),
+        footprint: Arc::new(footprint),
+        priority: 0,
+        uid: "pod".into(),
+        nominated: None,
+    }
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {

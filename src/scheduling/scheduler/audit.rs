@@ -190,7 +190,7 @@ impl Scheduler {
 
     /// Why a pod that asks for what is not served is placed nowhere.
     pub(super) fn unserved(&self, ask: &Ask) -> Option<FitError> {
-        ask.unserved(self.snapshot.nodes().count())
+        Some(FitError::of_pod(self.snapshot.nodes().count(), ask.unserved()?))
     }
 }
 

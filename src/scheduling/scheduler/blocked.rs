@@ -4,15 +4,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
+use super::{Scheduler, Work, decide::assumed};
 use crate::{
     device::Lock,
     scheduling::{
+        decide::Decision,
         effect::Effect,
         line::Blocked,
         node::{NodeInfo, NodeName},
         pod::{Ask, Demand, Uid},
-        verdict::Decision,
     },
 };
 
@@ -75,19 +75,23 @@ impl Scheduler {
 
     /// Sends a pod to the line of a better node, if there is one.
     fn move_on(&mut self, uid: &Uid, from: &NodeName, now: Timestamp) -> bool {
-        let Some(before) = self.snapshot.release(uid) else { return false };
-        let better = self.decide(uid).ok();
-        let ready = |found: &Decision| found.volumes.is_empty() && !self.lines.is_held_up(&found.node);
-        let Some(Decision { node, assignment, .. }) = better.filter(ready) else {
-            self.snapshot.charge(uid.clone(), before);
+        let Some(info) = self.pods.get(uid).map(|entry| &entry.info) else { return false };
+        let Some(demand) = info.demand() else { return false };
+        let mut plan = self.snapshot.plan();
+        if plan.evict(uid).is_none() {
             return false;
-        };
+        }
+        let lines = &self.lines;
+        let better = self.classes.decide(&demand, &plan, |node| lines.rank(node)).ok();
+        let ready = |found: &Decision| found.volumes.is_empty() && !lines.is_held_up(&found.node);
+        let Some(Decision { node, assignment, .. }) = better.filter(ready) else { return false };
+        plan.place(uid, assumed(info, node.clone(), assignment, Vec::new(), now));
+        plan.commit();
         self.lines.leave(from, uid);
-        self.assume(uid, node.clone(), assignment, Vec::new(), now);
         self.set_work(uid, Work::InLine(node.clone()));
         self.lines.join(&node, uid.clone());
         self.wake(from);
-        self.wake_within_quota(&before.namespace);
+        self.wake_within_quota_of(uid);
         true
     }
 

@@ -10,14 +10,14 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Answer, Assignment, InitPhase},
     scheduling::{
+        decide::Decision,
         fit_error::FitError,
         ledger::{Charge, Commitment},
         measure::{Attempt, Measure},
         node::NodeName,
         plugin::volume_binding::VolumeChoice,
-        pod::{Ask, Claim, Stage, Uid},
+        pod::{Ask, Claim, PodInfo, Stage, Uid},
         queue::backoff,
-        verdict::Decision,
     },
 };
 
@@ -77,15 +77,15 @@ impl Scheduler {
     pub(super) fn decide(&mut self, uid: &Uid) -> Result<Decision, FitError> {
         let demand = self.pods.get(uid).and_then(|entry| entry.info.demand());
         let demand = demand.expect("only a pod that wants a place is decided");
-        let (lines, resources) = (&self.lines, &self.settings.device_resources);
-        self.classes.decide(&demand, &self.snapshot, resources, |node| lines.rank(node))
+        let lines = &self.lines;
+        self.classes.decide(&demand, &self.snapshot, |node| lines.rank(node))
     }
 
     /// Judges for a pod that may come, once there is something to judge by.
     pub(super) fn prepare(&mut self, ask: &Arc<Ask>) {
         let serves = ask.constraints.unserved.is_empty();
         if self.course == Course::Onward && self.is_synced() && serves {
-            self.classes.warm(ask, &self.snapshot, &self.settings.device_resources);
+            self.classes.warm(ask, &self.snapshot);
         }
     }
 
@@ -98,25 +98,10 @@ impl Scheduler {
         volumes: Vec<VolumeChoice>,
         now: Timestamp,
     ) {
-        let Some(entry) = self.pods.get(uid) else { return };
-        let profile = match &entry.info.claim {
-            Claim::Place(ask) => Some(ask.profile.name.clone()),
-            Claim::None | Claim::Unreadable(_) => None,
-        };
-        let charge = Charge {
-            node,
-            namespace: entry.info.key.namespace.clone(),
-            profile,
-            assignment: Some(Arc::new(assignment)),
-            init: InitPhase::Ahead,
-            footprint: entry.info.footprint.clone(),
-            volumes,
-            commitment: Commitment::Assumed,
-            stage: Stage::Pending,
-            answer: Answer::Awaited,
-            since: now,
-        };
-        self.snapshot.charge(uid.clone(), charge);
+        if let Some(entry) = self.pods.get(uid) {
+            let charge = assumed(&entry.info, node, assignment, volumes, now);
+            self.snapshot.charge(uid.clone(), charge);
+        }
     }
 
     /// The pod stands in the line of its node from now on.
@@ -156,5 +141,32 @@ impl Scheduler {
             let until = now.checked_add(backoff(entry.failures)).unwrap_or(now);
             self.queue.back_off(uid.clone(), until);
         }
+    }
+}
+
+/// What a decision charges to the pod until it is confirmed or forgotten.
+pub(super) fn assumed(
+    pod: &PodInfo,
+    node: NodeName,
+    assignment: Assignment,
+    volumes: Vec<VolumeChoice>,
+    now: Timestamp,
+) -> Charge {
+    let profile = match &pod.claim {
+        Claim::Place(ask) => Some(ask.profile.name.clone()),
+        Claim::None | Claim::Unreadable(_) => None,
+    };
+    Charge {
+        node,
+        namespace: pod.key.namespace.clone(),
+        profile,
+        assignment: Some(Arc::new(assignment)),
+        init: InitPhase::Ahead,
+        footprint: pod.footprint.clone(),
+        volumes,
+        commitment: Commitment::Assumed,
+        stage: Stage::Pending,
+        answer: Answer::Awaited,
+        since: now,
     }
 }

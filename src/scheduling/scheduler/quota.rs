@@ -6,17 +6,13 @@ use std::{
 };
 
 use super::{Scheduler, Work, requeue::Rejection};
-use crate::{
-    device::Assignment,
-    scheduling::{
-        class::Rejected,
-        fit_error::Awaits,
-        fit_error::FitError,
-        node::NodeName,
-        plugin::Plugin,
-        pod::{Ask, Claim, PodKey, Uid},
-        quota::{QuotaInfo, QuotaKey},
-    },
+use crate::scheduling::{
+    class::Rejected,
+    fit_error::Awaits,
+    fit_error::FitError,
+    plugin::Plugin,
+    pod::{Ask, Claim, PodKey, Uid},
+    quota::{QuotaInfo, QuotaKey},
 };
 
 /// Pods by their namespace.
@@ -158,11 +154,5 @@ impl Scheduler {
         }
         self.set_work(uid, Work::Idle);
         self.enqueue(uid);
-    }
-
-    /// The cards that this node, as it now is, would give the pod, within what its namespace may still take.
-    pub(super) fn judge(&mut self, uid: &Uid, node: &NodeName) -> Option<Assignment> {
-        let demand = self.pods.get(uid)?.info.demand()?;
-        self.classes.judge(&demand, node, &self.snapshot, &self.settings.device_resources)
     }
 }

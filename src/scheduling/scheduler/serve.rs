@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work, blocked::locked_because, lock::Gate};
+use super::{Course, Scheduler, Work, blocked::locked_because, decide::assumed, lock::Gate};
 use crate::scheduling::{
     effect::Effect,
+    ledger::Charge,
     line::{Serving, Step},
     measure::Measure,
     node::NodeName,
@@ -140,22 +141,20 @@ impl Scheduler {
         node: &NodeName,
         now: Timestamp,
     ) -> Option<std::sync::Arc<Ask>> {
-        let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
-            return None;
-        };
-        let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
-        let judged = self.judge(uid, node);
-        let fits = judged.is_some();
-        let moved = judged.as_ref() != before.as_deref();
-        if let Some(assignment) = judged {
-            self.assume(uid, node.clone(), assignment, Vec::new(), now);
-        }
-        // Cards that it was to have and no longer is are there for others.
-        if moved {
+        let info = &self.pods.get(uid)?.info;
+        let demand = info.demand()?;
+        let mut plan = self.snapshot.plan();
+        let before = plan.evict(uid);
+        let assignment = self.classes.judge(&demand, node, &plan)?;
+        let is_as_before = |before: &Charge| before.volumes.is_empty() && before.gives(&assignment);
+        if !before.as_ref().is_some_and(is_as_before) {
+            plan.place(uid, assumed(info, node.clone(), assignment, Vec::new(), now));
+            plan.commit();
+            // Cards that it was to have and no longer is are there for others.
             self.wake(node);
             self.wake_within_quota_of(uid);
         }
-        fits.then_some(ask)
+        Some(demand.ask)
     }
 
     pub(super) fn enqueue_if_wanted(&mut self, uid: &Uid) {
@@ -209,11 +208,11 @@ impl Scheduler {
     fn is_still_decided(&mut self, node: &NodeName) -> bool {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
-        let Some(charge) = self.snapshot.release(&uid) else { return false };
-        let judged = self.judge(&uid, node);
-        let same = judged.is_some_and(|assignment| Some(&assignment) == charge.assignment.as_deref());
-        self.snapshot.charge(uid, charge);
-        same
+        let Some(demand) = self.pods.get(&uid).and_then(|entry| entry.info.demand()) else { return false };
+        let mut plan = self.snapshot.plan();
+        let Some(before) = plan.evict(&uid) else { return false };
+        let judged = self.classes.judge(&demand, node, &plan);
+        judged.is_some_and(|assignment| before.gives(&assignment))
     }
 
     /// When a node is to be looked at although nothing has happened.

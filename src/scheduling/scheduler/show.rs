@@ -69,7 +69,7 @@ impl Scheduler {
             objects: self.snapshot.objects().clone(),
             reservations: self.snapshot.reservations().clone(),
             nominations: self.snapshot.nominations().clone(),
-            device_resources: self.settings.device_resources.clone(),
+            device_resources: self.snapshot.device_resources().clone(),
             weights: self.settings.weights,
         };
         Outlook::new(nodes, self.lines.passed_over(), context)

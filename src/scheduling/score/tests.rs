@@ -88,7 +88,7 @@ impl Cluster {
 
     /// Where the scheduler would place the pod, which is where a dry run says that it would go.
     fn place(&self, demand: &Demand, weights: ScoreWeights) -> NodeName {
-        let decided = Classes::new(weights).decide(demand, &self.0, &BTreeSet::new(), |_| 0).unwrap().node;
+        let decided = Classes::new(weights).decide(demand, &self.0, |_| 0).unwrap().node;
         let context = Context {
             objects: self.0.objects().clone(),
             reservations: self.0.reservations().clone(),
@@ -123,7 +123,7 @@ fn demand(pod: &str) -> Demand {
     let preferred = read.spec.affinity.node_affinity.map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
     let footprint = footprint(pod, ask.resources.clone());
-    Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into() }
+    Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into(), nominated: None }
 }
 
 const ZONES: &[(&str, &[(&str, &str)])] =

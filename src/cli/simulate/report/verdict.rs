@@ -127,10 +127,6 @@ impl NodeVerdict {
 }
 
 impl ReasonRow {
-    pub(in crate::cli::simulate) fn named(reason: &str) -> Self {
-        Self { reason: reason.to_owned(), count: None, of: None }
-    }
-
     pub(in crate::cli::simulate) fn of(reason: &Reason) -> Self {
         let cards = match reason {
             Reason::Card { count, of, .. } | Reason::AllocatedCardsInsufficientRequest { count, of } => {

@@ -1,0 +1,169 @@
+//! What every way of deciding a pod has in common, whether it is scheduled, tried at the head of a line, dry-run or simulated: the
+//! filters in their order, and the node that is tried first.
+
+use std::sync::Arc;
+
+use super::{
+    cycle::Cycle,
+    fit_error::FitError,
+    node::NodeName,
+    plugin::volume_binding::VolumeChoice,
+    pod::Demand,
+    pod_counts::{PodCounts, Surroundings},
+    reason::{NodeReasons, Reason},
+    score::RawScores,
+    snapshot::NodeState,
+    verdict::{self, NodeVerdict},
+};
+use crate::device::{Assignment, CardUsage, Quota};
+
+/// Where a pod goes, and with what.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The node.
+    pub node: NodeName,
+    /// Its shares of cards.
+    pub assignment: Assignment,
+    /// What binds its claims.
+    pub volumes: Vec<VolumeChoice>,
+}
+
+/// Why a node is not taken.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// For what it is, or what stands around it.
+    Node(NodeReasons),
+    /// For pods that it is kept for.
+    Nominated(NodeReasons),
+    /// For the quota alone.
+    Quota(NodeReasons),
+}
+
+impl Refusal {
+    /// The reasons.
+    pub fn reasons(&self) -> &NodeReasons {
+        match self {
+            Self::Node(reasons) | Self::Nominated(reasons) | Self::Quota(reasons) => reasons,
+        }
+    }
+}
+
+/// Why the nodes were refused that a class would have.
+#[derive(Debug, Default)]
+pub struct Refusals(Vec<Refusal>);
+
+impl Refusals {
+    /// Keeps why one more node was refused.
+    pub fn note(&mut self, refusal: Refusal) {
+        self.0.push(refusal);
+    }
+
+    /// Whether a node was refused for the quota alone.
+    pub fn has_quota(&self) -> bool {
+        self.0.iter().any(|refusal| matches!(refusal, Refusal::Quota(_)))
+    }
+
+    /// Whether a node was refused for pods that it is kept for.
+    pub fn has_nominated(&self) -> bool {
+        self.0.iter().any(|refusal| matches!(refusal, Refusal::Nominated(_)))
+    }
+
+    /// Why no node is taken, where `failed` are the reasons of the other nodes.
+    pub fn fit_error<'a>(&'a self, failed: impl Iterator<Item = &'a NodeReasons>) -> FitError {
+        let error = FitError::of_nodes(failed.chain(self.0.iter().map(Refusal::reasons)));
+        if self.has_nominated() { error.beside_nominated() } else { error }
+    }
+}
+
+/// Every filter, prepared for one pod.
+#[derive(Debug)]
+pub struct Filters<'a> {
+    pub(super) demand: &'a Demand,
+    pub(super) around: Surroundings<'a>,
+    quota: Quota,
+    cycle: Result<Cycle<'a>, Reason>,
+}
+
+impl<'a> Filters<'a> {
+    /// Asks each plugin that looks at more than one node what it has to do for this pod.
+    pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
+        let quota = around.quotas.left(&demand.footprint.namespace, &demand.ask.profile.name);
+        let unserved = demand.ask.unserved();
+        let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
+        Self { demand, around, quota, cycle }
+    }
+
+    /// Why no node can have the pod, where that is known without looking at them: a constraint that is not served, a quota that the
+    /// pod exceeds whatever its cards, an object that is missing.
+    pub fn rejected(&self) -> Option<FitError> {
+        let Demand { ask, footprint, .. } = self.demand;
+        let of_pod = |reason| FitError::of_pod(self.around.nodes().count(), reason);
+        let exceeded = || {
+            let quotas = self.around.quotas;
+            quotas.exceeded(&footprint.namespace, &ask.profile.name, ask.request.least())
+        };
+        ask.unserved()
+            .map(of_pod)
+            .or_else(|| exceeded().map(FitError::of_quota))
+            .or_else(|| self.cycle.as_ref().err().cloned().map(of_pod))
+    }
+
+    /// What the pod's namespace may still take of its cards.
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
+    /// Whether what one node makes of the pod depends on that node and the quota alone.
+    pub fn look_at_one_node(&self) -> bool {
+        self.cycle.as_ref().is_ok_and(Cycle::is_empty)
+    }
+
+    /// What the plugins that look at one node make of it.
+    pub fn judge(&self, node: &NodeState) -> NodeVerdict {
+        NodeVerdict::of(&self.demand.ask, node, self.around.device_resources)
+    }
+
+    /// Whether a node that the plugins which look at one node let through, with these scores and so much taken, passes all others too;
+    /// the quota comes last. The scores are those of the cards that the quota admits.
+    pub fn test(
+        &self,
+        node: &Arc<NodeState>,
+        (raw, total): (RawScores, CardUsage),
+    ) -> Result<RawScores, Refusal> {
+        let cycle = self.cycle.as_ref().map_err(|reason| Refusal::Node(vec![reason.clone()]))?;
+        cycle.test(node).map_err(Refusal::Node)?;
+        let nominations = self.around.nominations;
+        nominations.test(self.demand, node, self.around).map_err(Refusal::Nominated)?;
+        let Demand { ask, .. } = self.demand;
+        verdict::within(ask, node, self.around.device_resources, self.quota, (raw, total))
+            .map_err(Refusal::Quota)
+    }
+
+    /// What becomes of the pod on one node.
+    pub fn try_on(&self, node: &Arc<NodeState>) -> Result<Decision, Refusal> {
+        match self.judge(node) {
+            NodeVerdict::Fits(raw, total) => self.test(node, (raw, total))?,
+            NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
+        };
+        Ok(self.decision(node))
+    }
+
+    /// The decision for a node that has passed every filter.
+    pub fn decision(&self, node: &Arc<NodeState>) -> Decision {
+        let Demand { ask, .. } = self.demand;
+        let judged = verdict::judge(ask, node, self.around.device_resources, self.quota);
+        let (assignment, _) = judged.expect("a node that has passed every filter fits");
+        let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
+        let volumes = volumes.expect("a node that has passed every filter binds the claims");
+        Decision { node: node.info.name.clone(), assignment, volumes }
+    }
+
+    /// The decision for the node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as
+    /// in kube-scheduler (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose `rank` is not 0 comes after
+    /// others all the same.
+    pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<Decision> {
+        let nominated = self.demand.nominated.as_ref().filter(|node| rank(node) == 0)?;
+        let node = self.around.nodes().find(|state| state.info.name == *nominated)?;
+        self.try_on(node).ok()
+    }
+}

@@ -1,0 +1,109 @@
+//! What every node makes of one pod, each judged anew: for dry runs and explanations, which keep no class.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use super::{
+    cycle::Preferences,
+    decide::{Filters, Refusal, Refusals},
+    fit_error::FitError,
+    node::NodeName,
+    pod::Demand,
+    pod_counts::PodCounts,
+    score::{Feasible, RawScores, Scale, ScoreWeights, Scores},
+    snapshot::NodeState,
+    verdict::{NodeVerdict, best},
+};
+
+/// What every node makes of one pod.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    filters: Filters<'a>,
+    preferences: Preferences<'a>,
+    nodes: Vec<(&'a Arc<NodeState>, Result<RawScores, Refusal>)>,
+}
+
+/// One node in an evaluation.
+pub type Evaluated<'a, 'e> = (&'a Arc<NodeState>, Result<Scores, &'e Refusal>);
+
+impl<'a> Evaluation<'a> {
+    /// Judges every node by these filters. `go_on` is asked before each; when it says no, there is no evaluation.
+    pub fn of(
+        filters: Filters<'a>,
+        counts: &mut PodCounts,
+        mut go_on: impl FnMut() -> ControlFlow<()>,
+    ) -> Option<Self> {
+        let mut nodes = Vec::new();
+        for state in filters.around.nodes() {
+            if go_on().is_break() {
+                return None;
+            }
+            let judged = match filters.judge(state) {
+                NodeVerdict::Fits(raw, total) => filters.test(state, (raw, total)),
+                NodeVerdict::Fails(reasons) => Err(Refusal::Node(reasons)),
+            };
+            nodes.push((state, judged));
+        }
+        let preferences = Preferences::prepare(filters.demand, filters.around, counts);
+        Some(Self { filters, preferences, nodes })
+    }
+
+    /// The filters by which the nodes were judged.
+    pub fn filters(&self) -> &Filters<'a> {
+        &self.filters
+    }
+
+    /// Every node with its scores, normalised over the nodes that fit, or why it is refused.
+    pub fn nodes(&self) -> Vec<Evaluated<'a, '_>> {
+        let feasible: Vec<_> = self.feasible().map(|(_, feasible)| feasible).collect();
+        let scale = Scale::of(&self.filters.demand.ask, &self.preferences, &feasible);
+        let scored = self.nodes.iter().map(|(state, judged)| {
+            let scores = judged.as_ref().map(|raw| scale.scores(&Feasible { node: &state.info, raw: *raw }));
+            (*state, scores)
+        });
+        scored.collect()
+    }
+
+    /// How many nodes fit.
+    pub fn fitting(&self) -> usize {
+        self.feasible().count()
+    }
+
+    /// The node that the pod would go to, and its score: the nominated one if that fits and its `rank` is 0, else the best by rank,
+    /// then score, then name.
+    pub fn best(
+        &self,
+        weights: &ScoreWeights,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Option<(&'a Arc<NodeState>, f64)> {
+        let scored: Vec<_> = self
+            .nodes()
+            .into_iter()
+            .filter_map(|(state, scores)| Some((state, scores.ok()?.total(weights))))
+            .collect();
+        let nominated = self.filters.demand.nominated.as_ref().filter(|node| rank(node) == 0);
+        let name = nominated
+            .filter(|name| scored.iter().any(|(state, _)| state.info.name == **name))
+            .or_else(|| best(scored.iter().map(|(state, score)| (&state.info.name, *score)), rank))?;
+        scored.iter().find(|(state, _)| state.info.name == *name).copied()
+    }
+
+    /// Why the nodes that do not fit are refused.
+    pub fn fit_error(&self) -> FitError {
+        let mut refusals = Refusals::default();
+        for refusal in self.nodes.iter().filter_map(|(_, judged)| judged.as_ref().err()) {
+            refusals.note(refusal.clone());
+        }
+        let error = refusals.fit_error(std::iter::empty());
+        if !refusals.has_quota() {
+            return error;
+        }
+        let Demand { ask, footprint, .. } = self.filters.demand;
+        error.beside_quota(self.filters.around.quotas.standing(&footprint.namespace, &ask.profile.name))
+    }
+
+    fn feasible(&self) -> impl Iterator<Item = (&'a Arc<NodeState>, Feasible<'a>)> {
+        self.nodes.iter().filter_map(|(state, judged)| {
+            Some((*state, Feasible { node: &state.info, raw: *judged.as_ref().ok()? }))
+        })
+    }
+}

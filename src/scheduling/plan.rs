@@ -1,0 +1,81 @@
+//! A transaction over the cluster: pods are placed and evicted on trial, and all of it is undone unless it is committed.
+//!
+//! Undoing puts back the very node states that were there, generations included: what classes remember of them stays valid, so that
+//! a trial costs only the nodes that it touched.
+
+use std::ops::Deref;
+
+use super::{
+    ledger::Charge,
+    pod::Uid,
+    snapshot::{Before, Snapshot},
+};
+
+/// A transaction over the cluster. Dropping it undoes it.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    snapshot: &'a mut Snapshot,
+    /// What was before each step.
+    done: Vec<Before>,
+}
+
+/// A point of a plan that can be gone back to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Mark(usize);
+
+impl<'a> Plan<'a> {
+    /// A plan in which nothing is done yet.
+    pub fn new(snapshot: &'a mut Snapshot) -> Self {
+        Self { snapshot, done: Vec::new() }
+    }
+
+    /// Charges a pod with what it would hold, in place of what it holds.
+    pub fn place(&mut self, pod: &Uid, charge: Charge) {
+        self.note(pod, Some(&charge));
+        self.snapshot.charge(pod.clone(), charge);
+    }
+
+    /// Takes from a pod what it holds, and returns it.
+    pub fn evict(&mut self, pod: &Uid) -> Option<Charge> {
+        self.note(pod, None);
+        self.snapshot.release(pod)
+    }
+
+    /// The point that has been reached.
+    pub fn mark(&self) -> Mark {
+        Mark(self.done.len())
+    }
+
+    /// Undoes every step since that point.
+    pub fn undo(&mut self, to: Mark) {
+        while self.done.len() > to.0 {
+            if let Some(before) = self.done.pop() {
+                self.snapshot.restore(before);
+            }
+        }
+    }
+
+    /// Makes every step final.
+    pub fn commit(mut self) {
+        self.done.clear();
+    }
+
+    fn note(&mut self, pod: &Uid, to: Option<&Charge>) {
+        self.done.push(self.snapshot.before(pod, to));
+    }
+}
+
+impl Drop for Plan<'_> {
+    fn drop(&mut self) {
+        self.undo(Mark(0));
+    }
+}
+
+/// The cluster as the plan has it so far.
+impl Deref for Plan<'_> {
+    type Target = Snapshot;
+
+    fn deref(&self) -> &Snapshot {
+        self.snapshot
+    }
+}
