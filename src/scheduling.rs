@@ -17,6 +17,7 @@ pub mod footprint;
 pub mod ledger;
 pub mod line;
 pub mod measure;
+pub mod nearest;
 pub mod node;
 pub mod node_state;
 pub mod nominations;

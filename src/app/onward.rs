@@ -134,7 +134,8 @@ mod tests {
         let large = pod(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "9".into());
         let told = told_by(Some(view(&[node("gpu-1", &taint()), node("gpu-2", &json!([]))])), LONG, &large);
         let expected = "would not be placed now: 0/2 nodes are available: 1 Insufficient cpu, \
-                        1 node(s) had untolerated taint(s).";
+                        1 node(s) had untolerated taint(s). \
+                        nearest: gpu-2 lacks 1 cpu.";
         assert_eq!(told, [expected]);
     }
 

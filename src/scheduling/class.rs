@@ -10,10 +10,10 @@ use super::{
     decide::{Decision, Filters, Refusals},
     filter::filter,
     fit_error::FitError,
+    nearest::{Closeness, Refused},
     node::NodeName,
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
-    reason::NodeReasons,
     score::{Feasible, ScoreWeights},
     snapshot::{NodeState, Snapshot},
     verdict::{NodeVerdict, Relation, best_scored},
@@ -34,6 +34,8 @@ enum Known {
 struct Class {
     known: Known,
     verdicts: Vec<(u64, NodeVerdict)>,
+    /// How close each node comes that fails, and at which generation: found out only where no node is taken.
+    closeness: Vec<(u64, Option<Closeness>)>,
     /// Whether the scores in the verdicts depend on each other.
     relation: Relation,
     /// Pods that no node would have for what it is itself.
@@ -115,7 +117,8 @@ impl Classes {
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, (_, verdict))| {
             let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
-            let raw = filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(refusal)).ok()?;
+            let raw =
+                filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
             Some(Feasible { node: &state.info, raw })
         });
         let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
@@ -123,7 +126,8 @@ impl Classes {
             let state = snapshot.node(name).expect("the best node is one of the snapshot");
             return Ok(filters.decision(state));
         }
-        let error = refusals.fit_error(class.failed(snapshot));
+        class.measure(ask, snapshot);
+        let error = refusals.fit_error(&filters, class.failed(snapshot));
         if !refusals.has_quota() {
             return Err(error);
         }
@@ -252,6 +256,7 @@ impl Classes {
         let new = || Class {
             known: by,
             verdicts: Vec::new(),
+            closeness: Vec::new(),
             relation: Relation::Independent,
             waiting: BTreeSet::new(),
             waiting_around: BTreeSet::new(),
@@ -266,11 +271,27 @@ impl Class {
         self.waiting.is_empty() && self.waiting_around.is_empty()
     }
 
-    /// Why each node failed that the plugins which look at one node rejected.
-    fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a NodeReasons> {
-        let judged = snapshot.slots().iter().zip(&self.verdicts).filter(|(state, _)| state.is_some());
-        judged.filter_map(|(_, (_, verdict))| match verdict {
-            NodeVerdict::Fails(reasons) => Some(reasons),
+    /// Finds out how close each node comes that fails and has changed since the last time.
+    fn measure(&mut self, ask: &Ask, snapshot: &Snapshot) {
+        self.closeness.resize(self.verdicts.len(), (0, None));
+        let judged = snapshot.slots().iter().zip(&self.verdicts);
+        for ((state, (_, verdict)), (generation, closeness)) in judged.zip(&mut self.closeness) {
+            let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
+                continue;
+            };
+            *generation = state.generation;
+            *closeness = match verdict {
+                NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, Quota::default())),
+                NodeVerdict::Fits(..) => None,
+            };
+        }
+    }
+
+    /// The nodes that the plugins which look at one node rejected, each with why and how close it comes.
+    fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = Refused<'a>> + Clone {
+        let judged = snapshot.slots().iter().zip(&self.verdicts).zip(&self.closeness);
+        judged.filter_map(|((state, (_, verdict)), (_, closeness))| match verdict {
+            NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
             NodeVerdict::Fits(..) => None,
         })
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{
     cycle::Cycle,
     fit_error::FitError,
+    nearest::{Closeness, Refused, nearest},
     node::NodeName,
     plugin::volume_binding::VolumeChoice,
     pod::Demand,
@@ -48,30 +49,45 @@ impl Refusal {
     }
 }
 
-/// Why the nodes were refused that a class would have.
+/// Why the nodes were refused that pass the tests of one node.
 #[derive(Debug, Default)]
-pub struct Refusals(Vec<Refusal>);
+pub struct Refusals<'a>(Vec<(&'a Arc<NodeState>, Refusal)>);
 
-impl Refusals {
+impl<'a> Refusals<'a> {
     /// Keeps why one more node was refused.
-    pub fn note(&mut self, refusal: Refusal) {
-        self.0.push(refusal);
+    pub fn note(&mut self, node: &'a Arc<NodeState>, refusal: Refusal) {
+        self.0.push((node, refusal));
     }
 
     /// Whether a node was refused for the quota alone.
     pub fn has_quota(&self) -> bool {
-        self.0.iter().any(|refusal| matches!(refusal, Refusal::Quota(_)))
+        self.0.iter().any(|(_, refusal)| matches!(refusal, Refusal::Quota(_)))
     }
 
     /// Whether a node was refused for pods that it is kept for.
     pub fn has_nominated(&self) -> bool {
-        self.0.iter().any(|refusal| matches!(refusal, Refusal::Nominated(_)))
+        self.0.iter().any(|(_, refusal)| matches!(refusal, Refusal::Nominated(_)))
     }
 
-    /// Why no node is taken, where `failed` are the reasons of the other nodes.
-    pub fn fit_error<'a>(&'a self, failed: impl Iterator<Item = &'a NodeReasons>) -> FitError {
-        let error = FitError::of_nodes(failed.chain(self.0.iter().map(Refusal::reasons)));
+    /// Why each of these nodes is not taken, and of the others, where `failed` are their reasons.
+    pub fn counted<'s>(&'s self, failed: impl Iterator<Item = &'s NodeReasons>) -> FitError {
+        let error = FitError::of_nodes(failed.chain(self.0.iter().map(|(_, refusal)| refusal.reasons())));
         if self.has_nominated() { error.beside_nominated() } else { error }
+    }
+
+    /// As [`Self::counted`], with the nearest miss; `failed` are the other nodes with their reasons and how close they come.
+    pub fn fit_error<'s>(
+        &'s self,
+        filters: &Filters<'_>,
+        failed: impl Iterator<Item = Refused<'s>> + Clone,
+    ) -> FitError {
+        let refused = self.0.iter().map(|(node, refusal)| {
+            let reasons = refusal.reasons();
+            let closeness = Closeness::of(&filters.demand.ask, node, reasons, filters.quota());
+            (*node, reasons, closeness)
+        });
+        let error = self.counted(failed.clone().map(|(_, reasons, _)| reasons));
+        error.beside_nearest(nearest(filters, failed.chain(refused)))
     }
 }
 

@@ -88,17 +88,29 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Why the nodes that do not fit are refused.
+    pub fn refused(&self) -> FitError {
+        self.refusals().counted(std::iter::empty())
+    }
+
+    /// Why no node fits, with the nearest miss.
     pub fn fit_error(&self) -> FitError {
-        let mut refusals = Refusals::default();
-        for refusal in self.nodes.iter().filter_map(|(_, judged)| judged.as_ref().err()) {
-            refusals.note(refusal.clone());
-        }
-        let error = refusals.fit_error(std::iter::empty());
+        let refusals = self.refusals();
+        let error = refusals.fit_error(&self.filters, std::iter::empty());
         if !refusals.has_quota() {
             return error;
         }
         let Demand { ask, footprint, .. } = self.filters.demand;
         error.beside_quota(self.filters.around.quotas.standing(&footprint.namespace, &ask.profile.name))
+    }
+
+    fn refusals(&self) -> Refusals<'a> {
+        let mut refusals = Refusals::default();
+        for (node, judged) in &self.nodes {
+            if let Err(refusal) = judged {
+                refusals.note(node, refusal.clone());
+            }
+        }
+        refusals
     }
 
     fn feasible(&self) -> impl Iterator<Item = (&'a Arc<NodeState>, Feasible<'a>)> {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    nearest::Nearest,
     plugin::Plugin,
     quota::{Exceeded, QuotaStanding},
     reason::{NodeReasons, Reason},
@@ -18,6 +19,8 @@ pub struct FitError {
     cause: Cause,
     /// Whether a node failed for pods that it is kept for.
     kept: bool,
+    /// The node that comes closest.
+    nearest: Option<Box<Nearest>>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -53,12 +56,12 @@ impl FitError {
                 *counts.entry(kind).or_insert(0) += 1;
             }
         }
-        Self { nodes, cause: Cause::Nodes(counts, None), kept: false }
+        Self { nodes, cause: Cause::Nodes(counts, None), kept: false, nearest: None }
     }
 
     /// The namespace's quota, whatever the node.
     pub fn of_quota(exceeded: Exceeded) -> Self {
-        Self { nodes: 0, cause: Cause::Quota(exceeded), kept: false }
+        Self { nodes: 0, cause: Cause::Quota(exceeded), kept: false, nearest: None }
     }
 
     /// With how the namespace's quota stands, for which nodes failed.
@@ -73,6 +76,17 @@ impl FitError {
     /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
     pub fn repeats(&self, said: &str) -> bool {
         matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
+    /// With the node that comes closest.
+    #[must_use]
+    pub fn beside_nearest(self, nearest: Option<Nearest>) -> Self {
+        Self { nearest: nearest.map(Box::new), ..self }
+    }
+
+    /// The node that comes closest, and what it lacks.
+    pub fn nearest(&self) -> Option<&Nearest> {
+        self.nearest.as_deref()
     }
 
     /// Some node failed for pods that it is kept for.
@@ -106,7 +120,7 @@ impl FitError {
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: Reason) -> Self {
-        Self { nodes, cause: Cause::Pod(reason), kept: false }
+        Self { nodes, cause: Cause::Pod(reason), kept: false, nearest: None }
     }
 
     /// How many nodes it speaks of.
@@ -124,7 +138,7 @@ impl FitError {
 }
 
 /// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
-/// (`pkg/scheduler/framework/types.go` `FitError`).
+/// (`pkg/scheduler/framework/types.go` `FitError`), followed by the nearest miss.
 impl fmt::Display for FitError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
@@ -135,7 +149,8 @@ impl fmt::Display for FitError {
                 write!(formatter, "0/{} nodes are available: {counted}.", self.nodes)?;
                 quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
             }
-        }
+        }?;
+        self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
     }
 }
 

@@ -117,11 +117,12 @@ impl Outlook {
         }
         let evaluation = Evaluation::of(filters, &mut counts, go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
-        let refused = evaluation.fit_error();
-        let Some((node, score)) = evaluation.best(&context.weights, rank) else { return Some(Err(refused)) };
+        let Some((node, score)) = evaluation.best(&context.weights, rank) else {
+            return Some(Err(evaluation.fit_error()));
+        };
         let assignment = evaluation.filters().decision(node).assignment;
         let others = evaluation.fitting().saturating_sub(1);
-        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
+        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused: evaluation.refused() }))
     }
 
     fn surroundings(&self) -> Surroundings<'_> {

@@ -113,12 +113,13 @@ pub(crate) async fn a_dry_run_that_fits_nowhere_is_told_why(floor: Floor) {
     let nodes = vec![hami_node("gpu-1", 1), volcano_node("volcano-1", 1)];
     let Some(world) = World::with_webhook(floor, nodes, json!({})).await else { return };
     let pod = share("large", &json!({"nvidia.com/gpu": "1", "cpu": "33"}));
-    let why = "would not be placed now: 0/2 nodes are available: 2 Insufficient cpu.";
+    let why = "would not be placed now: 0/2 nodes are available: 2 Insufficient cpu. \
+               nearest: gpu-1 lacks 1 cpu.";
     dry_run(&world, &pod, &[why]).await;
     let taint = json!({"spec": {"taints": [{"key": "keep", "effect": "NoSchedule"}]}});
     world.patch_node("gpu-1", taint).await;
     let why = "would not be placed now: 0/2 nodes are available: 1 node(s) had no GPUs of the kind that the Pod asks for, \
-               1 node(s) had untolerated taint(s).";
+               1 node(s) had untolerated taint(s). nearest: gpu-1: had untolerated taint(s).";
     dry_run(&world, &share("tainted", &json!({"nvidia.com/gpu": "1"})), &[why]).await;
     assert!(world.pods().list(&ListParams::default()).await.unwrap().items.is_empty());
 }
@@ -132,7 +133,8 @@ pub(crate) async fn a_replica_that_does_not_lead_answers_dry_runs_too(floor: Flo
     dry_run(&world, &share("dry", &half), &fits).await;
     submit(&world, share("meant", &half), false).await.unwrap();
     world.running("meant").await;
-    let full = ["would not be placed now: 0/1 nodes are available: 1 Insufficient GPU memory."];
+    let full = ["would not be placed now: 0/1 nodes are available: 1 Insufficient GPU memory. \
+                 nearest: gpu-1 lacks 1616 MiB on GPU-gpu-1-0; fits with at most 7384 MiB per card."];
     dry_run(&world, &share("dry", &half), &full).await;
     assert_eq!(world.leader().await, "leader");
     let metrics = world.metrics().await;

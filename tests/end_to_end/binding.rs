@@ -69,7 +69,12 @@ pub(crate) async fn a_pod_that_does_not_fit_says_why_and_goes_when_room_comes(fl
     world.create(pod("first", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
     world.running("first").await;
     world.create(pod("second", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}))).await;
-    assert_eq!(world.unschedulable("second").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
+    let why = world.why_it_waits("second").await;
+    assert_eq!(
+        why,
+        "0/1 nodes are available: 1 Insufficient GPU memory. \
+         nearest: gpu-1 lacks 3616 MiB on GPU-gpu-1-0; fits with at most 6384 MiB per card."
+    );
     world.delete("first").await;
     world.running("second").await;
     assert_eq!(world.events("second", "FailedScheduling").await.len(), 1);

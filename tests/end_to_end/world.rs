@@ -277,14 +277,20 @@ impl World {
     }
 
     /// The message of the pod's condition, once it says why the pod waits.
-    pub(crate) async fn unschedulable(&self, name: &str) -> String {
+    pub(crate) async fn why_it_waits(&self, name: &str) -> String {
         let pod = self.pod_when(name, |pod| waits_because(pod).is_some()).await;
         waits_because(&pod).expect("the condition was just seen")
     }
 
+    /// As [`Self::why_it_waits`], without the nearest miss.
+    pub(crate) async fn unschedulable(&self, name: &str) -> String {
+        without_nearest(&self.why_it_waits(name).await).to_owned()
+    }
+
     /// Until the pod's condition gives this reason: another one may come first, such as claims that are not listed yet.
     pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
-        self.pod_when(name, |pod| waits_because(pod).as_deref() == Some(message)).await;
+        let is_it = |pod: &core::Pod| waits_because(pod).is_some_and(|why| without_nearest(&why) == message);
+        self.pod_when(name, is_it).await;
     }
 
     /// An Event of that reason about the pod, once there is one.
@@ -345,6 +351,11 @@ pub(crate) fn node_of(pod: &core::Pod) -> &str {
 
 pub(crate) fn annotation<'a>(pod: &'a core::Pod, key: &str) -> &'a str {
     pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)).map_or("", String::as_str)
+}
+
+/// A message without the nearest miss that follows the counted reasons.
+pub(crate) fn without_nearest(message: &str) -> &str {
+    message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
 fn waits_because(pod: &core::Pod) -> Option<String> {

@@ -13,7 +13,7 @@ use berth::{
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod};
+use super::machine::{Machine, bound, node, pod, without_nearest};
 
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
 const COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -140,7 +140,7 @@ fn tell(machine: &mut Machine, effects: &[Effect]) {
 
 fn said(effects: &[Effect]) -> Vec<&str> {
     let said = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
         _ => None,
     });
     said.collect()

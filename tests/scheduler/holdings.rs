@@ -3,7 +3,7 @@
 use berth::{config::Config, scheduling::Effect};
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod};
+use super::machine::{Machine, bound, node, pod, without_nearest};
 
 const REGISTER: &str = "hami.io/node-nvidia-register";
 
@@ -117,7 +117,7 @@ const CLOSED: &str = "0/1 nodes are available: 1 node(s) had a Pod with an unrea
 
 fn refusals(effects: &[Effect]) -> Vec<&str> {
     let refused = effects.iter().filter_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
         _ => None,
     });
     refused.collect()
@@ -134,7 +134,7 @@ fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node_until_it_can() {
         let effects = machine.run().0;
         let said: Vec<_> = effects
             .iter()
-            .filter(|effect| matches!(effect, Effect::TellUnread { message, .. } if message == words))
+            .filter(|effect| matches!(effect, Effect::TellUnread { message, .. } if without_nearest(message) == words))
             .collect();
         assert_eq!((unread(&effects), said.len()), ((vec!["broken"], vec![1]), 1), "{devices}");
         machine.show_pod(&broken);

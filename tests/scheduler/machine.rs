@@ -124,6 +124,11 @@ impl Machine {
     }
 }
 
+/// A message without the nearest miss that follows the counted reasons.
+pub(crate) fn without_nearest(message: &str) -> &str {
+    message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
+}
+
 /// The object that this JSON is.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()

@@ -11,7 +11,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod};
+use super::machine::{Machine, bound, node, pod, without_nearest};
 
 /// A node with one free card, in a zone.
 fn hami_node(name: &str, zone: &str) -> Value {
@@ -70,7 +70,7 @@ fn waits(machine: &mut Machine, pod: &Value, counted: &str) {
     let (effects, bound) = machine.run();
     assert_eq!(bound, []);
     let told = effects.iter().find_map(|effect| match effect {
-        Effect::TellUnschedulable { message, .. } => Some(message.as_str()),
+        Effect::TellUnschedulable { message, .. } => Some(without_nearest(message)),
         _ => None,
     });
     assert_eq!(told, Some(format!("0/2 nodes are available: {counted}.").as_str()));

@@ -188,7 +188,7 @@ impl Run<'_> {
         let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
         let Decision { node, assignment, volumes } = match decided {
             Ok(decided) => decided,
-            Err(error) => return row.unschedulable(error.to_string()),
+            Err(error) => return row.unfit(&error),
         };
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);

@@ -1,5 +1,6 @@
 //! The answer of `berth simulate`, as JSON has it and as tables.
 
+mod nearest;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -12,9 +13,10 @@ use crate::{
     cluster::ledger::NodeRow,
     device::Assignment,
     dialect::Record,
-    scheduling::node::NodeName,
+    scheduling::{FitError, node::NodeName},
 };
 
+pub(super) use nearest::NearestRow;
 pub(super) use verdict::{NodeVerdict, ReasonRow};
 
 /// What came of a simulation.
@@ -66,6 +68,9 @@ pub struct PodRow {
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// The node that comes closest to having it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<NearestRow>,
     /// Words for the person who submits the pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -102,6 +107,7 @@ impl PodRow {
             locks: Vec::new(),
             volumes: None,
             message: None,
+            nearest: None,
             warnings: Vec::new(),
             violations: Vec::new(),
             nodes: None,
@@ -116,6 +122,11 @@ impl PodRow {
 
     pub(super) fn unschedulable(self, message: String) -> Self {
         Self { outcome: Outcome::Unschedulable, message: Some(message), ..self }
+    }
+
+    pub(super) fn unfit(self, error: &FitError) -> Self {
+        let nearest = error.nearest().map(NearestRow::of);
+        Self { nearest, ..self.unschedulable(error.to_string()) }
     }
 
     pub(super) fn bound(

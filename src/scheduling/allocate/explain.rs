@@ -28,6 +28,30 @@ pub struct Amounts {
     pub free: u64,
 }
 
+impl Amounts {
+    /// How much is missing.
+    pub fn missing(self) -> u64 {
+        self.needed.saturating_sub(self.free)
+    }
+
+    /// Which part of what is needed is missing, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "amounts are compared roughly")]
+    pub fn part_missing(self) -> f64 {
+        if self.needed == 0 { 0.0 } else { self.missing() as f64 / self.needed as f64 }
+    }
+}
+
+/// What the first container that finds too few cards wants, and what it finds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Short {
+    /// How many cards it wants.
+    pub wanted: usize,
+    /// How many cards pass every test, one by one.
+    pub fitting: usize,
+    /// The cards that fail one, by number.
+    pub failures: Vec<CardFailure>,
+}
+
 /// The cards that can't serve the first container that finds too few, by number; none where every container finds enough. A card that
 /// passes every test and is one too few is not among them.
 pub fn failures(
@@ -37,21 +61,30 @@ pub fn failures(
     profile: &Profile,
     quota: Quota,
 ) -> Vec<CardFailure> {
+    short(request, inventory, usage, profile, quota).map(|short| short.failures).unwrap_or_default()
+}
+
+/// The first container that finds too few cards; none where every container finds enough.
+pub fn short(
+    request: &PodRequest,
+    inventory: &Inventory,
+    usage: &Usage,
+    profile: &Profile,
+    quota: Quota,
+) -> Option<Short> {
     let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
     for ContainerRequest { role, share } in &request.containers {
         let Some(ask) = *share else { continue };
-        match walk::walk(&scene, *role, ask, &order::preferred(&scene, ask)) {
-            Ok(shares) => scene.held.take(*role, &shares),
-            Err(_) => {
-                return inventory
-                    .cards()
-                    .iter()
-                    .filter_map(|card| failure(&scene, card, *role, ask))
-                    .collect();
-            }
+        if let Ok(shares) = walk::walk(&scene, *role, ask, &order::preferred(&scene, ask)) {
+            scene.held.take(*role, &shares);
+            continue;
         }
+        let cards = inventory.cards();
+        let failures: Vec<_> = cards.iter().filter_map(|card| failure(&scene, card, *role, ask)).collect();
+        let fitting = cards.len() - failures.len();
+        return Some(Short { wanted: ask.cards.get() as usize, fitting, failures });
     }
-    Vec::new()
+    None
 }
 
 fn failure(scene: &Scene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Option<CardFailure> {

@@ -67,7 +67,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
     }
 }
 
-fn tainted(mut node: NodeState) -> NodeState {
+pub(in crate::scheduling) fn tainted(mut node: NodeState) -> NodeState {
     let taint = Taint { key: "keep".into(), value: String::new(), effect: "NoSchedule".into() };
     Arc::make_mut(&mut node.info).taints.push(taint);
     node
@@ -95,12 +95,12 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
     }
 }
 
-fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
+pub(in crate::scheduling) fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
     let full = full.iter().map(|&(node, length)| (node.into(), length)).collect();
     Outlook::new(nodes.into_iter().map(Arc::new).collect(), full, Context::default())
 }
 
-fn demand(ask: &Ask) -> Demand {
+pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
     Demand {
         ask: Arc::new(ask.clone()),
@@ -160,7 +160,8 @@ fn a_pod_that_fits_nowhere_is_told_why_in_kube_schedulers_words() {
     let nodes = vec![node("a", 1, 8_000), tainted(node("b", 1, 32_000)), node("c", 0, 0)];
     let error = place(&outlook(nodes, &[]), &ask(1, 12_000, 0)).unwrap_err();
     let expected = "0/3 nodes are available: 1 Insufficient GPU memory, \
-                    1 node(s) had no GPUs of the kind that the Pod asks for, 1 node(s) had untolerated taint(s).";
+                    1 node(s) had no GPUs of the kind that the Pod asks for, 1 node(s) had untolerated taint(s). \
+                    nearest: a lacks 4000 MiB on GPU-a-0; fits with at most 8000 MiB per card.";
     assert_eq!(error, expected);
     let empty = place(&outlook(Vec::new(), &[]), &ask(1, 1, 0)).unwrap_err();
     assert_eq!(empty, "0/0 nodes are available: no nodes.");
