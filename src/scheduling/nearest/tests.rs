@@ -1,3 +1,5 @@
+//! Which node comes closest, and how what it lacks is said.
+
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use serde_json::{Value, json};
