@@ -40,6 +40,7 @@ impl Config {
             ("scope", self.scope != before.scope),
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
+            ("protection", self.protection != before.protection),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
             ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
