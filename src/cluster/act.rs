@@ -13,7 +13,7 @@ use super::{
     metrics::{Metrics, Written},
     prebind,
     read::Reader,
-    send::SendError,
+    send::{self, SendError},
     tell::{self, News},
     watch::PODS,
     wire::Watched,
@@ -149,7 +149,7 @@ impl Hands {
             lock::take(client, self.lock_spec(profile), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
-        self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
+        self.fence.within(send::REACH, taken).await.unwrap_or_else(cut)
     }
 
     async fn release_lock(
@@ -162,7 +162,7 @@ impl Hands {
             self.metrics.write(Written::unlock);
             lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
         };
-        match self.fence.within(bind::REACH, released).await {
+        match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
             Some(Err(error)) => {
                 tracing::warn!(%node, %error, "giving back the node lock failed");
@@ -188,13 +188,13 @@ impl Hands {
             outcome
         };
         let cut = || BindOutcome::Doubtful(cut_off());
-        self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+        self.fence.within(send::REACH, bound).await.unwrap_or_else(cut)
     }
 
     async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {
         self.metrics.write(Written::volume);
         let written = prebind::write(self.client.clone(), write);
-        let outcome = self.fence.within(bind::REACH, written).await;
+        let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) = &outcome {
             tracing::warn!(%pod, answer, "the API server refuses to bind a claim");
@@ -206,7 +206,7 @@ impl Hands {
         let annotations = self.dialect(profile).withdrawal();
         self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
-        match self.fence.within(bind::REACH, written).await {
+        match self.fence.within(send::REACH, written).await {
             Some(Ok(())) => {
                 tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
                 WithdrawOutcome::Done

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey};
 use crate::{
     device::{Assignment, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
 };
+
+/// The longest time after the sending of a write in which the write can still take effect. Who carries out effects must hold to it; the
+/// scheduler waits so long before it relies on a write that had no answer not arriving.
+pub const REACH: SignedDuration = SignedDuration::from_secs(6);
 
 /// A write that binds a claim, or takes it back: a compare-and-swap on the version of the object that is given.
 #[derive(Clone, Debug, Eq, PartialEq)]
