@@ -3,6 +3,7 @@
 //!
 //! Values only: no Kubernetes type, no JSON, no async, no clock.
 
+pub mod allocation;
 pub mod amount;
 pub mod assignment;
 pub mod card;
@@ -17,6 +18,7 @@ pub mod selection;
 pub mod slice;
 pub mod usage;
 
+pub use allocation::Allocation;
 pub use amount::{MiB, Percent};
 pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
 pub use card::{Card, CardId, Health, Inventory, Links, Mode};

@@ -27,6 +27,8 @@ mod nominations;
 mod numbers;
 #[path = "scheduler/requests.rs"]
 mod requests;
+#[path = "scheduler/several_vendors.rs"]
+mod several_vendors;
 #[path = "scheduler/slices.rs"]
 mod slices;
 #[path = "scheduler/withdrawal.rs"]

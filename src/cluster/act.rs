@@ -20,8 +20,8 @@ use super::{
     withdraw,
 };
 use crate::{
-    device::{Assignment, LockOwner, ProfileName},
-    dialect::{Dialect, LockSpec},
+    device::{Allocation, LockOwner, ProfileName},
+    dialect::{Dialect, LockSpec, Record},
     excerpt::{MESSAGE, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
@@ -74,8 +74,8 @@ impl Hands {
                 let outcome = self.release_lock(&node, &resource_version, &profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
-            Effect::Bind { pod, node, profile, assignment } => {
-                let outcome = self.bind(&pod, &node, &profile, &assignment).await;
+            Effect::Bind { pod, node, allocations } => {
+                let outcome = self.bind(&pod, &node, &allocations).await;
                 warn_of_refused_binding(&pod, &node, &outcome);
                 Some(Event::BindAnswered { pod, node, outcome })
             }
@@ -83,8 +83,8 @@ impl Hands {
                 let outcome = self.write_volume(&pod, &write).await;
                 Some(Event::VolumeWritten { pod, write, outcome })
             }
-            Effect::Withdraw { pod, node, profile } => {
-                let outcome = self.withdraw(&pod, &node, &profile).await;
+            Effect::Withdraw { pod, node, profiles } => {
+                let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
@@ -172,23 +172,24 @@ impl Hands {
         }
     }
 
-    async fn bind(
-        &self,
-        pod: &PodKey,
-        node: &str,
-        profile: &ProfileName,
-        assignment: &Assignment,
-    ) -> BindOutcome {
+    async fn bind(&self, pod: &PodKey, node: &str, allocations: &[Allocation]) -> BindOutcome {
         let bound = async {
             let started = tokio::time::Instant::now();
             self.metrics.write(Written::binding);
-            let record = self.dialect(profile).record(assignment, node, self.clock.now());
+            let record = self.record(allocations, node);
             let outcome = bind::bind(self.client.clone(), pod, node, record).await;
             self.metrics.binding(&outcome, started.elapsed());
             outcome
         };
         let cut = || BindOutcome::Doubtful(cut_off());
         self.fence.within(send::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    /// What the Binding carries for the agents of all dialects together.
+    fn record(&self, allocations: &[Allocation], node: &str) -> Record {
+        let now = self.clock.now();
+        let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, now);
+        allocations.iter().map(of).fold(Record::default(), Record::and)
     }
 
     async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {
@@ -202,8 +203,8 @@ impl Hands {
         outcome
     }
 
-    async fn withdraw(&self, pod: &PodKey, node: &str, profile: &ProfileName) -> WithdrawOutcome {
-        let annotations = self.dialect(profile).withdrawal();
+    async fn withdraw(&self, pod: &PodKey, node: &str, profiles: &[ProfileName]) -> WithdrawOutcome {
+        let annotations = profiles.iter().flat_map(|profile| self.dialect(profile).withdrawal()).collect();
         self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
         match self.fence.within(send::REACH, written).await {

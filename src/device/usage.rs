@@ -117,7 +117,6 @@ impl Usage {
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
         let mut usage = Self::default();
         for (assignment, init) in pods {
-            usage.unread.extend(assignment.unread.keys().cloned());
             for (id, card) in peaks(assignment, init) {
                 let users = usage.cards.entry(id.clone()).or_default();
                 users.amounts = users.amounts.and(card);
@@ -129,6 +128,13 @@ impl Usage {
         }
         usage.cards.values_mut().for_each(Users::bound_compute);
         usage
+    }
+
+    /// With cards of these dialects in use that are unknown.
+    #[must_use]
+    pub fn with_unread(mut self, profiles: impl IntoIterator<Item = ProfileName>) -> Self {
+        self.unread.extend(profiles);
+        self
     }
 
     /// With cards of two names counted together, under both.
@@ -156,7 +162,7 @@ impl Usage {
         self.cards.get(id)
     }
 
-    /// The dialects of which some cards are in use that nobody can tell: any of theirs may be full.
+    /// The dialects of which some cards in use are unknown: any of theirs may be full.
     pub fn unread(&self) -> &BTreeSet<ProfileName> {
         &self.unread
     }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey};
 use crate::{
-    device::{Assignment, LockOwner, ProfileName},
+    device::{Allocation, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
 };
 
@@ -73,16 +73,14 @@ pub enum Effect {
         /// Whose lock.
         profile: ProfileName,
     },
-    /// Bind a pod with its assignment in one write. Answered by `BindAnswered`.
+    /// Bind a pod with its assignments in one write. Answered by `BindAnswered`.
     Bind {
         /// Which pod.
         pod: PodKey,
         /// To which node.
         node: NodeName,
-        /// In which dialect.
-        profile: ProfileName,
-        /// With which shares.
-        assignment: Arc<Assignment>,
+        /// With which shares, one allocation for each dialect.
+        allocations: Vec<Allocation>,
     },
     /// Write what binds a pod's claim, before the pod is bound. Answered by `VolumeWritten`.
     WriteVolume {
@@ -91,14 +89,14 @@ pub enum Effect {
         /// What.
         write: VolumeWrite,
     },
-    /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
+    /// Withdraw, in one write, the assignments of a pod that died before its allocation. Answered by `Withdrawn`.
     Withdraw {
         /// Which pod.
         pod: PodKey,
         /// On which node.
         node: NodeName,
-        /// In which dialect.
-        profile: ProfileName,
+        /// In which dialects.
+        profiles: Vec<ProfileName>,
     },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {

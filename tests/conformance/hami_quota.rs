@@ -5,8 +5,8 @@ use std::sync::Arc;
 use berth::{
     cluster::Reader,
     device::{
-        Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent, ProfileName,
-        Quota, Role, Share,
+        Allocation, Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent,
+        ProfileName, Quota, Role, Share,
     },
     dialect::{Dialect, Dialects},
     object::ResourceQuota,
@@ -82,17 +82,16 @@ fn holding(memory: u64, cores: u32) -> Charge {
     let share =
         Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores), slice: None };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+    let assignment = Assignment { containers, ..Assignment::default() };
     Charge {
         node: "node".into(),
         namespace: "default".into(),
-        profile: Some(profile()),
-        assignment: Some(Arc::new(Assignment { containers, ..Assignment::default() })),
+        allocations: vec![Allocation::new(profile(), Arc::new(assignment), Answer::Succeeded)],
         init: InitPhase::Ahead,
         footprint: Arc::default(),
         volumes: Vec::new(),
         commitment: Commitment::Bound,
         stage: Stage::Running,
-        answer: Answer::Succeeded,
         since: Timestamp::UNIX_EPOCH,
     }
 }

@@ -25,10 +25,9 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
         let node = reader.node(&node.object).0;
         let here = pods.iter().filter(|pod| pod.stage != PodStage::Ended);
         let here: Vec<_> = here
-            .filter_map(|pod| {
-                let holding = pod.holding.as_ref().filter(|holding| holding.node == node.name)?;
-                Some((pod.key.name.clone(), holding.assignment.clone()?))
-            })
+            .filter_map(|pod| Some((&pod.key.name, pod.holding.as_ref()?)))
+            .filter(|(_, holding)| holding.node == node.name)
+            .flat_map(|(name, holding)| holding.allocations.iter().map(move |one| (name, &one.assignment)))
             .collect();
         let usage = Usage::of(here.iter().map(|(_, assignment)| (assignment.as_ref(), InitPhase::Ahead)));
         let mut tenants: BTreeMap<&CardId, Vec<&str>> = BTreeMap::new();

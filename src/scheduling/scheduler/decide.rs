@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::{
-    device::{Answer, Assignment, InitPhase},
+    device::{Allocation, Answer, Assignment, InitPhase},
     scheduling::{
         fit_error::FitError,
         ledger::{Charge, Commitment},
@@ -99,21 +99,17 @@ impl Scheduler {
         now: Timestamp,
     ) {
         let Some(entry) = self.pods.get(uid) else { return };
-        let profile = match &entry.info.claim {
-            Claim::Place(ask) => Some(ask.profile.name.clone()),
-            Claim::None | Claim::Unreadable(_) => None,
-        };
+        let Claim::Place(ask) = &entry.info.claim else { return };
+        let profile = ask.profile.name.clone();
         let charge = Charge {
             node,
             namespace: entry.info.key.namespace.clone(),
-            profile,
-            assignment: Some(Arc::new(assignment)),
+            allocations: vec![Allocation::new(profile, Arc::new(assignment), Answer::Awaited)],
             init: InitPhase::Ahead,
             footprint: entry.info.footprint.clone(),
             volumes,
             commitment: Commitment::Assumed,
             stage: Stage::Pending,
-            answer: Answer::Awaited,
             since: now,
         };
         self.snapshot.charge(uid.clone(), charge);

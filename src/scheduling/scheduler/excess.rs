@@ -44,8 +44,7 @@ impl Scheduler {
         let aliases = self.snapshot.node(node).map(|state| state.info.aliases.clone()).unwrap_or_default();
         let is_it = |id: &CardId| id == card || aliases.iter().any(|(one, other)| one == id && other == card);
         let holds = |charge: &Charge| {
-            let mut shares = charge.assignment.iter().flat_map(|assignment| assignment.shares());
-            charge.commitment == Commitment::Bound && shares.any(|share| is_it(&share.card))
+            charge.commitment == Commitment::Bound && charge.shares().any(|share| is_it(&share.card))
         };
         let holding = self.snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge));
         holding.filter_map(|(uid, _)| Some(self.pods.get(uid)?.info.key.clone())).collect()

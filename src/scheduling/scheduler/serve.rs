@@ -143,10 +143,11 @@ impl Scheduler {
         let Claim::Place(ask) = self.pods.get(uid)?.info.claim.clone() else {
             return None;
         };
-        let before = self.snapshot.release(uid).and_then(|charge| charge.assignment);
+        let before = self.snapshot.release(uid);
+        let before = before.as_ref().and_then(|charge| charge.assignment());
         let judged = self.judge(uid, node);
         let fits = judged.is_some();
-        let moved = judged.as_ref() != before.as_deref();
+        let moved = judged.as_ref() != before.map(AsRef::as_ref);
         if let Some(assignment) = judged {
             self.assume(uid, node.clone(), assignment, Vec::new(), now);
         }
@@ -182,16 +183,15 @@ impl Scheduler {
         serving.bindings += 1;
         let uid = serving.uid.clone();
         line.refusals = 0;
-        let charge = self.snapshot.ledger().get(&uid).and_then(|charge| charge.assignment.clone());
-        let (Some(entry), Some(assignment)) = (self.pods.get(&uid), charge) else {
+        let ledger = self.snapshot.ledger();
+        let (Some(entry), Some(charge)) = (self.pods.get(&uid), ledger.get(&uid)) else {
             return;
         };
-        let Claim::Place(ask) = &entry.info.claim else {
-            return;
-        };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
-        let assignment = self.snapshot.ledger().dated(assignment, node);
-        self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
+        if matches!(entry.info.claim, Claim::Place(_)) {
+            let pod = entry.info.key.clone();
+            let allocations = ledger.dated(&charge.allocations, node);
+            self.effects.push(Effect::Bind { pod, node: node.clone(), allocations });
+        }
     }
 
     /// Sends the Binding once more, if the node is still as it was decided and its lock still the pod's; else the pod is given up
@@ -211,7 +211,7 @@ impl Scheduler {
         let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
         let Some(charge) = self.snapshot.release(&uid) else { return false };
         let judged = self.judge(&uid, node);
-        let same = judged.is_some_and(|assignment| Some(&assignment) == charge.assignment.as_deref());
+        let same = judged.is_some_and(|judged| charge.assignment().is_some_and(|held| **held == judged));
         self.snapshot.charge(uid, charge);
         same
     }

@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{
-        Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, MiB, Mode, Percent,
-        ProfileName, Role, Share, Slicing,
+        Allocation, Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, MiB, Mode,
+        Percent, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
@@ -233,14 +233,13 @@ impl Play {
     /// That pod, bound.
     pub(super) fn bound_pod(&self, name: &str, answer: Answer) -> PodInfo {
         let uid = name.into();
-        let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
+        let held =
+            self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment().cloned());
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(hami()),
-            takeable: None,
-            assignment: held,
+            takeable: Vec::new(),
+            allocations: held.into_iter().map(|held| Allocation::new(hami(), held, answer)).collect(),
             init: InitPhase::Done,
-            answer,
             binding: Binding::Bound,
         };
         PodInfo { claim: Claim::None, holding: Some(holding), ..self.pod(name) }
@@ -282,11 +281,9 @@ impl Play {
         let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(hami()),
-            takeable: None,
-            assignment: Some(Arc::new(assignment)),
+            takeable: Vec::new(),
+            allocations: vec![Allocation::new(hami(), Arc::new(assignment), Answer::Succeeded)],
             init: InitPhase::Done,
-            answer: Answer::Succeeded,
             binding: Binding::Bound,
         };
         let pod = self.pod(name);
