@@ -19,7 +19,7 @@ pub mod slice;
 pub mod usage;
 
 pub use allocation::Allocation;
-pub use amount::{MiB, Percent};
+pub use amount::{CoreUnit, Cores, MiB, Percent};
 pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
 pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
@@ -28,7 +28,7 @@ pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
-pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
+pub use request::{ContainerRequest, CoreRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
 pub use usage::{CardUsage, InitPhase, Usage, Users};

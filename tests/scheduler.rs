@@ -5,6 +5,8 @@
 
 #[path = "scheduler/claims.rs"]
 mod claims;
+#[path = "scheduler/compute_units.rs"]
+mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
 #[path = "scheduler/handshake.rs"]

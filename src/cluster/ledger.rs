@@ -83,9 +83,9 @@ pub struct CardRow {
     pub memory_used: u64,
     /// MiB that there are.
     pub memory: u64,
-    /// Percent given away.
+    /// Compute given away, in percent of the card or in its own units.
     pub cores_used: u32,
-    /// Percent that there are.
+    /// Compute that there is, in the same unit.
     pub cores: u32,
     /// Whether its plugin says that it works.
     pub healthy: bool,

@@ -94,7 +94,7 @@ impl Reader {
             ResourceAmounts::default()
         });
         let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
-        let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
+        let offers: Vec<_> = plugins.into_iter().map(|plugin| self.offer(plugin, &mut troubles)).collect();
         let offering =
             |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == *dialect.name());
         let expiries = self.dialects.iter().filter(offering);
@@ -134,6 +134,13 @@ impl Reader {
             locks,
         };
         (info, troubles)
+    }
+
+    fn offer(&self, plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+        let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+        let dialect = self.dialects.named(&plugin.profile);
+        let core_unit = dialect.map(|dialect| dialect.profile().core_budget.unit()).unwrap_or_default();
+        Offer { core_unit, profile: plugin.profile, inventory }
     }
 
     fn placer(&self, pod: &Pod) -> Placer {
@@ -288,11 +295,6 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
         namespace: quota.metadata.namespace.as_str().into(),
         name: quota.metadata.name.as_str().into(),
     }
-}
-
-fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
-    let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
-    Offer { profile: plugin.profile, inventory }
 }
 
 /// The node that is kept for a pod that has not ended.

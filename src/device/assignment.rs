@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB},
     card::CardId,
     mark::Mark,
     slice::Slice,
@@ -30,7 +30,7 @@ pub struct Share {
     /// Memory of it.
     pub memory: MiB,
     /// Compute of it; 0: whatever is free.
-    pub cores: Percent,
+    pub cores: Cores,
     /// The hardware slice that it is, where the card is cut into such.
     pub slice: Option<Slice>,
 }

@@ -282,7 +282,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{CardId, ContainerShares, MiB, Percent, Role};
+    use crate::device::{CardId, ContainerShares, Cores, MiB, Role};
 
     fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
         Charge {
@@ -299,8 +299,7 @@ mod tests {
     }
 
     fn allocation(profile: &str, card: impl Into<CardId>, memory: u64, answer: Answer) -> Allocation {
-        let share =
-            Share { card: card.into(), memory: MiB::new(memory), cores: Percent::new(10), slice: None };
+        let share = Share { card: card.into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
         let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
         let assignment = Assignment { containers, ..Assignment::default() };
         Allocation::new(profile.into(), Arc::new(assignment), answer)

@@ -23,7 +23,7 @@ use super::{
     snapshot::NodeState,
     verdict::{NodeVerdict, best, judge, within},
 };
-use crate::device::{Assignment, Card, Inventory, Quota, Share};
+use crate::device::{Assignment, Card, CoreUnit, Inventory, Quota, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -74,6 +74,8 @@ pub struct Prospect {
     pub node: Arc<NodeState>,
     /// The shares that it would be given.
     pub assignment: Assignment,
+    /// What their compute is counted in.
+    pub core_unit: CoreUnit,
     /// How well that node suits it; higher is better.
     pub score: f64,
     /// How many other nodes would have it too.
@@ -164,7 +166,8 @@ impl Outlook {
         let node = node.expect("the best node is one of those that were judged");
         let (assignment, raw) = judge(ask, node, device_resources, quota).expect("what fitted still fits");
         let score = scale.scores(&Feasible { node: &node.info, raw }).total(weights);
-        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused }))
+        let core_unit = ask.profile.core_budget.unit();
+        Some(Ok(Prospect { node: node.clone(), assignment, core_unit, score, others, refused }))
     }
 }
 
@@ -207,7 +210,7 @@ impl Prospect {
         let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
         let shares = self.assignment.shares().map(|share| {
             let card = called(share, cards.get(&share.card).copied());
-            format!("{card} ({}, {})", share.memory, share.cores)
+            format!("{card} ({}, {})", share.memory, self.core_unit.words(share.cores))
         });
         format!("{}: {}", self.node.info.name, shares.collect::<Vec<_>>().join(", "))
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{Allocation, Answer, Card, Dimension, InitPhase, Inventory, PodRequest, Profile},
+    device::{Allocation, Answer, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile},
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
         PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
@@ -62,7 +62,11 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         features: [].into(),
-        offers: vec![Offer { profile: profile.name.clone(), inventory: Some(inventory) }],
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile: profile.name.clone(),
+            inventory: Some(inventory),
+        }],
         locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),

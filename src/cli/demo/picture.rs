@@ -7,7 +7,7 @@ use kube::{Api, api::ListParams};
 use super::stage::Stage;
 use crate::{
     cluster::wire::Watched,
-    device::{Card, CardId, CardUsage, InitPhase, Inventory, Usage},
+    device::{Card, CardId, CardUsage, CoreUnit, InitPhase, Inventory, Usage},
     object::{Node, Pod},
     scheduling::Stage as PodStage,
 };
@@ -40,22 +40,22 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
             stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();
-                stage.say(format_args!("{}", line(card, usage.card(&card.id), &tenants)))?;
+                stage.say(format_args!("{}", line(card, usage.card(&card.id), offer.core_unit, &tenants)))?;
             }
         }
     }
     Ok(())
 }
 
-fn line(card: &Card, usage: CardUsage, tenants: &str) -> String {
+fn line(card: &Card, usage: CardUsage, unit: CoreUnit, tenants: &str) -> String {
     let memory = bar(usage.memory.get(), card.memory.get(), WIDTH);
     let cores = bar(usage.cores.get().into(), card.cores.get().into(), WIDTH / 3);
     format!(
-        "    {:<16} {memory} {:>6}/{:<6} MiB  {cores} {:>3} %  {:>2}/{} slots  {tenants}",
+        "    {:<16} {memory} {:>6}/{:<6} MiB  {cores} {:>5}  {:>2}/{} slots  {tenants}",
         card.id.as_str(),
         usage.memory.get(),
         card.memory.get(),
-        usage.cores.get(),
+        unit.words(usage.cores),
         usage.slots,
         card.slots,
     )

@@ -212,7 +212,7 @@ impl Run<'_> {
         let allocation = Allocation::new(ask.profile.name.clone(), held, Answer::Succeeded);
         self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocation, self.now));
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
-        row.bound(&node, &assignment, record, lock)
+        row.bound(&node, (&assignment, ask.profile.core_budget.unit()), record, lock)
     }
 
     fn dialect(&self, name: &ProfileName) -> &Arc<dyn Dialect> {

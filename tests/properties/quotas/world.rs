@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
     device::{
-        Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile, ProfileName, Role,
+        Answer, Assignment, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile,
+        ProfileName, Role,
     },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
@@ -242,7 +243,11 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         cordoned: false,
         allocatable: ResourceAmounts::default(),
         features: [].into(),
-        offers: vec![Offer { profile, inventory: Some(Inventory::new(cards.to_vec())) }],
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile,
+            inventory: Some(Inventory::new(cards.to_vec())),
+        }],
         aliases: Vec::new(),
         expiries: Vec::new(),
         locks: Vec::new(),
