@@ -17,7 +17,7 @@ use crate::{
         settings::{Bystanders, HamiDefaults, ResourceNames},
     },
     cluster::Reader,
-    device::{CardPolicy, MiB, NodePolicy, Percent},
+    device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
         Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
         vendor::{
@@ -192,7 +192,7 @@ impl HamiConfig {
             cores: self.resource_core_name.clone(),
             priority: self.resource_priority_name.clone(),
             default_memory: MiB::new(self.default_memory.into()),
-            default_cores: Percent::new(self.default_cores),
+            default_cores: Cores::new(self.default_cores),
             default_count: self.default_gpu_num,
             memory_factor: self.memory_factor,
             node_policy: node_policy(self.node_scheduler_policy),

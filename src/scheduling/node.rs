@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::resources::ResourceAmounts;
 use crate::{
-    device::{Card, CardId, Cuts, Inventory, Lock, ProfileName},
+    device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -19,6 +19,8 @@ pub type NodeName = Arc<str>;
 /// What one device plugin offers on a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
+    /// What the cards' compute is counted in.
+    pub core_unit: CoreUnit,
     /// Whose plugin.
     pub profile: ProfileName,
     /// Its cards; `None` where the registration can't be read.

@@ -22,7 +22,7 @@ use super::{
     score::ScoreWeights,
     snapshot::NodeState,
 };
-use crate::device::{Assignment, Card, Inventory, Share};
+use crate::device::{Assignment, Card, CoreUnit, Inventory, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -65,6 +65,8 @@ pub struct Prospect {
     pub node: Arc<NodeState>,
     /// The shares that it would be given.
     pub assignment: Assignment,
+    /// What their compute is counted in.
+    pub core_unit: CoreUnit,
     /// How well that node suits it; higher is better.
     pub score: f64,
     /// How many other nodes would have it too.
@@ -122,7 +124,9 @@ impl Outlook {
         };
         let assignment = evaluation.filters().decision(node).assignment;
         let others = evaluation.fitting().saturating_sub(1);
-        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused: evaluation.refused() }))
+        let (node, refused) = (node.clone(), evaluation.refused());
+        let core_unit = demand.ask.profile.core_budget.unit();
+        Some(Ok(Prospect { node, assignment, core_unit, score, others, refused }))
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
@@ -157,7 +161,7 @@ impl Prospect {
         let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
         let shares = self.assignment.shares().map(|share| {
             let card = called(share, cards.get(&share.card).copied());
-            format!("{card} ({}, {})", share.memory, share.cores)
+            format!("{card} ({}, {})", share.memory, self.core_unit.words(share.cores))
         });
         format!("{}: {}", self.node.info.name, shares.collect::<Vec<_>>().join(", "))
     }

@@ -13,7 +13,7 @@ use super::{
     resources::ResourceAmounts,
 };
 use crate::{
-    device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
+    device::{Allocation, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
 };
 
@@ -137,16 +137,12 @@ pub enum Stage {
 pub struct Holding {
     /// The node.
     pub node: NodeName,
-    /// In which dialect its shares are written.
-    pub profile: Option<ProfileName>,
-    /// Its shares of cards; none: it uses none.
-    pub assignment: Option<Arc<Assignment>>,
+    /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
+    pub allocations: Vec<Allocation>,
     /// Whether its init containers still count.
     pub init: InitPhase,
-    /// What the node's agent has made of it.
-    pub answer: Answer,
-    /// The dialect whose agent may serve another pod with the assignment once this one is dead.
-    pub takeable: Option<ProfileName>,
+    /// The dialects whose agents may serve another pod with its assignments once it is dead.
+    pub takeable: Vec<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
 }

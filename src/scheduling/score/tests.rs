@@ -58,14 +58,12 @@ impl Cluster {
         let charge = Charge {
             node: node.into(),
             namespace: "default".into(),
-            profile: None,
-            assignment: None,
+            allocations: Vec::new(),
             init: crate::device::InitPhase::Done,
             footprint: footprint(pod, ResourceAmounts::default()),
             volumes: Vec::new(),
             commitment: Commitment::Bound,
             stage: Stage::Running,
-            answer: crate::device::Answer::Succeeded,
             since: jiff::Timestamp::UNIX_EPOCH,
         };
         self.0.charge(uid, charge);
