@@ -152,8 +152,8 @@ impl Classes {
                 return Err((FitError::of_pod(snapshot.nodes().count(), reason), ByQuota::None));
             }
         };
-        let preferences = Preferences::prepare(demand, snapshot.surroundings(), &mut self.counts);
         let weights = self.weights;
+        let preferences = Preferences::prepare(demand, snapshot.surroundings(), &mut self.counts, &weights);
         let class = self.judged(ask, snapshot, device_resources, Known::Decided);
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little

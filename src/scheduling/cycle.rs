@@ -3,6 +3,7 @@
 
 use super::{
     plugin::{
+        Plugin,
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
         pod_topology_spread::{Spread, scoring::PreferredSpread},
@@ -13,6 +14,7 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     reason::{NodeReasons, Reason},
+    score::ScoreWeights,
     snapshot::NodeState,
 };
 
@@ -78,12 +80,21 @@ pub struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin that has something to score for this pod.
-    pub fn prepare(demand: &'a Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Self {
-        Self {
-            spread: PreferredSpread::prepare(demand, around, counts),
-            neighbours: PreferredNeighbours::prepare(demand, around, counts),
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod.
+    pub fn prepare(
+        demand: &'a Demand,
+        around: Surroundings<'_>,
+        counts: &mut PodCounts,
+        weights: &ScoreWeights,
+    ) -> Self {
+        let mut preferences = Self::default();
+        if weights.counts(Plugin::PodTopologySpread) {
+            preferences.spread = PreferredSpread::prepare(demand, around, counts);
         }
+        if weights.counts(Plugin::InterPodAffinity) {
+            preferences.neighbours = PreferredNeighbours::prepare(demand, around, counts);
+        }
+        preferences
     }
 
     /// Whether no plugin has anything to score.

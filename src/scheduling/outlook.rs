@@ -153,7 +153,7 @@ impl Outlook {
         let refused = FitError::of_nodes(&refusals);
         let (others, rank) =
             (fitting.len().saturating_sub(1), |node: &NodeName| passed_over.get(node).copied());
-        let preferences = Preferences::prepare(demand, around, &mut counts);
+        let preferences = Preferences::prepare(demand, around, &mut counts, weights);
         let scale = Scale::of(ask, &preferences, &fitting);
         let scored = fitting.iter().map(|one| (&one.node.name, scale.scores(one).total(weights)));
         let Some(name) = best(scored, |node| rank(node).unwrap_or(0)) else {

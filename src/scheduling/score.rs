@@ -48,6 +48,12 @@ impl ScoreWeights {
     pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
         Self(SCORING.map(|(plugin, _)| of(plugin)))
     }
+
+    /// Whether the plugin's score can decide between nodes: its weight is above 0. As in kube-scheduler, a plugin whose score can't is
+    /// not asked for one where the score depends on more than one node.
+    pub fn counts(&self, plugin: Plugin) -> bool {
+        SCORING.iter().zip(self.0).any(|((scoring, _), weight)| *scoring == plugin && weight > 0)
+    }
 }
 
 /// What the plugins that look at one node make of it, before normalisation.

@@ -230,7 +230,7 @@ impl Run<'_> {
         let mut counts = PodCounts::default();
         let around = self.snapshot.surroundings();
         let cycle = Cycle::prepare(demand, around, &mut counts);
-        let preferences = Preferences::prepare(demand, around, &mut counts);
+        let preferences = Preferences::prepare(demand, around, &mut counts, &self.weights);
         let judged = |state| self.judged(demand, state, &cycle, quota);
         let judged: Vec<_> = self.snapshot.nodes().map(|state| (state, judged(state))).collect();
         let fitting = judged.iter().filter_map(|(state, judged)| {

@@ -74,7 +74,13 @@ impl Cluster {
 
     /// The scores by one plugin, node by node; `None` where it has nothing to score.
     fn scores(&self, demand: &Demand, plugin: Plugin) -> Vec<Option<i64>> {
-        let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut PodCounts::default());
+        self.weighed(demand, plugin, &ScoreWeights::default())
+    }
+
+    /// The same under these weights, by which scores are not multiplied here.
+    fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
+        let mut counts = PodCounts::default();
+        let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), Quota::default());
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> = states
@@ -214,6 +220,23 @@ fn terms_of_both_sides_attract_and_repel() {
     }
     let repelling = Cluster::new(ZONES).with_pod("a", &preferring("podAntiAffinity"));
     assert_eq!(&*repelling.place(&demand(plain), ScoreWeights::default()), "c");
+}
+
+#[test]
+fn a_plugin_of_weight_0_is_not_asked_about_other_nodes() {
+    let own = r#"{"metadata":{"labels":{"app":"x"}}}"#;
+    let pod = demand(
+        r#"{"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway",
+            "labelSelector":{"matchLabels":{"app":"x"}}}],
+            "affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,
+            "podAffinityTerm":{"topologyKey":"zone","labelSelector":{"matchLabels":{"app":"x"}}}}]}}}}"#,
+    );
+    let cluster = Cluster::new(ZONES).with_pod("a", own);
+    for plugin in [Plugin::PodTopologySpread, Plugin::InterPodAffinity] {
+        let others = ScoreWeights::each(|other| u32::from(other != plugin));
+        assert!(cluster.scores(&pod, plugin).iter().all(Option::is_some), "{plugin:?}");
+        assert_eq!(cluster.weighed(&pod, plugin, &others), [None; 4], "{plugin:?}");
+    }
 }
 
 #[test]
