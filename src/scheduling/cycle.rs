@@ -4,6 +4,7 @@
 use super::{
     plugin::{
         Plugin,
+        image_locality::LocalImages,
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
         pod_topology_spread::{Spread, scoring::PreferredSpread},
@@ -77,6 +78,7 @@ impl<'a> Cycle<'a> {
 pub struct Preferences<'a> {
     pub(super) spread: Option<PreferredSpread<'a>>,
     pub(super) neighbours: Option<PreferredNeighbours>,
+    pub(super) images: Option<LocalImages<'a>>,
 }
 
 impl<'a> Preferences<'a> {
@@ -94,11 +96,14 @@ impl<'a> Preferences<'a> {
         if weights.counts(Plugin::InterPodAffinity) {
             preferences.neighbours = PreferredNeighbours::prepare(demand, around, counts);
         }
+        if weights.counts(Plugin::ImageLocality) {
+            preferences.images = LocalImages::prepare(demand, around);
+        }
         preferences
     }
 
     /// Whether no plugin has anything to score.
     pub fn is_empty(&self) -> bool {
-        self.spread.is_none() && self.neighbours.is_none()
+        self.spread.is_none() && self.neighbours.is_none() && self.images.is_none()
     }
 }

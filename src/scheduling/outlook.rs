@@ -11,6 +11,7 @@ use std::{
 use super::{
     cycle::{Cycle, Preferences},
     fit_error::FitError,
+    images::Images,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
     object::Objects,
@@ -47,6 +48,8 @@ struct Picture {
 pub(super) struct Context {
     /// The quotas of namespaces.
     pub(super) quotas: Quotas,
+    /// On how many nodes each image is.
+    pub(super) images: Arc<Images>,
     /// Other objects that plugins read.
     pub(super) objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims.
@@ -119,7 +122,7 @@ impl Outlook {
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
         let Picture { slots, repelling, weighing, passed_over, context } = &*self.0;
-        let Context { quotas, objects, reservations, device_resources, weights, .. } = context;
+        let Context { quotas, images, objects, reservations, device_resources, weights, .. } = context;
         let Demand { ask, footprint, .. } = demand;
         let namespace = &*footprint.namespace;
         if let Some(unserved) = ask.unserved(slots.len()) {
@@ -131,7 +134,7 @@ impl Outlook {
         }
         let quota = quotas.left(namespace, profile);
         let (mut fitting, mut refusals, mut over_quota) = (Vec::new(), Vec::new(), 0);
-        let around = Surroundings { slots, repelling, weighing, objects, reservations };
+        let around = Surroundings { slots, repelling, weighing, images, objects, reservations };
         let mut counts = PodCounts::default();
         let cycle = match Cycle::prepare(demand, around, &mut counts) {
             Ok(cycle) => cycle,

@@ -8,6 +8,7 @@ use super::{
     fit_error::FitError,
     footprint::{Exclusive, Footprint},
     node::NodeName,
+    origin::Origin,
     plugin::node_affinity::NodeAffinity,
     plugin::node_declared_features::Feature,
     reason::Reason,
@@ -94,6 +95,8 @@ pub struct Demand {
     pub priority: i32,
     /// Its uid: a node that is kept for it is its own.
     pub uid: Uid,
+    /// What it is made from: it moves scores alone.
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Demand {
@@ -193,6 +196,8 @@ pub struct PodInfo {
     pub holding: Option<Holding>,
     /// What it is to the plugins beside its cards.
     pub footprint: Arc<Footprint>,
+    /// What it is made from, while it waits.
+    pub origin: Option<Arc<Origin>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
 }
@@ -206,6 +211,7 @@ impl PodInfo {
                 footprint: self.footprint.clone(),
                 priority: self.priority,
                 uid: self.key.uid.clone(),
+                origin: self.origin.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

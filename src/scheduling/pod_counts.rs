@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    footprint::Footprint, node::NodeInfo, object::Objects, plugin::volume_binding::Reservations,
-    pod_selector::PodSelector, snapshot::NodeState,
+    footprint::Footprint, images::Images, node::NodeInfo, object::Objects,
+    plugin::volume_binding::Reservations, pod_selector::PodSelector, snapshot::NodeState,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -21,6 +21,8 @@ pub struct Surroundings<'a> {
     pub repelling: &'a BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     pub weighing: &'a BTreeSet<usize>,
+    /// On how many nodes each image is.
+    pub images: &'a Images,
     /// Other objects, namespaces among them.
     pub objects: &'a Objects,
     /// What pods that are being placed have chosen for their claims.

@@ -9,8 +9,8 @@ use super::{
     cycle::Preferences,
     node::NodeInfo,
     plugin::{
-        Plugin, inter_pod_affinity::scoring::NeighbourScale, node_resources_balanced_allocation,
-        pod_topology_spread::scoring::SpreadScale, taint_toleration,
+        Plugin, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
+        node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration,
     },
     pod::Ask,
     snapshot::NodeState,
@@ -23,13 +23,15 @@ pub use cards::{cards, fullness};
 pub(super) const MOST: i64 = 100;
 
 /// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
-/// is Berth's own.
-pub const SCORING: [(Plugin, u32); 6] = [
+/// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
+/// every node's images be kept.
+pub const SCORING: [(Plugin, u32); 7] = [
     (Plugin::TaintToleration, 3),
     (Plugin::NodeAffinity, 2),
     (Plugin::PodTopologySpread, 2),
     (Plugin::InterPodAffinity, 2),
     (Plugin::NodeResourcesBalancedAllocation, 1),
+    (Plugin::ImageLocality, 0),
     (Plugin::Devices, 1),
 ];
 
@@ -106,6 +108,7 @@ pub struct Scale<'a> {
     taints: i64,
     spread: Option<SpreadScale<'a>>,
     neighbours: Option<NeighbourScale<'a>>,
+    images: Option<&'a LocalImages<'a>>,
 }
 
 impl<'a> Scale<'a> {
@@ -121,6 +124,7 @@ impl<'a> Scale<'a> {
             taints: greatest(|raw| raw.taints),
             spread: preferences.spread.as_ref().map(|spread| SpreadScale::of(spread, nodes())),
             neighbours: preferences.neighbours.as_ref().map(|domains| NeighbourScale::of(domains, nodes())),
+            images: preferences.images.as_ref(),
         }
     }
 
@@ -134,9 +138,10 @@ impl<'a> Scale<'a> {
             self.spread.as_ref().map(|spread| spread.score(node)),
             self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
             raw.balance,
+            self.images.map(|images| images.score(node)),
         ];
-        let [taints, affinity, spread, neighbours, balance] = whole.map(|score| score.map(float));
-        Scores([taints, affinity, spread, neighbours, balance, Some(raw.devices)])
+        let [taints, affinity, spread, neighbours, balance, images] = whole.map(|score| score.map(float));
+        Scores([taints, affinity, spread, neighbours, balance, images, Some(raw.devices)])
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     change::Change,
+    images::Images,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
     node_state,
@@ -39,6 +40,8 @@ pub struct Snapshot {
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
     quotas: Quotas,
+    /// On how many nodes each image is.
+    images: Arc<Images>,
     /// Other objects that plugins read.
     objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims: a fold over charges.
@@ -59,7 +62,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Takes in a node, new or changed.
-    pub fn set_node(&mut self, info: NodeInfo) {
+    pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
@@ -68,21 +71,35 @@ impl Snapshot {
             self.changes.push(Change::Node);
         }
         self.set_cuts(&name, info.cuts());
+        self.take_in_images(slot, &mut info);
         self.fold(slot, &name, Arc::new(info));
     }
 
     /// Takes in a node of which nothing has changed that decides what fits.
-    pub(super) fn refresh_node(&mut self, info: NodeInfo) {
-        let Some(state) = self.by_name.get(&info.name).and_then(|&slot| self.slots[slot].as_mut()) else {
-            return;
+    pub(super) fn refresh_node(&mut self, mut info: NodeInfo) {
+        let Some(&slot) = self.by_name.get(&info.name) else { return };
+        self.take_in_images(slot, &mut info);
+        if let Some(state) = self.slots[slot].as_mut() {
+            Arc::make_mut(state).info = Arc::new(info);
+        }
+    }
+
+    /// Takes in which images the node in this slot has from now on. They decide nothing but scores that are found anew for each
+    /// decision, so no generation moves.
+    fn take_in_images(&mut self, slot: usize, info: &mut NodeInfo) {
+        let before = self.slots[slot].as_ref().map(|state| state.info.images.clone()).unwrap_or_default();
+        info.images = if before == info.images {
+            before
+        } else {
+            Arc::make_mut(&mut self.images).replace(&before, &info.images)
         };
-        Arc::make_mut(state).info = Arc::new(info);
     }
 
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some((name, slot)) = self.by_name.remove_entry(name) {
-            self.slots[slot] = None;
+            let images = self.slots[slot].take().map(|state| state.info.images.clone()).unwrap_or_default();
+            Arc::make_mut(&mut self.images).remove(&images);
             self.repelling.remove(&slot);
             self.weighing.remove(&slot);
             self.changes.push(Change::Node);
@@ -180,9 +197,15 @@ impl Snapshot {
             slots: &self.slots,
             repelling: &self.repelling,
             weighing: &self.weighing,
+            images: &self.images,
             objects: &self.objects,
             reservations: &self.reservations,
         }
+    }
+
+    /// On how many nodes each image is.
+    pub fn images(&self) -> &Arc<Images> {
+        &self.images
     }
 
     /// Pods that wait for room on a node that is kept for them.

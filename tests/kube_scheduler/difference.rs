@@ -130,12 +130,13 @@ pub(crate) fn differences(
 }
 
 /// The plugins whose scores are compared.
-const SCORED: [&str; 5] = [
+const SCORED: [&str; 6] = [
     "TaintToleration",
     "NodeAffinity",
     "PodTopologySpread",
     "InterPodAffinity",
     "NodeResourcesBalancedAllocation",
+    "ImageLocality",
 ];
 
 /// Every difference of a plugin's score, where both find the same nodes feasible: a score is relative to these. A plugin with nothing

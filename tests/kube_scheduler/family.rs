@@ -72,6 +72,8 @@ pub(crate) enum Family {
     PreferredPods,
     /// Nodes whose cpu and memory are used unevenly.
     Balance,
+    /// Images that nodes have already.
+    Images,
     /// Room that is kept for pods which are nominated to a node.
     Nominated,
 }
@@ -109,6 +111,7 @@ const ROWS: &[Row] = &[
     Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),
     Row(Family::PreferredPods, "preferred-pods", &["InterPodAffinity"], preferences::pods),
     Row(Family::Balance, "balance", &["NodeResourcesBalancedAllocation"], preferences::balance),
+    Row(Family::Images, "images", &["ImageLocality"], preferences::images),
     Row(Family::Nominated, "nominated", &[], pods::nominated),
 ];
 
@@ -153,7 +156,12 @@ impl Family {
     pub(crate) fn scorer(self) -> Option<&'static str> {
         let scores = matches!(
             self,
-            Self::PreferredNodes | Self::SoftTaints | Self::SoftSpread | Self::PreferredPods | Self::Balance
+            Self::PreferredNodes
+                | Self::SoftTaints
+                | Self::SoftSpread
+                | Self::PreferredPods
+                | Self::Balance
+                | Self::Images
         );
         scores.then(|| self.row().2[0])
     }

@@ -16,7 +16,13 @@ fn cluster() -> Snapshot {
 
 fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    let demand = Demand { ask: ask.clone(), footprint: Arc::new(footprint), priority: 0, uid: "pod".into() };
+    let demand = Demand {
+        ask: ask.clone(),
+        footprint: Arc::new(footprint),
+        priority: 0,
+        uid: "pod".into(),
+        origin: None,
+    };
     classes.decide(&demand, snapshot, &BTreeSet::new(), |_| 0).map(|decision| decision.node)
 }
 

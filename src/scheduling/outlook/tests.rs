@@ -49,6 +49,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: crate::scheduling::images::NodeImages::default(),
         features: std::collections::BTreeSet::new(),
         offers: vec![Offer { profile: profile().name, inventory: Some(Inventory::new(cards)) }],
         locks: Vec::new(),
@@ -102,7 +103,13 @@ fn outlook(nodes: Vec<NodeState>, full: &[(&str, usize)]) -> Outlook {
 
 fn demand(ask: &Ask) -> Demand {
     let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
-    Demand { ask: Arc::new(ask.clone()), footprint: Arc::new(footprint), priority: 0, uid: "pod".into() }
+    Demand {
+        ask: Arc::new(ask.clone()),
+        footprint: Arc::new(footprint),
+        priority: 0,
+        uid: "pod".into(),
+        origin: None,
+    }
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {

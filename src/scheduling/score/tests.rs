@@ -1,5 +1,7 @@
 //! What each plugin makes of nodes that fit, and what the weights make of that. The numbers are those of kube-scheduler's arithmetic.
 
+mod images;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
@@ -13,7 +15,9 @@ use crate::{
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
         class::Classes,
+        images::NodeImages,
         ledger::{Charge, Commitment},
+        origin::{Origin, PodImages},
         outlook::{Context, Outlook, tests},
         plugin::node_affinity::NodeAffinity,
         pod::Stage,
@@ -49,6 +53,13 @@ impl Cluster {
     fn with_room(mut self, node: &str, cpu: &str, memory: &str) -> Self {
         let mut info = (*self.0.node(node).unwrap().info).clone();
         info.allocatable = amounts(cpu, memory);
+        self.0.set_node(info);
+        self
+    }
+
+    fn with_images(mut self, node: &str, images: &[(&str, i64)]) -> Self {
+        let mut info = (*self.0.node(node).unwrap().info).clone();
+        info.images = NodeImages::new(images.iter().map(|(name, size)| (*name, size * 1024 * 1024)));
         self.0.set_node(info);
         self
     }
@@ -96,6 +107,7 @@ impl Cluster {
     fn place(&self, demand: &Demand, weights: ScoreWeights) -> NodeName {
         let decided = Classes::new(weights).decide(demand, &self.0, &BTreeSet::new(), |_| 0).unwrap().node;
         let context = Context {
+            images: self.0.images().clone(),
             objects: self.0.objects().clone(),
             reservations: self.0.reservations().clone(),
             weights,
@@ -126,10 +138,12 @@ fn demand(pod: &str) -> Demand {
     let mut ask = tests::ask(1, 100, 0);
     let read: Pod = serde_json::from_str(pod).unwrap();
     ask.resources = ResourceAmounts::of_pod(&read).unwrap();
-    let preferred = read.spec.affinity.node_affinity.map(|affinity| affinity.preferred).unwrap_or_default();
+    let preferred =
+        read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
     let footprint = footprint(pod, ask.resources.clone());
-    Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into() }
+    let origin = Origin { images: PodImages::of_pod(&read) };
+    Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into(), origin: Some(Arc::new(origin)) }
 }
 
 const ZONES: &[(&str, &[(&str, &str)])] =

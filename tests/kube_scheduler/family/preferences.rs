@@ -116,3 +116,53 @@ pub(super) fn balance(world: &mut World) {
         }
     }
 }
+
+/// Images by name, with the size in MB: names with and without a tag, with a registry's port, with a digest.
+const IMAGES: &[(&str, u64)] = &[
+    ("cuda:latest", 4000),
+    ("registry.example.com:5000/torch:latest", 1500),
+    ("registry.example.com:5000/torch:2", 1700),
+    ("tools:1", 20),
+    ("tools@sha256:1111111111111111111111111111111111111111111111111111111111111111", 300),
+];
+/// Names under which pods ask for these and for others.
+const ASKED: &[&str] = &[
+    "cuda",
+    "cuda:latest",
+    "registry.example.com:5000/torch",
+    "registry.example.com:5000/torch:2",
+    "tools:1",
+    "tools@sha256:1111111111111111111111111111111111111111111111111111111111111111",
+    "absent",
+];
+
+/// Nodes that have images, and pods whose containers, init containers and volumes ask for some.
+pub(super) fn images(world: &mut World) {
+    for node in &mut world.nodes {
+        for (name, size) in IMAGES {
+            if world.dice.in_thousand(450) {
+                let image = json!({"names": [name, format!("mirror/{name}")], "sizeBytes": size * 1_000_000});
+                push(&mut node["status"]["images"], image);
+            }
+        }
+    }
+    for pod in world.chosen() {
+        let spec = &mut world.waiting[pod]["spec"];
+        spec["containers"][0]["image"] = json!(world.dice.one_of(ASKED));
+        for at in 0..world.dice.below(3) {
+            let container = json!({"name": format!("with-image-{at}"), "image": world.dice.one_of(ASKED)});
+            push(&mut spec["containers"], container);
+        }
+        if world.dice.in_thousand(400) {
+            let mut init = json!({"name": "init-image", "image": world.dice.one_of(ASKED)});
+            if world.dice.in_thousand(500) {
+                init["restartPolicy"] = json!("Always");
+            }
+            push(&mut spec["initContainers"], init);
+        }
+        if world.dice.in_thousand(400) {
+            let reference = world.dice.one_of(ASKED);
+            push(&mut spec["volumes"], json!({"name": "files", "image": {"reference": reference}}));
+        }
+    }
+}

@@ -207,6 +207,7 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
+            images: crate::scheduling::images::NodeImages::default(),
             features: std::collections::BTreeSet::new(),
             offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
             locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
