@@ -50,6 +50,11 @@ impl Reader {
         Self { weights, ..self }
     }
 
+    /// The weights by which nodes are compared.
+    pub fn weights(&self) -> &ScoreWeights {
+        &self.weights
+    }
+
     /// The dialects that are read.
     pub fn dialects(&self) -> &Dialects {
         &self.dialects
@@ -100,8 +105,12 @@ impl Reader {
     /// What a pod that is to be placed is made from, as far as a score reads it.
     fn origin(&self, pod: &Pod, claim: &Claim) -> Option<Origin> {
         let Claim::Place(_) = claim else { return None };
-        let read = self.weights.counts(Plugin::ImageLocality);
-        read.then(|| Origin { images: PodImages::of_pod(pod) })
+        let (images, spread) =
+            (self.weights.counts(Plugin::ImageLocality), self.weights.counts(Plugin::PodTopologySpread));
+        Some(Origin {
+            images: if images { PodImages::of_pod(pod) } else { PodImages::default() },
+            controller: pod.metadata.controller.clone().filter(|_| spread),
+        })
     }
 
     /// The images of a node, where a score reads them.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use super::plugin::image_locality::normalized;
-use crate::object::Pod;
+use crate::object::{Pod, metadata::Controller};
 
 /// What a pod is made from.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Origin {
     /// The images that the pod's node must have.
     pub images: PodImages,
+    /// The controller that made the pod.
+    pub controller: Option<Controller>,
 }
 
 /// The images of a pod.

@@ -68,6 +68,8 @@ pub(crate) enum Family {
     SoftTaints,
     /// Topology spread with `ScheduleAnyway`.
     SoftSpread,
+    /// Services and controllers, whose pods are spread by default.
+    DefaultSpread,
     /// Preferred affinity and anti-affinity between pods, on both sides.
     PreferredPods,
     /// Nodes whose cpu and memory are used unevenly.
@@ -109,6 +111,7 @@ const ROWS: &[Row] = &[
     Row(Family::PreferredNodes, "preferred-nodes", &["NodeAffinity"], preferences::nodes),
     Row(Family::SoftTaints, "soft-taints", &["TaintToleration"], preferences::taints),
     Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),
+    Row(Family::DefaultSpread, "default-spread", &["PodTopologySpread"], preferences::default_spread),
     Row(Family::PreferredPods, "preferred-pods", &["InterPodAffinity"], preferences::pods),
     Row(Family::Balance, "balance", &["NodeResourcesBalancedAllocation"], preferences::balance),
     Row(Family::Images, "images", &["ImageLocality"], preferences::images),
@@ -159,6 +162,7 @@ impl Family {
             Self::PreferredNodes
                 | Self::SoftTaints
                 | Self::SoftSpread
+                | Self::DefaultSpread
                 | Self::PreferredPods
                 | Self::Balance
                 | Self::Images

@@ -229,7 +229,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         Change::Object(Kind::PersistentVolumeClaim, name) => {
             pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
         }
-        Change::Object(kind, _) => *kind != Kind::Namespace,
+        Change::Object(kind, _) => Kind::STORAGE.contains(kind),
         Change::Node => true,
         Change::PodAdded(_) | Change::PodRemoved(_) | Change::Nomination => false,
     }

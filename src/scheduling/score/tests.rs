@@ -1,5 +1,6 @@
 //! What each plugin makes of nodes that fit, and what the weights make of that. The numbers are those of kube-scheduler's arithmetic.
 
+mod default_spread;
 mod images;
 
 use std::{
@@ -17,6 +18,7 @@ use crate::{
         class::Classes,
         images::NodeImages,
         ledger::{Charge, Commitment},
+        object::Object,
         origin::{Origin, PodImages},
         outlook::{Context, Outlook, tests},
         plugin::node_affinity::NodeAffinity,
@@ -61,6 +63,11 @@ impl Cluster {
         let mut info = (*self.0.node(node).unwrap().info).clone();
         info.images = NodeImages::new(images.iter().map(|(name, size)| (*name, size * 1024 * 1024)));
         self.0.set_node(info);
+        self
+    }
+
+    fn with_object(mut self, object: Object) -> Self {
+        self.0.set_object(object);
         self
     }
 
@@ -142,7 +149,7 @@ fn demand(pod: &str) -> Demand {
         read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
     let footprint = footprint(pod, ask.resources.clone());
-    let origin = Origin { images: PodImages::of_pod(&read) };
+    let origin = Origin { images: PodImages::of_pod(&read), controller: read.metadata.controller.clone() };
     Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into(), origin: Some(Arc::new(origin)) }
 }
 
