@@ -8,7 +8,7 @@ use super::{
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
         pod_topology_spread::{Spread, scoring::PreferredSpread},
-        volume_binding::{Claims, VolumeChoice},
+        volume_binding::{Claims, VolumeChoice, scoring::VolumeCapacity},
         volume_restrictions,
         volume_zone::Zones,
     },
@@ -79,13 +79,14 @@ pub struct Preferences<'a> {
     pub(super) spread: Option<PreferredSpread<'a>>,
     pub(super) neighbours: Option<PreferredNeighbours>,
     pub(super) images: Option<LocalImages<'a>>,
+    pub(super) volumes: Option<VolumeCapacity<'a>>,
 }
 
 impl<'a> Preferences<'a> {
     /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod.
     pub fn prepare(
         demand: &'a Demand,
-        around: Surroundings<'_>,
+        around: Surroundings<'a>,
         counts: &mut PodCounts,
         weights: &ScoreWeights,
     ) -> Self {
@@ -99,11 +100,15 @@ impl<'a> Preferences<'a> {
         if weights.counts(Plugin::ImageLocality) {
             preferences.images = LocalImages::prepare(demand, around);
         }
+        if weights.counts(Plugin::VolumeBinding) {
+            preferences.volumes = VolumeCapacity::prepare(demand, around);
+        }
         preferences
     }
 
     /// Whether no plugin has anything to score.
     pub fn is_empty(&self) -> bool {
-        self.spread.is_none() && self.neighbours.is_none() && self.images.is_none()
+        let Self { spread, neighbours, images, volumes } = self;
+        spread.is_none() && neighbours.is_none() && images.is_none() && volumes.is_none()
     }
 }

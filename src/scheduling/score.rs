@@ -11,6 +11,7 @@ use super::{
     plugin::{
         Plugin, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
         node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration,
+        volume_binding::scoring::VolumeCapacity,
     },
     pod::Ask,
     snapshot::NodeState,
@@ -24,14 +25,15 @@ pub(super) const MOST: i64 = 100;
 
 /// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
 /// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
-/// every node's images be kept.
-pub const SCORING: [(Plugin, u32); 7] = [
+/// every node's images be kept. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
+pub const SCORING: [(Plugin, u32); 8] = [
     (Plugin::TaintToleration, 3),
     (Plugin::NodeAffinity, 2),
     (Plugin::PodTopologySpread, 2),
     (Plugin::InterPodAffinity, 2),
     (Plugin::NodeResourcesBalancedAllocation, 1),
     (Plugin::ImageLocality, 0),
+    (Plugin::VolumeBinding, 0),
     (Plugin::Devices, 1),
 ];
 
@@ -109,6 +111,7 @@ pub struct Scale<'a> {
     spread: Option<SpreadScale<'a>>,
     neighbours: Option<NeighbourScale<'a>>,
     images: Option<&'a LocalImages<'a>>,
+    volumes: Option<&'a VolumeCapacity<'a>>,
 }
 
 impl<'a> Scale<'a> {
@@ -125,6 +128,7 @@ impl<'a> Scale<'a> {
             spread: preferences.spread.as_ref().map(|spread| SpreadScale::of(spread, nodes())),
             neighbours: preferences.neighbours.as_ref().map(|domains| NeighbourScale::of(domains, nodes())),
             images: preferences.images.as_ref(),
+            volumes: preferences.volumes.as_ref(),
         }
     }
 
@@ -139,9 +143,11 @@ impl<'a> Scale<'a> {
             self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
             raw.balance,
             self.images.map(|images| images.score(node)),
+            self.volumes.map(|volumes| volumes.score(node)),
         ];
-        let [taints, affinity, spread, neighbours, balance, images] = whole.map(|score| score.map(float));
-        Scores([taints, affinity, spread, neighbours, balance, images, Some(raw.devices)])
+        let [taints, affinity, spread, neighbours, balance, images, volumes] =
+            whole.map(|score| score.map(float));
+        Scores([taints, affinity, spread, neighbours, balance, images, volumes, Some(raw.devices)])
     }
 }
 

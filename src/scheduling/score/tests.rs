@@ -2,6 +2,7 @@
 
 mod default_spread;
 mod images;
+mod volume_capacity;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +19,7 @@ use crate::{
         class::Classes,
         images::NodeImages,
         ledger::{Charge, Commitment},
-        object::Object,
+        object::{Kind, Object},
         origin::{Origin, PodImages},
         outlook::{Context, Outlook, tests},
         plugin::node_affinity::NodeAffinity,
