@@ -17,10 +17,13 @@ use crate::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
         footprint::Footprint,
+        images::NodeImages,
         node::{NodeLock, NodeName, Signature},
-        plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
+        origin::{Origin, PodImages},
+        plugin::{Plugin, node_affinity::NodeAffinity, node_declared_features::Feature},
         pod::{Binding, Placer},
         quota::Bound,
+        score::ScoreWeights,
     },
 };
 
@@ -29,6 +32,7 @@ use crate::{
 pub struct Reader {
     dialects: Dialects,
     scheduler_name: String,
+    weights: ScoreWeights,
 }
 
 /// A reading, and what could not be read.
@@ -37,7 +41,18 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader of these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
-        Self { dialects, scheduler_name }
+        Self { dialects, scheduler_name, weights: ScoreWeights::default() }
+    }
+
+    /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
+    #[must_use]
+    pub fn weighing(self, weights: ScoreWeights) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// The weights by which nodes are compared.
+    pub fn weights(&self) -> &ScoreWeights {
+        &self.weights
     }
 
     /// The dialects that are read.
@@ -68,6 +83,7 @@ impl Reader {
         });
         let footprint = Footprint::of_pod(pod, resources);
         let holding = self.holding(pod, &mut troubles);
+        let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
@@ -77,12 +93,35 @@ impl Reader {
             placer: self.placer(pod),
             stage: stage(pod),
             leaving: pod.metadata.deletion_timestamp,
-            claim: if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) },
+            origin: self.origin(pod, &claim).map(Arc::new),
+            claim,
             holding,
             footprint: Arc::new(footprint),
             told: told(pod),
         };
         (info, troubles)
+    }
+
+    /// What a pod that is to be placed is made from, as far as a score reads it.
+    fn origin(&self, pod: &Pod, claim: &Claim) -> Option<Origin> {
+        let Claim::Place(_) = claim else { return None };
+        let (images, spread) =
+            (self.weights.counts(Plugin::ImageLocality), self.weights.counts(Plugin::PodTopologySpread));
+        Some(Origin {
+            images: if images { PodImages::of_pod(pod) } else { PodImages::default() },
+            controller: pod.metadata.controller.clone().filter(|_| spread),
+        })
+    }
+
+    /// The images of a node, where a score reads them.
+    fn images(&self, node: &Node) -> NodeImages {
+        if !self.weights.counts(Plugin::ImageLocality) {
+            return NodeImages::default();
+        }
+        let images = node.status.images.iter();
+        NodeImages::new(
+            images.flat_map(|image| image.names.iter().map(|name| (name.as_str(), image.size_bytes))),
+        )
     }
 
     /// A node.
@@ -127,6 +166,7 @@ impl Reader {
             taints: node.spec.taints.clone(),
             cordoned: node.spec.unschedulable,
             allocatable,
+            images: self.images(node),
             features: node.status.declared_features.iter().cloned().collect(),
             offers,
             aliases,

@@ -113,7 +113,7 @@ impl Config {
 
     /// What reads pods and nodes for the scheduler.
     pub fn reader(&self) -> Reader {
-        Reader::new(self.dialects(), self.scheduler_name.clone())
+        Reader::new(self.dialects(), self.scheduler_name.clone()).weighing(self.score_weights())
     }
 
     /// What the scheduler is told.

@@ -85,7 +85,8 @@ fn passes(reasons: &NodeReasons) -> u8 {
         return 14;
     }
     match reasons.first().map(Reason::plugin) {
-        None => 0,
+        // Image locality only scores.
+        None | Some(Plugin::ImageLocality) => 0,
         Some(Plugin::NodeUnschedulable) => 1,
         Some(Plugin::TaintToleration) => 2,
         Some(Plugin::NodeAffinity) => 3,

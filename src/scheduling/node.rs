@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::resources::ResourceAmounts;
+use super::{images::NodeImages, resources::ResourceAmounts};
 use crate::{
     device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName},
     object::Taint,
@@ -85,6 +85,8 @@ pub struct NodeInfo {
     pub cordoned: bool,
     /// What pods may be given.
     pub allocatable: ResourceAmounts,
+    /// The images that it has, where the score of `ImageLocality` counts.
+    pub images: NodeImages,
     /// Features that its kubelet declares.
     pub features: BTreeSet<String>,
     /// Its cards, by plugin.
@@ -142,6 +144,7 @@ impl NodeInfo {
             taints,
             cordoned,
             allocatable,
+            images: _,
             features,
             offers,
             aliases,

@@ -12,6 +12,7 @@ use super::{
     decide::Filters,
     evaluation::Evaluation,
     fit_error::FitError,
+    images::Images,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
     object::Objects,
@@ -46,6 +47,8 @@ struct Picture {
 pub(super) struct Context {
     /// The quotas of namespaces.
     pub(super) quotas: Quotas,
+    /// On how many nodes each image is.
+    pub(super) images: Arc<Images>,
     /// Other objects that plugins read.
     pub(super) objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims.
@@ -117,7 +120,7 @@ impl Outlook {
         if let Some(error) = filters.rejected() {
             return Some(Err(error));
         }
-        let evaluation = Evaluation::of(filters, &mut counts, go_on)?;
+        let evaluation = Evaluation::of(filters, &mut counts, &context.weights, go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
         let Some((node, score)) = evaluation.best(&context.weights, rank) else {
             return Some(Err(evaluation.fit_error()));
@@ -135,6 +138,7 @@ impl Outlook {
             slots,
             repelling,
             weighing,
+            images: &context.images,
             objects: &context.objects,
             reservations: &context.reservations,
             nominations: &context.nominations,

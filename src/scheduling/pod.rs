@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     footprint::{Exclusive, Footprint},
     node::NodeName,
+    origin::Origin,
     plugin::node_affinity::NodeAffinity,
     plugin::node_declared_features::Feature,
     reason::Reason,
@@ -94,6 +95,8 @@ pub struct Demand {
     pub uid: Uid,
     /// The node that is kept for it, as its status says: it is tried first.
     pub nominated: Option<NodeName>,
+    /// What it is made from: it moves scores alone.
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Demand {
@@ -190,6 +193,8 @@ pub struct PodInfo {
     pub holding: Option<Holding>,
     /// What it is to the plugins beside its cards.
     pub footprint: Arc<Footprint>,
+    /// What it is made from, while it waits.
+    pub origin: Option<Arc<Origin>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
 }
@@ -204,6 +209,7 @@ impl PodInfo {
                 priority: self.priority,
                 uid: self.key.uid.clone(),
                 nominated: self.nominated.clone(),
+                origin: self.origin.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

@@ -61,6 +61,7 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: berth::scheduling::images::NodeImages::default(),
         features: [].into(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
@@ -104,6 +105,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         leaving: None,
         claim,
         holding,
+        origin: None,
         told: None,
     }))
 }
@@ -205,7 +207,7 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None, origin: None };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle()?;

@@ -212,7 +212,7 @@ impl Run<'_> {
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
-        let evaluation = Evaluation::of(filters, &mut counts, || ControlFlow::Continue(()));
+        let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
         let evaluation = evaluation.expect("it was not told to stop");
         let (filters, dialect) = (evaluation.filters(), self.dialect(&demand.ask.profile.name));
         let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {

@@ -49,6 +49,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: crate::scheduling::images::NodeImages::default(),
         features: std::collections::BTreeSet::new(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
@@ -112,6 +113,7 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
         priority: 0,
         uid: "pod".into(),
         nominated: None,
+        origin: None,
     }
 }
 

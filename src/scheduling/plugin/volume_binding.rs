@@ -4,6 +4,8 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumebinding` and `k8s.io/component-helpers/storage/volume`. Volumes of in-tree
 //! drivers are not translated to CSI: where one carries only the old zone labels, they count as they are.
 
+pub(in crate::scheduling) mod scoring;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -203,23 +205,35 @@ impl<'a> Claims<'a> {
         if !can || !admits(class, &node.labels) {
             return Err(Reason::NoVolumeToBind);
         }
-        if self.has_capacity(claim, class, node) { Ok(()) } else { Err(Reason::StorageFull) }
+        let enough = !self.is_published(claim, class) || self.published(claim, class, node).is_some();
+        if enough { Ok(()) } else { Err(Reason::StorageFull) }
     }
 
-    fn has_capacity(&self, claim: &PersistentVolumeClaim, class: &StorageClass, node: &NodeInfo) -> bool {
+    /// Whether the driver of the class publishes how much there is for a claim that says how much it needs.
+    fn is_published(&self, claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {
         let driver = self.objects.csi_driver(&class.provisioner);
-        let Some(needed) = claim.spec.resources.request("storage") else { return true };
-        if !driver.is_some_and(|driver| driver.spec.storage_capacity) {
-            return true;
+        claim.spec.resources.request("storage").is_some()
+            && driver.is_some_and(|driver| driver.spec.storage_capacity)
+    }
+
+    /// What the driver publishes for the node and is enough for the claim, the first by name.
+    fn published(
+        &self,
+        claim: &PersistentVolumeClaim,
+        class: &StorageClass,
+        node: &NodeInfo,
+    ) -> Option<&'a CsiStorageCapacity> {
+        if !self.is_published(claim, class) {
+            return None;
         }
-        let needed = size(Some(needed)).units_rounded_up();
-        let enough = |capacity: &CsiStorageCapacity| {
+        let needed = size(claim.spec.resources.request("storage")).units_rounded_up();
+        let enough = |capacity: &&CsiStorageCapacity| {
             let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
             let reachable = capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(&node.labels));
             reachable && most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed)
         };
         let of_class = |capacity: &&CsiStorageCapacity| capacity.storage_class_name == class.metadata.name;
-        self.objects.capacities().filter(of_class).any(enough)
+        self.objects.capacities().filter(of_class).find(enough)
     }
 }
 
@@ -229,7 +243,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         Change::Object(Kind::PersistentVolumeClaim, name) => {
             pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
         }
-        Change::Object(kind, _) => *kind != Kind::Namespace,
+        Change::Object(kind, _) => Kind::STORAGE.contains(kind),
         Change::Node => true,
         Change::PodAdded(_) | Change::PodRemoved(_) | Change::Nomination => false,
     }

@@ -242,6 +242,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: berth::scheduling::images::NodeImages::default(),
         features: [].into(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
@@ -274,6 +275,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
+        origin: None,
         told: None,
     }
 }

@@ -207,6 +207,7 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
+            images: crate::scheduling::images::NodeImages::default(),
             features: std::collections::BTreeSet::new(),
             offers: vec![Offer {
                 core_unit: CoreUnit::Percent,

@@ -53,6 +53,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
+        origin: None,
         told: None,
     }
 }
