@@ -235,6 +235,11 @@ impl Classes {
         }
     }
 
+    /// Whether the class is remembered: its pods can wait.
+    pub fn knows(&self, ask: &Arc<Ask>) -> bool {
+        self.by_ask.contains_key(ask)
+    }
+
     /// Whether a pod of this class waits.
     pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
         let class = self.by_ask.get(ask);

@@ -4,6 +4,7 @@
 //! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
 
 mod agent;
+mod alike;
 mod audit;
 mod blocked;
 mod decide;
@@ -48,6 +49,7 @@ use super::{
 };
 use crate::device::{CardId, LockOwner};
 use agent::Silence;
+use alike::Rejections;
 use lock::{Held, Releasing, Stranger};
 use prebind::{Prebind, Undo};
 use quota::OverQuota;
@@ -131,6 +133,8 @@ pub struct Scheduler {
     over_quota: OverQuota,
     /// Waiting pods that a plugin which looks at more than one node has rejected.
     requeue: Requeue,
+    /// Why pods were rejected since the last change.
+    rejections: Rejections,
     /// Pods whose claims are being bound.
     prebinds: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
@@ -175,6 +179,7 @@ impl Scheduler {
             queue: Queue::default(),
             over_quota: OverQuota::default(),
             requeue: Requeue::default(),
+            rejections: Rejections::default(),
             prebinds: BTreeMap::new(),
             undos: Vec::new(),
             lines: Lines::default(),
@@ -312,16 +317,18 @@ impl Scheduler {
     }
 
     fn enqueue(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get_mut(uid) {
+        if let Some(entry) = self.pods.get(uid) {
             self.queue.push(&entry.info, entry.seen);
-            entry.work = Work::Queued;
-            self.requeue.leave(uid);
+            self.set_work(uid, Work::Queued);
         }
     }
 
     fn set_work(&mut self, uid: &Uid, work: Work) {
         if !matches!(work, Work::Waiting(_)) {
             self.requeue.leave(uid);
+        }
+        if !matches!(work, Work::Waiting(_) | Work::OverQuota) {
+            self.queue.take_back(uid);
         }
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.work = work;

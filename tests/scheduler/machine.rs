@@ -103,7 +103,7 @@ impl Machine {
         let (mut others, mut bound) = (Vec::new(), Vec::new());
         loop {
             let effects = self.settle();
-            if effects.is_empty() {
+            if effects.is_empty() && self.next_deadline().is_none_or(|at| at > self.now) {
                 return (others, bound);
             }
             for effect in effects {

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{Scheduler, Work, requeue::Rejection};
 use crate::{
     device::Assignment,
@@ -15,6 +17,7 @@ use crate::{
         node::NodeName,
         plugin::Plugin,
         pod::{Ask, Claim, PodKey, Uid},
+        queue::flush_time,
         quota::{QuotaInfo, QuotaKey},
     },
 };
@@ -99,12 +102,13 @@ impl Scheduler {
     }
 
     /// The pod found no node: it waits for what may make room for it.
-    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError) {
+    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
         let awaits = error.awaits();
         let around: BTreeSet<Plugin> =
             error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
         if let Some(entry) = self.pods.get(uid) {
             self.over_quota.join(&entry.info.key, awaits);
+            self.queue.set_aside(&entry.info, entry.seen, flush_time(now));
         }
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
