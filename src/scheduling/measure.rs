@@ -39,7 +39,7 @@ pub struct Standing {
     pub active: usize,
     /// Pods that wait out a failure.
     pub backing_off: usize,
-    /// Pods that wait for a node to change.
+    /// Pods that wait for a change or for lists.
     pub unschedulable: usize,
     /// Pods that stand in the lines of nodes or are being served.
     pub in_line: usize,

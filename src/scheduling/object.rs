@@ -70,6 +70,20 @@ impl Kind {
 
     /// The kinds that decide where a pod with claims may go: such pods wait until these were listed.
     pub const STORAGE: &[Self] = Self::ALL.split_at(1).1;
+
+    /// The resource, as a ClusterRole names it.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespaces",
+            Self::PersistentVolume => "persistentvolumes",
+            Self::PersistentVolumeClaim => "persistentvolumeclaims",
+            Self::StorageClass => "storageclasses",
+            Self::CsiNode => "csinodes",
+            Self::CsiDriver => "csidrivers",
+            Self::CsiStorageCapacity => "csistoragecapacities",
+            Self::VolumeAttachment => "volumeattachments",
+        }
+    }
 }
 
 impl Object {
@@ -153,7 +167,12 @@ impl Objects {
 
     /// Whether all objects of these kinds are known.
     pub fn are_listed(&self, kinds: &[Kind]) -> bool {
-        kinds.iter().all(|kind| self.listed.contains(kind))
+        self.unlisted(kinds).next().is_none()
+    }
+
+    /// Those of these kinds whose objects are not all known.
+    pub fn unlisted(&self, kinds: &[Kind]) -> impl Iterator<Item = Kind> {
+        kinds.iter().copied().filter(|kind| !self.listed.contains(kind))
     }
 
     /// Every object of a kind, by name.

@@ -24,6 +24,7 @@ mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod unlisted;
 mod unread;
 mod withdraw;
 
@@ -58,6 +59,7 @@ use requeue::Requeue;
 use said::Said;
 use sync::Synced;
 use tell::Telling;
+use unlisted::Unlisted;
 use withdraw::Remnant;
 
 /// What the scheduler is told once.
@@ -82,6 +84,8 @@ enum Work {
     Waiting(Arc<Ask>),
     /// It would exceed the quota of its namespace.
     OverQuota,
+    /// It has claims, and not all kinds that decide on these are listed.
+    Unlisted,
     /// It waits out a failure.
     BackingOff,
     /// Decided: its claims are being bound on this node.
@@ -135,6 +139,8 @@ pub struct Scheduler {
     requeue: Requeue,
     /// Why pods were rejected since the last change.
     rejections: Rejections,
+    /// Pods with claims that wait for lists of what decides on these.
+    unlisted: Unlisted,
     /// Pods whose claims are being bound.
     prebinds: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
@@ -180,6 +186,7 @@ impl Scheduler {
             over_quota: OverQuota::default(),
             requeue: Requeue::default(),
             rejections: Rejections::default(),
+            unlisted: Unlisted::default(),
             prebinds: BTreeMap::new(),
             undos: Vec::new(),
             lines: Lines::default(),
@@ -326,6 +333,9 @@ impl Scheduler {
     fn set_work(&mut self, uid: &Uid, work: Work) {
         if !matches!(work, Work::Waiting(_)) {
             self.requeue.leave(uid);
+        }
+        if work != Work::Unlisted {
+            self.unlisted.leave(uid);
         }
         if !matches!(work, Work::Waiting(_) | Work::OverQuota) {
             self.queue.take_back(uid);

@@ -282,7 +282,7 @@ impl World {
         waits_because(&pod).expect("the condition was just seen")
     }
 
-    /// Until the pod's condition gives this reason: another one may come first, such as claims that are not listed yet.
+    /// Until the pod's condition gives this reason; another one may come first.
     pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
         self.pod_when(name, |pod| waits_because(pod).as_deref() == Some(message)).await;
     }

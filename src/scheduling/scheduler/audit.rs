@@ -120,6 +120,7 @@ impl Scheduler {
             Work::Queued | Work::BackingOff => self.queue.contains(uid),
             Work::Waiting(ask) => self.classes.holds(ask, uid) && self.queue.has_set_aside(uid),
             Work::OverQuota => self.over_quota.holds(&entry.info.key) && self.queue.has_set_aside(uid),
+            Work::Unlisted => self.unlisted.holds(uid),
             Work::Prebinding(_) => held.is_some() && self.prebinds.contains_key(uid),
             Work::InLine(node) => {
                 let line = self.lines.get(node);

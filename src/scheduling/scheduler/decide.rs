@@ -55,6 +55,9 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
+        if self.wait_for_lists(uid, now) {
+            return;
+        }
         match self.decide_as_alike(uid) {
             Ok(Decision { node, assignment, volumes }) => {
                 self.measures.push(Measure::Attempt(Attempt::Scheduled));

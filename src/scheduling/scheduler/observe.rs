@@ -79,6 +79,13 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
+            Work::Unlisted if !wants || changed => {
+                self.set_work(&uid, Work::Idle);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
+            Work::Queued if wants && changed => self.enqueue(&uid),
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
             Work::Prebinding(_) if !wants || changed => {
                 self.forget(&uid);
@@ -112,6 +119,7 @@ impl Scheduler {
         }
         self.over_quota.leave(&key);
         self.requeue.leave(uid);
+        self.unlisted.leave(uid);
         self.snapshot.end_nomination(uid);
         self.queue.remove(uid);
         self.forget(uid);
