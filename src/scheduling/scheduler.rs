@@ -24,6 +24,7 @@ mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod unlisted;
 mod unread;
 mod withdraw;
@@ -59,6 +60,7 @@ use requeue::Requeue;
 use said::Said;
 use sync::Synced;
 use tell::Telling;
+use turn::Turn;
 use unlisted::Unlisted;
 use withdraw::Remnant;
 
@@ -78,7 +80,7 @@ pub struct Settings {
 enum Work {
     /// Nothing is to be done for it.
     Idle,
-    /// In the queue.
+    /// In the queue; after a rejection it may have to wait out its backoff there.
     Queued,
     /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
     Waiting(Arc<Ask>),
@@ -104,7 +106,12 @@ struct Entry {
     /// When it joined the line that it stands in.
     lined_up: Option<Timestamp>,
     work: Work,
+    /// How often its decision could not be carried out since it was last rejected.
     failures: u32,
+    /// How often it was rejected for more than what the nodes are themselves.
+    rejections: u32,
+    /// Until when it waits after the last of these rejections, where there is other work.
+    backoff_until: Option<Timestamp>,
     /// How often its node's agent was reported as silent.
     silence_told: u32,
     /// Why it waits.
@@ -132,6 +139,7 @@ pub struct Scheduler {
     pods: HashMap<Uid, Entry>,
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     queue: Queue,
+    turn: Turn,
     classes: Classes,
     /// Pods that wait for the quota of their namespace.
     over_quota: OverQuota,
@@ -183,6 +191,7 @@ impl Scheduler {
             pods: HashMap::new(),
             by_name: HashMap::new(),
             queue: Queue::default(),
+            turn: Turn::default(),
             over_quota: OverQuota::default(),
             requeue: Requeue::default(),
             rejections: Rejections::default(),
@@ -270,6 +279,7 @@ impl Scheduler {
 
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.begin_turn(now);
         self.wake_helped();
         if self.is_synced() {
             self.meet_deadlines(now);
@@ -316,16 +326,19 @@ impl Scheduler {
         }
     }
 
-    /// The pod waits for nothing but its turn.
-    fn withdraw_reason(&mut self, uid: &Uid) {
+    /// A node would have the pod: it waits for nothing but its turn there.
+    fn note_decided(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            entry.reason = None;
+            (entry.reason, entry.backoff_until) = (None, None);
         }
     }
 
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {
-            self.queue.push(&entry.info, entry.seen);
+            match entry.backoff_until {
+                Some(until) => self.queue.back_off(&entry.info, entry.seen, until),
+                None => self.queue.push(&entry.info, entry.seen),
+            }
             self.set_work(uid, Work::Queued);
         }
     }

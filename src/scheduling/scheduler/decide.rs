@@ -41,13 +41,6 @@ impl Scheduler {
         }
     }
 
-    /// The next pod of the queue, those that the last decision has helped among them.
-    fn pop(&mut self, now: Timestamp) -> Option<Uid> {
-        self.wake_helped();
-        self.queue.end_backoffs(now);
-        self.queue.pop()
-    }
-
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
             self.measures.push(Measure::Attempt(Attempt::Unschedulable));
@@ -62,7 +55,7 @@ impl Scheduler {
             Ok(Decision { node, assignment, volumes }) => {
                 self.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, volumes.clone(), now);
-                self.withdraw_reason(uid);
+                self.note_decided(uid);
                 if volumes.is_empty() {
                     self.join_line(uid, &node, now);
                 } else {

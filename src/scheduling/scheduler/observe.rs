@@ -267,6 +267,8 @@ impl Scheduler {
             lined_up: None,
             work: Work::Idle,
             failures: 0,
+            rejections: 0,
+            backoff_until: None,
             silence_told: 0,
             reason: None,
             telling: Telling::Idle,

@@ -17,7 +17,7 @@ use crate::{
         node::NodeName,
         plugin::Plugin,
         pod::{Ask, Claim, PodKey, Uid},
-        queue::flush_time,
+        queue::{backoff_end, flush_time},
         quota::{QuotaInfo, QuotaKey},
     },
 };
@@ -106,7 +106,12 @@ impl Scheduler {
         let awaits = error.awaits();
         let around: BTreeSet<Plugin> =
             error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
-        if let Some(entry) = self.pods.get(uid) {
+        // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
+        let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.failures = 0;
+            entry.rejections += u32::from(!surely);
+            entry.backoff_until = (!surely).then(|| backoff_end(now, entry.rejections));
             self.over_quota.join(&entry.info.key, awaits);
             self.queue.set_aside(&entry.info, entry.seen, flush_time(now));
         }
