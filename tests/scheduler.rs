@@ -29,6 +29,10 @@ mod nominations;
 mod numbers;
 #[path = "scheduler/requests.rs"]
 mod requests;
+#[path = "scheduler/requeue.rs"]
+mod requeue;
+#[path = "scheduler/requeue_storage.rs"]
+mod requeue_storage;
 #[path = "scheduler/slices.rs"]
 mod slices;
 #[path = "scheduler/withdrawal.rs"]

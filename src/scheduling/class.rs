@@ -148,7 +148,8 @@ impl Classes {
         let cycle = match Cycle::prepare(demand, snapshot.surroundings(), &mut self.counts) {
             Ok(cycle) => cycle,
             Err(reason) => {
-                self.make_known(ask, Known::Decided);
+                // A node that would have it as it is now does not wake it.
+                self.judged(ask, snapshot, device_resources, Known::Decided);
                 return Err((FitError::of_pod(snapshot.nodes().count(), reason), ByQuota::None));
             }
         };
@@ -246,6 +247,15 @@ impl Classes {
         class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
     }
 
+    /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
+    pub fn forget(&mut self, slot: usize) {
+        for class in self.by_ask.values_mut() {
+            if let Some(verdict) = class.verdicts.get_mut(slot) {
+                *verdict = (0, NodeVerdict::Fails(Vec::new()));
+            }
+        }
+    }
+
     /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
     /// that wait for other nodes and their pods are among them only if the node did not fit when their class was last decided.
     pub fn wake(&mut self, slot: usize, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
@@ -281,7 +291,11 @@ impl Classes {
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         class.relation = Relation::Independent;
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
-            let Some(state) = state else { continue };
+            let Some(state) = state else {
+                // The slot may be another node's next.
+                *verdict = (0, NodeVerdict::Fails(Vec::new()));
+                continue;
+            };
             if verdict.0 != state.generation {
                 *verdict = (state.generation, NodeVerdict::of(ask, state, device_resources));
             }

@@ -86,6 +86,10 @@ impl Scheduler {
         self.assume(uid, node.clone(), assignment, Vec::new(), now);
         self.set_work(uid, Work::InLine(node.clone()));
         self.lines.join(&node, uid.clone());
+        // The node was judged without the pod already, and those who wait were not woken then.
+        if let Some(slot) = self.snapshot.slot(from) {
+            self.classes.forget(slot);
+        }
         self.wake(from);
         self.wake_within_quota(&before.namespace);
         true

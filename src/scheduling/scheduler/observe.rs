@@ -152,8 +152,12 @@ impl Scheduler {
         if same {
             self.snapshot.refresh_node(node);
         } else {
+            let quotas = self.snapshot.quotas().version();
             self.snapshot.set_node(node);
             self.wake(&name);
+            if self.snapshot.quotas().version() != quotas {
+                self.wake_within_quotas();
+            }
         }
         self.check_held(&name, now);
         self.lines.touch(&name);
@@ -161,7 +165,11 @@ impl Scheduler {
 
     pub(super) fn lose_node(&mut self, name: &NodeName) {
         self.note_owners(name, None);
+        let quotas = self.snapshot.quotas().version();
         self.snapshot.remove_node(name);
+        if self.snapshot.quotas().version() != quotas {
+            self.wake_within_quotas();
+        }
         self.releasing.remove(name);
         self.drop_held(name);
         self.silences.remove(name);

@@ -71,6 +71,11 @@ impl OverQuota {
         [&self.alone, &self.beside].into_iter().filter_map(|waiting| waiting.get(namespace)).flatten()
     }
 
+    /// The namespaces with pods that wait for a quota.
+    fn namespaces(&self) -> BTreeSet<Arc<str>> {
+        self.alone.keys().chain(self.beside.keys()).cloned().collect()
+    }
+
     fn take(&mut self, namespace: &Arc<str>) -> BTreeSet<Uid> {
         let mut taken = self.alone.remove(namespace).unwrap_or_default();
         taken.extend(self.beside.remove(namespace).unwrap_or_default());
@@ -118,7 +123,9 @@ impl Scheduler {
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
         } else {
-            let rejected = if around.is_empty() { Rejected::Itself } else { Rejected::Around };
+            // What a node that is kept, or whose cards are too much for the quota, lacks may come with any change of it.
+            let itself = around.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
+            let rejected = if itself { Rejected::Itself } else { Rejected::Around };
             self.classes.wait(ask, uid.clone(), rejected);
             self.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
@@ -148,6 +155,13 @@ impl Scheduler {
                 self.over_quota.leave(&entry.info.key);
             }
             self.wake_over_quota(&uid);
+        }
+    }
+
+    /// As [`Self::wake_within_quota`], for every namespace: what slices hold is known by their node's registration.
+    pub(super) fn wake_within_quotas(&mut self) {
+        for namespace in self.over_quota.namespaces() {
+            self.wake_within_quota(&namespace);
         }
     }
 
