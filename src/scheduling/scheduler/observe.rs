@@ -85,7 +85,6 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
-            Work::Queued if wants && changed => self.enqueue(&uid),
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
             Work::Prebinding(_) if !wants || changed => {
                 self.forget(&uid);
