@@ -282,6 +282,42 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
 }
 
 #[test]
+fn what_was_written_and_is_not_seen_yet_is_taken_back_once_it_is() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &written(2));
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), [], "the claim is known as it was before");
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(selected(&machine.settle()), None);
+}
+
+#[test]
+fn what_may_still_arrive_after_a_failure_is_taken_back_once_it_has() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), []);
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(machine.settle(), [], "it is not known that nothing more arrives");
+    machine.pass(9);
+    assert_eq!(selected(&machine.settle()), None);
+}
+
+#[test]
+fn a_write_that_was_refused_leaves_nothing_that_takes_the_next_answer() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &WriteOutcome::Refused("no".to_owned()));
+    assert_eq!(said(&machine.settle()), ["binding volumes was refused: no"]);
+    machine.pass(1);
+    let effects = machine.settle();
+    assert_eq!(selected(&effects), Some(node.clone()));
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    assert_eq!(machine.settle(), []);
+    machine.pass(1);
+    assert_eq!(selected(&machine.settle()), Some(node), "it is sent again");
+}
+
+#[test]
 fn claims_that_are_not_bound_in_time_are_given_up() {
     let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
