@@ -3,6 +3,8 @@
 //! Objects are read as the live binder reads them; there is no API server, no clock and no agent.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+#[path = "scheduler/backoff.rs"]
+mod backoff;
 #[path = "scheduler/claims.rs"]
 mod claims;
 #[path = "scheduler/compute_units.rs"]
@@ -29,6 +31,10 @@ mod nominations;
 mod numbers;
 #[path = "scheduler/requests.rs"]
 mod requests;
+#[path = "scheduler/requeue.rs"]
+mod requeue;
+#[path = "scheduler/requeue_storage.rs"]
+mod requeue_storage;
 #[path = "scheduler/several_vendors.rs"]
 mod several_vendors;
 #[path = "scheduler/slices.rs"]

@@ -28,6 +28,8 @@ mod quota;
 mod record;
 #[path = "simulation/run.rs"]
 mod run;
+#[path = "simulation/spread.rs"]
+mod spread;
 #[path = "simulation/story.rs"]
 mod story;
 #[path = "simulation/world.rs"]

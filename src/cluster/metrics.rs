@@ -106,6 +106,7 @@ struct QueueLabels {
 #[derive(Clone, Debug)]
 pub struct Metrics {
     attempts: Family<AttemptLabels, Counter>,
+    flushed_pods: Counter,
     decision_duration: Histogram,
     bindings: Family<OutcomeLabels, Counter>,
     binding_duration: Histogram,
@@ -131,6 +132,7 @@ impl Default for Metrics {
         let seconds = || Histogram::new(exponential_buckets(0.001, 2.0, 20));
         Self {
             attempts: Family::default(),
+            flushed_pods: Counter::default(),
             decision_duration: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
             bindings: Family::default(),
             binding_duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
@@ -192,6 +194,9 @@ impl Metrics {
         let help =
             "Decisions, by result: a node was found, none was, or the decision could not be carried out";
         scheduler.register("attempts", help, self.attempts.clone());
+        let help =
+            "Pods that were decided again since they had waited for five minutes, whatever had happened";
+        scheduler.register("flushed_pods", help, self.flushed_pods.clone());
         let help = "Seconds of computing for a decision";
         scheduler.register("decision_duration_seconds", help, self.decision_duration.clone());
         scheduler.register("bindings", "Bindings sent, by what came of them", self.bindings.clone());
@@ -246,6 +251,9 @@ impl Metrics {
                     };
                     self.attempts.get_or_create(&AttemptLabels { result }).inc();
                     self.decision_duration.observe(share);
+                }
+                Measure::Flushed => {
+                    self.flushed_pods.inc();
                 }
                 Measure::LockWait(time) => self.lock_wait.observe(time.as_secs_f64()),
                 Measure::LockHold(time) => self.lock_hold.observe(time.as_secs_f64()),

@@ -9,7 +9,7 @@ use super::{
     cycle::Preferences,
     decide::{Decision, Filters, Refusals},
     filter::filter,
-    fit_error::FitError,
+    fit_error::{Awaits, FitError},
     nearest::{Closeness, Refused},
     node::NodeName,
     pod::{Ask, Demand, Uid},
@@ -95,8 +95,10 @@ impl Classes {
         let around = snapshot.surroundings();
         let filters = Filters::prepare(demand, around, &mut self.counts);
         if let Some(error) = filters.rejected() {
-            // The pod may wait for a node all the same.
-            self.make_known(ask, Known::Decided);
+            if error.awaits() != Awaits::Quota {
+                // The pod waits in its class: a node that would have it as it is now does not wake it.
+                self.update(ask, snapshot, Known::Decided);
+            }
             return Err(error);
         }
         if let Some(decision) = filters.on_nominated(&rank) {
@@ -186,10 +188,24 @@ impl Classes {
         }
     }
 
+    /// Whether the class is remembered: its pods can wait.
+    pub fn knows(&self, ask: &Arc<Ask>) -> bool {
+        self.by_ask.contains_key(ask)
+    }
+
     /// Whether a pod of this class waits.
     pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
         let class = self.by_ask.get(ask);
         class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
+    }
+
+    /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
+    pub fn forget(&mut self, slot: usize) {
+        for class in self.by_ask.values_mut() {
+            if let Some(verdict) = class.verdicts.get_mut(slot) {
+                *verdict = (0, NodeVerdict::Fails(Vec::new()));
+            }
+        }
     }
 
     /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
@@ -222,7 +238,11 @@ impl Classes {
         class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
         class.relation = Relation::Independent;
         for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
-            let Some(state) = state else { continue };
+            let Some(state) = state else {
+                // The slot may be another node's next.
+                *verdict = (0, NodeVerdict::Fails(Vec::new()));
+                continue;
+            };
             if verdict.0 != state.generation {
                 *verdict = (state.generation, NodeVerdict::of(ask, state, snapshot.device_resources()));
             }

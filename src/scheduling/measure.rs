@@ -24,6 +24,8 @@ pub enum Measure {
     LockWait(SignedDuration),
     /// A lock that was taken is no longer that pod's after so long.
     LockHold(SignedDuration),
+    /// A pod that no node would have is decided again since it has waited for five minutes.
+    Flushed,
     /// So long after it was first seen, a pod was bound.
     Bound(SignedDuration),
 }
@@ -37,7 +39,7 @@ pub struct Standing {
     pub active: usize,
     /// Pods that wait out a failure.
     pub backing_off: usize,
-    /// Pods that wait for a node to change.
+    /// Pods that wait for a change or for lists.
     pub unschedulable: usize,
     /// Pods that stand in the lines of nodes or are being served.
     pub in_line: usize,

@@ -100,6 +100,24 @@ impl Kind {
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
     ];
+
+    /// The resource, as a ClusterRole names it.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespaces",
+            Self::PersistentVolume => "persistentvolumes",
+            Self::PersistentVolumeClaim => "persistentvolumeclaims",
+            Self::StorageClass => "storageclasses",
+            Self::CsiNode => "csinodes",
+            Self::CsiDriver => "csidrivers",
+            Self::CsiStorageCapacity => "csistoragecapacities",
+            Self::VolumeAttachment => "volumeattachments",
+            Self::Service => "services",
+            Self::ReplicationController => "replicationcontrollers",
+            Self::ReplicaSet => "replicasets",
+            Self::StatefulSet => "statefulsets",
+        }
+    }
 }
 
 impl Object {
@@ -191,7 +209,12 @@ impl Objects {
 
     /// Whether all objects of these kinds are known.
     pub fn are_listed(&self, kinds: &[Kind]) -> bool {
-        kinds.iter().all(|kind| self.listed.contains(kind))
+        self.unlisted(kinds).next().is_none()
+    }
+
+    /// Those of these kinds whose objects are not all known.
+    pub fn unlisted(&self, kinds: &[Kind]) -> impl Iterator<Item = Kind> {
+        kinds.iter().copied().filter(|kind| !self.listed.contains(kind))
     }
 
     /// Every object of a kind, by name.

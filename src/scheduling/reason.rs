@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::plugin::Plugin;
+use super::{object::Kind, plugin::Plugin};
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -122,8 +122,8 @@ pub enum Reason {
     NoVolumeToBind,
     /// There is too little storage for a volume to be made there.
     StorageFull,
-    /// Volumes and claims are not known yet.
-    StorageNotListed,
+    /// Objects of these kinds, which decide on the pod's claims, are not known yet.
+    StorageNotListed(Vec<Kind>),
     /// A claim of this name does not exist.
     ClaimMissing(Arc<str>),
     /// The claim of this name that lives as long as the pod does not exist yet.
@@ -204,7 +204,7 @@ impl Reason {
             Self::VolumeNodeAffinity => "VolumeNodeAffinity".to_owned(),
             Self::NoVolumeToBind => "VolumeBinding".to_owned(),
             Self::StorageFull => "StorageFull".to_owned(),
-            Self::StorageNotListed => "StorageNotListed".to_owned(),
+            Self::StorageNotListed(_) => "StorageNotListed".to_owned(),
             Self::ClaimMissing(_) | Self::EphemeralClaimMissing(_) => "ClaimMissing".to_owned(),
             Self::ClaimLost(_) => "ClaimLost".to_owned(),
             Self::ClaimDeleted(_) => "ClaimDeleted".to_owned(),
@@ -241,7 +241,7 @@ impl Reason {
             | Self::VolumeNodeAffinity
             | Self::NoVolumeToBind
             | Self::StorageFull
-            | Self::StorageNotListed
+            | Self::StorageNotListed(_)
             | Self::ClaimMissing(_)
             | Self::EphemeralClaimMissing(_)
             | Self::ClaimLost(_)
@@ -303,7 +303,10 @@ impl fmt::Display for Reason {
             Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
             Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
             Self::StorageFull => "node(s) did not have enough free storage",
-            Self::StorageNotListed => "PersistentVolumes and claims are not listed yet",
+            Self::StorageNotListed(kinds) => {
+                let kinds: Vec<_> = kinds.iter().map(|kind| kind.resource()).collect();
+                return write!(formatter, "these are not listed yet: {}", kinds.join(", "));
+            }
             Self::ClaimMissing(name) => return write!(formatter, "persistentvolumeclaim {name:?} not found"),
             Self::EphemeralClaimMissing(name) => {
                 let what = "waiting for ephemeral volume controller to create the persistentvolumeclaim";

@@ -4,6 +4,7 @@
 //! decides all that can be decided. The order of events within one `observe` run does not change what is right, only when.
 
 mod agent;
+mod alike;
 mod audit;
 mod blocked;
 mod decide;
@@ -23,6 +24,8 @@ mod sync;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod turn;
+mod unlisted;
 mod unread;
 mod withdraw;
 
@@ -48,6 +51,7 @@ use super::{
 };
 use crate::device::{CardId, LockOwner};
 use agent::Silence;
+use alike::Rejections;
 use lock::{Held, Releasing, Stranger};
 use prebind::{Prebind, Undo};
 use quota::OverQuota;
@@ -56,6 +60,8 @@ use requeue::Requeue;
 use said::Said;
 use sync::Synced;
 use tell::Telling;
+use turn::Turn;
+use unlisted::Unlisted;
 use withdraw::Remnant;
 
 /// What the scheduler is told once.
@@ -74,12 +80,14 @@ pub struct Settings {
 enum Work {
     /// Nothing is to be done for it.
     Idle,
-    /// In the queue.
+    /// In the queue; after a rejection it may have to wait out its backoff there.
     Queued,
     /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
     Waiting(Arc<Ask>),
     /// It would exceed the quota of its namespace.
     OverQuota,
+    /// It has claims, and not all kinds that decide on these are listed.
+    Unlisted,
     /// It waits out a failure.
     BackingOff,
     /// Decided: its claims are being bound on this node.
@@ -98,7 +106,12 @@ struct Entry {
     /// When it joined the line that it stands in.
     lined_up: Option<Timestamp>,
     work: Work,
+    /// How often its decision could not be carried out since it was last rejected.
     failures: u32,
+    /// How often it was rejected for more than what the nodes are themselves.
+    rejections: u32,
+    /// Until when it waits after the last of these rejections, where there is other work.
+    backoff_until: Option<Timestamp>,
     /// How often its node's agent was reported as silent.
     silence_told: u32,
     /// Why it waits.
@@ -126,11 +139,16 @@ pub struct Scheduler {
     pods: HashMap<Uid, Entry>,
     by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
     queue: Queue,
+    turn: Turn,
     classes: Classes,
     /// Pods that wait for the quota of their namespace.
     over_quota: OverQuota,
     /// Waiting pods that a plugin which looks at more than one node has rejected.
     requeue: Requeue,
+    /// Why pods were rejected since the last change.
+    rejections: Rejections,
+    /// Pods with claims that wait for lists of what decides on these.
+    unlisted: Unlisted,
     /// Pods whose claims are being bound.
     prebinds: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
@@ -173,8 +191,11 @@ impl Scheduler {
             pods: HashMap::new(),
             by_name: HashMap::new(),
             queue: Queue::default(),
+            turn: Turn::default(),
             over_quota: OverQuota::default(),
             requeue: Requeue::default(),
+            rejections: Rejections::default(),
+            unlisted: Unlisted::default(),
             prebinds: BTreeMap::new(),
             undos: Vec::new(),
             lines: Lines::default(),
@@ -258,6 +279,7 @@ impl Scheduler {
 
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.begin_turn(now);
         self.wake_helped();
         if self.is_synced() {
             self.meet_deadlines(now);
@@ -304,24 +326,32 @@ impl Scheduler {
         }
     }
 
-    /// The pod waits for nothing but its turn.
-    fn withdraw_reason(&mut self, uid: &Uid) {
+    /// A node would have the pod: it waits for nothing but its turn there.
+    fn note_decided(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            entry.reason = None;
+            (entry.reason, entry.backoff_until) = (None, None);
         }
     }
 
     fn enqueue(&mut self, uid: &Uid) {
-        if let Some(entry) = self.pods.get_mut(uid) {
-            self.queue.push(&entry.info, entry.seen);
-            entry.work = Work::Queued;
-            self.requeue.leave(uid);
+        if let Some(entry) = self.pods.get(uid) {
+            match entry.backoff_until {
+                Some(until) => self.queue.back_off(&entry.info, entry.seen, until),
+                None => self.queue.push(&entry.info, entry.seen),
+            }
+            self.set_work(uid, Work::Queued);
         }
     }
 
     fn set_work(&mut self, uid: &Uid, work: Work) {
         if !matches!(work, Work::Waiting(_)) {
             self.requeue.leave(uid);
+        }
+        if work != Work::Unlisted {
+            self.unlisted.leave(uid);
+        }
+        if !matches!(work, Work::Waiting(_) | Work::OverQuota) {
+            self.queue.take_back(uid);
         }
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.work = work;

@@ -287,7 +287,7 @@ impl World {
         without_nearest(&self.why_it_waits(name).await).to_owned()
     }
 
-    /// Until the pod's condition gives this reason: another one may come first, such as claims that are not listed yet.
+    /// Until the pod's condition gives this reason; another one may come first.
     pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
         let is_it = |pod: &core::Pod| waits_because(pod).is_some_and(|why| without_nearest(&why) == message);
         self.pod_when(name, is_it).await;

@@ -282,6 +282,42 @@ fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
 }
 
 #[test]
+fn what_was_written_and_is_not_seen_yet_is_taken_back_once_it_is() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &written(2));
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), [], "the claim is known as it was before");
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(selected(&machine.settle()), None);
+}
+
+#[test]
+fn what_may_still_arrive_after_a_failure_is_taken_back_once_it_has() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    machine.tell(Event::PodEnded("p".into()));
+    assert_eq!(machine.settle(), []);
+    machine.tell(claim(2, &json!({SELECTED: node}), ""));
+    assert_eq!(machine.settle(), [], "it is not known that nothing more arrives");
+    machine.pass(9);
+    assert_eq!(selected(&machine.settle()), None);
+}
+
+#[test]
+fn a_write_that_was_refused_leaves_nothing_that_takes_the_next_answer() {
+    let (mut machine, effects, node) = selecting();
+    answer(&mut machine, &effects, &WriteOutcome::Refused("no".to_owned()));
+    assert_eq!(said(&machine.settle()), ["binding volumes was refused: no"]);
+    machine.pass(1);
+    let effects = machine.settle();
+    assert_eq!(selected(&effects), Some(node.clone()));
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    assert_eq!(machine.settle(), []);
+    machine.pass(1);
+    assert_eq!(selected(&machine.settle()), Some(node), "it is sent again");
+}
+
+#[test]
 fn claims_that_are_not_bound_in_time_are_given_up() {
     let (mut machine, effects, node) = selecting();
     answer(&mut machine, &effects, &written(2));
@@ -358,13 +394,50 @@ fn a_pod_with_claims_waits_until_storage_is_listed_and_others_do_not() {
     machine.show_pod(&pod("q", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})));
     let (effects, bound) = machine.run();
     assert_eq!(bound, [("q".to_owned(), "n1".to_owned())]);
-    assert_eq!(said(&effects), ["0/1 nodes are available: PersistentVolumes and claims are not listed yet."]);
-    tell(&mut machine, &effects);
+    assert_eq!(said(&effects), [""; 0]);
     for kind in Kind::STORAGE {
         machine.tell(Event::Listed(*kind, Vec::new()));
     }
     let (effects, _) = machine.run();
     assert_eq!(said(&effects), [r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#]);
+}
+
+#[test]
+fn a_pod_whose_lists_do_not_come_says_after_half_a_minute_which_they_are() {
+    let missing = |names: &str| {
+        format!(
+            "the Pod has claims, and these are not listed yet: {names}; Berth's ServiceAccount must be allowed to list and watch them"
+        )
+    };
+    let mut machine = Machine::without_storage(&Config::default(), &[hami_node("n1", 16_000)]);
+    let [late, also_late, listed @ ..] = Kind::STORAGE else { panic!("there are more kinds") };
+    for kind in listed {
+        machine.tell(Event::Listed(*kind, Vec::new()));
+    }
+    machine.show_pod(&share("p"));
+    machine.run();
+    machine.pass(29);
+    assert_eq!(said(&machine.run().0), [""; 0]);
+    assert_eq!(machine.next_deadline(), Some(machine.now() + SignedDuration::from_secs(1)));
+    machine.pass(1);
+    let (effects, _) = machine.run();
+    assert_eq!(said(&effects), [missing("persistentvolumes, persistentvolumeclaims")]);
+    tell(&mut machine, &effects);
+    machine.show_pod(&share("q"));
+    let (effects, _) = machine.run();
+    assert_eq!(
+        said(&effects),
+        [missing("persistentvolumes, persistentvolumeclaims")],
+        "the next pod says it at once"
+    );
+    tell(&mut machine, &effects);
+    machine.tell(Event::Listed(*late, Vec::new()));
+    let (effects, _) = machine.run();
+    assert_eq!(said(&effects), [missing("persistentvolumeclaims"), missing("persistentvolumeclaims")]);
+    tell(&mut machine, &effects);
+    machine.tell(Event::Listed(*also_late, Vec::new()));
+    let not_found = r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#;
+    assert_eq!(said(&machine.run().0), [not_found, not_found]);
 }
 
 #[test]

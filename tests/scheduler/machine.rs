@@ -3,7 +3,9 @@
 use berth::{
     cluster::Reader,
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, PodKey, Scheduler, object::Kind},
+    scheduling::{
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, PodKey, Scheduler, object::Kind,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -98,12 +100,19 @@ impl Machine {
         &self.scheduler
     }
 
+    /// How many decisions there were since this was last asked: with a node, and without one.
+    pub(crate) fn take_decisions(&mut self) -> (usize, usize) {
+        let measures = self.scheduler.take_measures();
+        let count = |attempt| measures.iter().filter(|one| **one == Measure::Attempt(attempt)).count();
+        (count(Attempt::Scheduled), count(Attempt::Unschedulable))
+    }
+
     /// Carries out locks and Bindings until nothing else is left to do; returns the other effects, and the pods bound, with their nodes.
     pub(crate) fn run(&mut self) -> (Vec<Effect>, Vec<(String, String)>) {
         let (mut others, mut bound) = (Vec::new(), Vec::new());
         loop {
             let effects = self.settle();
-            if effects.is_empty() {
+            if effects.is_empty() && self.next_deadline().is_none_or(|at| at > self.now) {
                 return (others, bound);
             }
             for effect in effects {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::machine::{Machine, bound, node, pod, without_nearest};
 
 /// A node with one free card, in a zone.
-fn hami_node(name: &str, zone: &str) -> Value {
+pub(super) fn hami_node(name: &str, zone: &str) -> Value {
     let card = json!([{"id": format!("GPU-{name}"), "index": 0, "count": 10, "devmem": 16000, "devcore": 100,
         "type": "NVIDIA A100", "mode": "hami-core", "health": true}]);
     let mut node = node(name, &json!({"hami.io/node-nvidia-register": card.to_string()}));
@@ -23,7 +23,7 @@ fn hami_node(name: &str, zone: &str) -> Value {
 }
 
 /// A pod that asks for a share, with this label and these further fields of its spec.
-fn share(name: &str, app: &str, spec: &Value) -> Value {
+pub(super) fn share(name: &str, app: &str, spec: &Value) -> Value {
     let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
     pod["metadata"]["labels"] = json!({"app": app});
     for (key, value) in spec.as_object().unwrap() {
@@ -33,7 +33,7 @@ fn share(name: &str, app: &str, spec: &Value) -> Value {
 }
 
 /// A pod of another scheduler without shares, bound to a node.
-fn other(name: &str, app: &str, node: &str, spec: &Value) -> Value {
+pub(super) fn other(name: &str, app: &str, node: &str, spec: &Value) -> Value {
     let mut pod = bound(share(name, app, spec), node, json!({}));
     pod["spec"]["schedulerName"] = json!("default-scheduler");
     pod["spec"]["containers"][0]["resources"] = json!({});
@@ -45,15 +45,15 @@ fn term(app: &str) -> Value {
     json!([{"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}])
 }
 
-fn near(app: &str) -> Value {
+pub(super) fn near(app: &str) -> Value {
     json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term(app)}}})
 }
 
-fn away(app: &str) -> Value {
+pub(super) fn away(app: &str) -> Value {
     json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term(app)}}})
 }
 
-fn spread(app: &str) -> Value {
+pub(super) fn spread(app: &str) -> Value {
     json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": app}}}]})
 }

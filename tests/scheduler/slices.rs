@@ -73,6 +73,24 @@ fn a_slice_of_volcanos_own_assignment_counts_with_its_size_in_a_quota() {
 }
 
 #[test]
+fn a_pod_beyond_its_quota_is_woken_when_what_slices_count_is_less_without_their_node() {
+    // The slice counts 10240 MiB by its node's registration, and 6000 MiB without it.
+    let held = volcano_holding("held", "GPU-a[group2-0],NVIDIA,6000,0:");
+    let card = "GPU-b,7,40960,NVIDIA-NVIDIA A100-SXM4-40GB,true,mig:";
+    let other = node("n2", &json!({"volcano.sh/node-vgpu-register": card}));
+    let nodes = [volcano_mig_node(&["GPU-a"]), other];
+    let mut machine = Machine::new(&Config::default(), &nodes, &[held]);
+    let quota = json!({"metadata": {"name": "q", "namespace": "default", "uid": "q"},
+        "spec": {"hard": {"limits.volcano.sh/vgpu-memory": "15000"}}});
+    let quota = Event::QuotaSeen(machine.reader().quota(&parsed(&quota)).0);
+    machine.tell(quota);
+    machine.show_pod(&vgpus("next", 1, 5000));
+    assert_eq!(machine.run().1, []);
+    machine.tell(Event::NodeGone("n1".into()));
+    assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
 fn a_pod_has_one_slice_of_each_card_that_volcano_cuts() {
     for (cards, placed) in [(vec!["GPU-a"], 0), (vec!["GPU-a", "GPU-b"], 1)] {
         let mut machine = Machine::new(&Config::default(), &[volcano_mig_node(&cards)], &[]);

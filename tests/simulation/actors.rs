@@ -48,11 +48,24 @@ impl Actors {
         if self.dice.in_thousand(self.story.crowd.quota) {
             self.set_quota(world).await;
         }
+        if self.story.crowd.spread > 0 {
+            for (name, zone) in NODES.iter().zip(["a", "b", "a", "b", "a"]) {
+                patch(world, name, json!({"metadata": {"labels": {"zone": zone}}})).await;
+            }
+        }
         if self.story.crowd.claims > 0 {
             let classes: Api<StorageClass> = Api::all(world.client.clone());
             let class = json!({"metadata": {"name": CLASS}, "provisioner": PROVISIONER,
                 "volumeBindingMode": "WaitForFirstConsumer"});
             classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+        }
+    }
+
+    /// While all is calm, a pod comes or goes.
+    pub(crate) async fn probe(&mut self, world: &World) {
+        let goes = self.dice.in_thousand(500);
+        if !goes || self.delete(world).await.is_none() {
+            self.create(world).await;
         }
     }
 
@@ -73,6 +86,7 @@ impl Actors {
             Act::Gate => self.gate(world).await,
             Act::Quota => self.quota(world).await,
             Act::Cordon => self.cordon(world).await,
+            Act::Zone => self.zone(world).await,
             Act::Touch => self.touch(world).await,
             Act::SwapNode => self.swap_node(world).await,
             Act::ForeignLock => return self.foreign_lock(world).await,
@@ -238,6 +252,15 @@ impl Actors {
         world.watch.say(&format!("{name} is cordoned: {to}"));
     }
 
+    /// A node moves to another zone, or now and then has none any more.
+    async fn zone(&mut self, world: &World) {
+        let name = self.dice.one_of(&NODES);
+        let zone = self.dice.one_of(&["a", "b", "c", "a", "b", ""]);
+        let label = if zone.is_empty() { Value::Null } else { json!(zone) };
+        patch(world, name, json!({"metadata": {"labels": {"zone": label}}})).await;
+        world.watch.say(&format!("{name} is in zone {zone:?}"));
+    }
+
     /// Something that matters to nobody changes on a node.
     async fn touch(&mut self, world: &World) {
         let name = self.dice.one_of(&NODES);
@@ -302,8 +325,15 @@ impl Actors {
     async fn foreign_pod(&mut self, world: &World) {
         self.foreign += 1;
         let name = format!("plain-{}", self.foreign);
-        let object = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "nodeName": self.dice.one_of(&NODES),
+        let mut object = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "nodeName": self.dice.one_of(&NODES),
             "containers": [{"name": "c", "image": "i"}]}});
+        if self.story.crowd.spread > 0 {
+            object["metadata"]["labels"] = json!({"app": "spread"});
+            // As many go as come.
+            let gone = format!("plain-{}", 1 + self.dice.below(self.foreign));
+            drop(pods(world).delete(&gone, &DeleteParams::default().grace_period(0)).await);
+            world.watch.say(&format!("{name} comes, {gone} goes"));
+        }
         drop(pods(world).create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await);
     }
 

@@ -45,6 +45,8 @@ pub(crate) enum Bug {
     ClaimLeftSelected,
     /// The labels of pods that are bound do not count.
     NeighbourNotCounted,
+    /// A pod that is gone still counts in the zone where it stood.
+    CountNotUndone,
 }
 
 /// All is full, and what is free is taken at once.
@@ -190,6 +192,7 @@ const NEIGHBOURS: Story = Story {
         quota: 0,
         claims: 400,
         apart: 500,
+        spread: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -207,8 +210,26 @@ const NEIGHBOURS: Story = Story {
     ..GENERAL
 };
 
+/// Pods are spread over zones, of Berth and of others; they come and go, and nodes move from zone to zone.
+const ZONES: Story = Story {
+    steps: 240,
+    acts: &[
+        (Act::Create, 24),
+        (Act::Delete, 22),
+        (Act::Zone, 4),
+        (Act::ForeignPod, 4),
+        (Act::Cordon, 2),
+        (Act::Touch, 1),
+    ],
+    crowd: Crowd { claims: 0, apart: 0, spread: 700, ..NEIGHBOURS.crowd },
+    calls: &[("/leases", 0), ("/binding", 150), ("", 30)],
+    watches: &[("/api/v1/pods", 100), ("/api/v1/nodes", 100), ("", 30)],
+    events: &[(Slip::Slow, 3), (Slip::Twice, 1), (Slip::ThenStale, 1), (Slip::Broken, 1)],
+    ..NEIGHBOURS
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -228,6 +249,7 @@ impl Bug {
         Self::LeaseGivenBackEarly,
         Self::ClaimLeftSelected,
         Self::NeighbourNotCounted,
+        Self::CountNotUndone,
     ];
 
     /// What shows it.
@@ -244,10 +266,23 @@ impl Bug {
             Self::LeaseWithoutCompareAndSwap | Self::ClaimOutlastsLease => &LEADS,
             Self::FenceIgnored | Self::LeaseGivenBackEarly => &HANDOVERS,
             Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
+            Self::CountNotUndone => &ZONES,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 11] =
-    [&GENERAL, &NEIGHBOURS, &LOCKS, &DOUBT, &NAMES, &ENDS, &GAPS, &MACHINES, &QUOTAS, &LEADS, &HANDOVERS];
+pub(crate) const STORIES: [&Story; 12] = [
+    &GENERAL,
+    &NEIGHBOURS,
+    &ZONES,
+    &LOCKS,
+    &DOUBT,
+    &NAMES,
+    &ENDS,
+    &GAPS,
+    &MACHINES,
+    &QUOTAS,
+    &LEADS,
+    &HANDOVERS,
+];

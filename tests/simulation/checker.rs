@@ -13,6 +13,7 @@ use crate::{
     fresh,
     quota::Quotas,
     record::{Amount, Family, Pod, Wish, annotation, cards, text},
+    spread::{self, Spread},
 };
 
 /// A foreign lock is respected for so long.
@@ -50,6 +51,7 @@ pub(crate) struct Checker {
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
     quotas: Quotas,
+    spread: Spread,
     /// Which lives of Berth have bound a pod of this name.
     binders: BTreeMap<String, BTreeSet<String>>,
     pub(crate) violations: Vec<String>,
@@ -66,6 +68,7 @@ impl Checker {
             locks: BTreeMap::new(),
             taken: BTreeMap::new(),
             quotas: Quotas::default(),
+            spread: Spread::default(),
             binders: BTreeMap::new(),
             violations: Vec::new(),
         }
@@ -212,6 +215,13 @@ impl Checker {
         }
     }
 
+    /// While all is calm: pods that are spread stand where they may, and none waits that could stand somewhere.
+    pub(crate) fn judge_spread(&mut self) {
+        let (pods, nodes) = (self.pods(), self.sandbox.objects("nodes"));
+        self.violations.extend(self.spread.judge(&nodes, &pods));
+        self.judge_the_end();
+    }
+
     fn judge_cards(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
         // A lock is taken against the very node that was decided on; without one, a decision is as old as a watch may lag.
         let mut since = now - MEMORY;
@@ -311,7 +321,7 @@ impl Checker {
             return;
         }
         for node in nodes {
-            if node["spec"]["unschedulable"] != true && would_fit(pod, node, pods) {
+            if node["spec"]["unschedulable"] != true && would_fit(pod, node, nodes, pods) {
                 let text = format!(
                     "{} waits though {} would have it: {reason}",
                     pod.name,
@@ -333,11 +343,15 @@ fn is_bound(claim: &Value) -> bool {
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.
-fn would_fit(pod: &Pod, node: &Value, pods: &[Arc<Pod>]) -> bool {
+fn would_fit(pod: &Pod, node: &Value, nodes: &[Arc<Value>], pods: &[Arc<Pod>]) -> bool {
     let name = text(node, "/metadata/name");
     let Some((family, capacity)) = cards(node) else { return false };
     // Where these may go is left to the fresh look.
     if pod.apart || !pod.claims.is_empty() {
+        return false;
+    }
+    let skewed = |zone| !spread::admits(&spread::counts(nodes, pods), zone);
+    if pod.spreads && spread::zone(node).is_none_or(skewed) {
         return false;
     }
     if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {

@@ -95,6 +95,9 @@ impl Lie {
             self.add_ghosts(call, &mut value);
         }
         let event = value.get("object").is_some();
+        if self.bug == Bug::CountNotUndone && value["type"] == "DELETED" {
+            leave_counted(&mut value);
+        }
         match value.get_mut("items").and_then(Value::as_array_mut) {
             Some(items) => items.iter_mut().for_each(|item| self.tell(call, item)),
             None if event => self.tell(call, &mut value["object"]),
@@ -160,6 +163,20 @@ impl Lie {
             self.known.insert(uid(pod), pod.clone());
         }
         value["items"] = self.known.values().cloned().collect();
+    }
+}
+
+/// The event that a pod is gone which counts in its zone says that it stays there, without its cards.
+fn leave_counted(event: &mut Value) {
+    let pod = &mut event["object"];
+    if pod["metadata"]["labels"]["app"] == "spread" && pod["spec"].get("nodeName").is_some() {
+        for key in ["deletionTimestamp", "annotations"] {
+            forget(&mut pod["metadata"], key);
+        }
+        pod["spec"]["schedulerName"] = json!("other");
+        pod["spec"]["containers"][0]["resources"] = json!({});
+        pod["status"]["phase"] = json!("Running");
+        event["type"] = json!("MODIFIED");
     }
 }
 

@@ -50,5 +50,10 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
         pod["spec"]["affinity"] =
             json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}});
     }
+    if crowd.spread > 0 && dice.in_thousand(crowd.spread) {
+        pod["metadata"]["labels"] = json!({"app": "spread"});
+        pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "spread"}}}]);
+    }
     pod
 }

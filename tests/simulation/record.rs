@@ -119,6 +119,8 @@ pub(crate) struct Pod {
     pub(crate) gated: bool,
     /// Whether it shares its node with no other of these.
     pub(crate) apart: bool,
+    /// Whether it counts where pods are spread over zones; one of Berth's is itself spread.
+    pub(crate) spreads: bool,
     /// The claims that it uses.
     pub(crate) claims: Vec<String>,
 }
@@ -160,6 +162,7 @@ impl Pod {
             terminating: !text(object, "/metadata/deletionTimestamp").is_empty(),
             gated: !list("schedulingGates").is_empty(),
             apart: text(object, "/metadata/labels/app") == "apart",
+            spreads: text(object, "/metadata/labels/app") == "spread",
             claims,
         }
     }

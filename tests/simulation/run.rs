@@ -20,6 +20,12 @@ const CALM: Duration = Duration::from_mins(12);
 /// So long may it take until what was written for the claim of a pod that is gone is taken back.
 const TAKEN_BACK: Duration = Duration::from_mins(1);
 
+/// So many pods come or go while all is calm, where pods are spread.
+const PROBES: u32 = 8;
+
+/// So long until the next of them: what follows from one has happened by then.
+const PROBE: Duration = Duration::from_secs(30);
+
 /// What came of a run.
 pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
@@ -57,7 +63,12 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
         world.provide();
     }
     world.wait(CALM).await;
-    world.watch.log().checker.judge_the_end();
+    world.watch.log().checker.judge_spread();
+    for _ in 0..if story.crowd.spread > 0 { PROBES } else { 0 } {
+        actors.probe(&world).await;
+        world.wait(PROBE).await;
+        world.watch.log().checker.judge_spread();
+    }
     let drifts = world.metrics.drifts();
     if drifts > 0 {
         world.watch.log().checker.violations.push(format!("Berth's own audit found {drifts} drifts"));

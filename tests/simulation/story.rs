@@ -50,6 +50,8 @@ pub(crate) enum Act {
     /// A quota is set on the namespace, changed or taken away.
     Quota,
     Cordon,
+    /// A node moves to another zone, or has none any more.
+    Zone,
     /// Something that matters to nobody changes on a node.
     Touch,
     /// A machine goes away with its pods, or one comes in its place.
@@ -77,13 +79,14 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
         Self::Gate,
         Self::Quota,
         Self::Cordon,
+        Self::Zone,
         Self::Touch,
         Self::SwapNode,
         Self::ForeignLock,
@@ -118,6 +121,8 @@ pub(crate) struct Crowd {
     pub(crate) claims: u64,
     /// So many of a thousand pods share their node with no other of these.
     pub(crate) apart: u64,
+    /// So many of a thousand pods are spread over zones; where there are any, so are pods of another scheduler.
+    pub(crate) spread: u64,
 }
 
 /// How the network is.
@@ -226,6 +231,7 @@ pub(crate) const GENERAL: Story = Story {
         quota: 300,
         claims: 0,
         apart: 0,
+        spread: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],

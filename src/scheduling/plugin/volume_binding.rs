@@ -93,7 +93,7 @@ impl<'a> Claims<'a> {
             return Ok(None);
         }
         if !objects.are_listed(Kind::STORAGE) {
-            return Err(Reason::StorageNotListed);
+            return Err(Reason::StorageNotListed(objects.unlisted(Kind::STORAGE).collect()));
         }
         let namespace = &demand.footprint.namespace;
         let found = uses.iter().map(|one| usable(one, namespace, objects)).collect::<Result<Vec<_>, _>>()?;

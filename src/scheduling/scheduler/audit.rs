@@ -2,25 +2,19 @@
 //!
 //! It runs after each list of pods and every minute, and compares with a fold over all pods. Nothing here ought ever to be found.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
-use crate::{
-    object::Labels,
-    scheduling::{
-        effect::{Concern, Effect},
-        fit_error::FitError,
-        ledger::{Charge, Commitment},
-        node::NodeName,
-        pod::{Ask, Binding, Claim, Holding, Stage, Uid},
-        snapshot::Check,
-    },
+use super::{Scheduler, Work, alike::Alike};
+use crate::scheduling::{
+    effect::{Concern, Effect},
+    fit_error::FitError,
+    ledger::{Charge, Commitment},
+    node::NodeName,
+    pod::{Ask, Binding, Claim, Holding, Stage, Uid},
+    snapshot::Check,
 };
-
-/// Pods that are alike in this and don't look around are decided alike: ask, namespace, labels, priority.
-type Alike = (Arc<Ask>, Arc<str>, Arc<Labels>, i32);
 
 /// How long until the next audit.
 const PERIOD: SignedDuration = SignedDuration::from_mins(1);
@@ -124,8 +118,9 @@ impl Scheduler {
         let right = match &entry.work {
             Work::Idle => !wants || bound,
             Work::Queued | Work::BackingOff => self.queue.contains(uid),
-            Work::Waiting(ask) => self.classes.holds(ask, uid),
-            Work::OverQuota => self.over_quota.holds(&entry.info.key),
+            Work::Waiting(ask) => self.classes.holds(ask, uid) && self.queue.has_set_aside(uid),
+            Work::OverQuota => self.over_quota.holds(&entry.info.key) && self.queue.has_set_aside(uid),
+            Work::Unlisted => self.unlisted.holds(uid),
             Work::Prebinding(_) => held.is_some() && self.prebinds.contains_key(uid),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
@@ -148,22 +143,18 @@ impl Scheduler {
         let mut said: HashMap<Alike, Option<FitError>> = HashMap::new();
         for uid in uids {
             let Some(entry) = self.pods.get(uid) else { continue };
-            let footprint = entry.info.footprint.clone();
-            let (reason, priority) = (entry.reason.clone().unwrap_or_default(), entry.info.priority);
+            let (alike, reason) = (Alike::of(&entry.info), entry.reason.clone().unwrap_or_default());
             match (&entry.work, entry.info.claim.clone()) {
-                (Work::Waiting(_) | Work::OverQuota, Claim::Place(ask)) => {
-                    let alike =
-                        (ask.clone(), footprint.namespace.clone(), footprint.labels.clone(), priority);
-                    let known = said.get(&alike).filter(|_| !footprint.looks_around()).cloned();
+                (Work::Waiting(_) | Work::OverQuota, Claim::Place(_)) => {
+                    let known = alike.as_ref().and_then(|alike| said.get(alike)).cloned();
                     let error = known.unwrap_or_else(|| self.decide(uid).err());
-                    // What is found out for a pod that looks around holds for no other.
-                    if !footprint.looks_around() {
+                    if let Some(alike) = alike {
                         said.insert(alike, error.clone());
                     }
                     match error {
                         Some(error) if error.repeats(&reason) => {}
                         Some(error) => self.tell_unschedulable(uid, error.to_string()),
-                        None => self.end_needless_wait(uid, &ask),
+                        None => self.end_needless_wait(uid),
                     }
                 }
                 (Work::Idle, Claim::Place(ask)) => {
@@ -176,16 +167,11 @@ impl Scheduler {
         }
     }
 
-    fn end_needless_wait(&mut self, uid: &Uid, ask: &Arc<Ask>) {
+    fn end_needless_wait(&mut self, uid: &Uid) {
         if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             self.drift(Concern::Pod(key), "it waited although a node would have had it");
         }
-        self.classes.leave(ask, uid);
-        if let Some(entry) = self.pods.get(uid) {
-            self.over_quota.leave(&entry.info.key);
-        }
-        self.set_work(uid, Work::Idle);
-        self.enqueue(uid);
+        self.decide_waiting_again(uid);
     }
 
     /// Why a pod that asks for what is not served is placed nowhere.

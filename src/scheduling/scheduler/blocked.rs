@@ -90,6 +90,10 @@ impl Scheduler {
         self.lines.leave(from, uid);
         self.set_work(uid, Work::InLine(node.clone()));
         self.lines.join(&node, uid.clone());
+        // The node was judged without the pod already, and those who wait were not woken then.
+        if let Some(slot) = self.snapshot.slot(from) {
+            self.classes.forget(slot);
+        }
         self.wake(from);
         self.wake_within_quota_of(uid);
         true

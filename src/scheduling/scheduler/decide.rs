@@ -17,7 +17,7 @@ use crate::{
         node::NodeName,
         plugin::volume_binding::VolumeChoice,
         pod::{Ask, Claim, PodInfo, Stage, Uid},
-        queue::backoff,
+        queue::backoff_end,
     },
 };
 
@@ -26,7 +26,7 @@ impl Scheduler {
         if self.course != Course::Onward {
             return;
         }
-        while let Some(uid) = self.pop() {
+        while let Some(uid) = self.pop(now) {
             let Some(entry) = self.pods.get(&uid) else {
                 continue;
             };
@@ -41,12 +41,6 @@ impl Scheduler {
         }
     }
 
-    /// The next pod of the queue, those that the last decision has helped among them.
-    fn pop(&mut self) -> Option<Uid> {
-        self.wake_helped();
-        self.queue.pop()
-    }
-
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
             self.measures.push(Measure::Attempt(Attempt::Unschedulable));
@@ -54,11 +48,14 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.to_string());
             return;
         }
-        match self.decide(uid) {
+        if self.wait_for_lists(uid, now) {
+            return;
+        }
+        match self.decide_as_alike(uid) {
             Ok(Decision { node, assignment, volumes }) => {
                 self.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, volumes.clone(), now);
-                self.withdraw_reason(uid);
+                self.note_decided(uid);
                 if volumes.is_empty() {
                     self.join_line(uid, &node, now);
                 } else {
@@ -67,7 +64,7 @@ impl Scheduler {
             }
             Err(error) => {
                 self.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.wait(uid, ask, &error);
+                self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.to_string());
             }
         }
@@ -137,9 +134,8 @@ impl Scheduler {
         self.forget(uid);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures += 1;
-            entry.work = Work::BackingOff;
-            let until = now.checked_add(backoff(entry.failures)).unwrap_or(now);
-            self.queue.back_off(uid.clone(), until);
+            self.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
+            self.set_work(uid, Work::BackingOff);
         }
     }
 }

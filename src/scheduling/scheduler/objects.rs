@@ -21,6 +21,7 @@ impl Scheduler {
             self.snapshot.set_object(object);
         }
         self.snapshot.note_listed(kind);
+        self.end_wait_for_lists();
     }
 
     /// Everything that was seen of these kinds, as the lists that would let another see the same.

@@ -79,6 +79,12 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
+            Work::Unlisted if !wants || changed => {
+                self.set_work(&uid, Work::Idle);
+                if wants {
+                    self.enqueue(&uid);
+                }
+            }
             Work::InLine(_) if !wants => self.unwanted_in_line(&uid),
             Work::Prebinding(_) if !wants || changed => {
                 self.forget(&uid);
@@ -112,6 +118,7 @@ impl Scheduler {
         }
         self.over_quota.leave(&key);
         self.requeue.leave(uid);
+        self.unlisted.leave(uid);
         self.snapshot.end_nomination(uid);
         self.queue.remove(uid);
         self.forget(uid);
@@ -144,8 +151,12 @@ impl Scheduler {
         if same {
             self.snapshot.refresh_node(node);
         } else {
+            let quotas = self.snapshot.quotas().version();
             self.snapshot.set_node(node);
             self.wake(&name);
+            if self.snapshot.quotas().version() != quotas {
+                self.wake_within_quotas();
+            }
         }
         self.check_held(&name, now);
         self.lines.touch(&name);
@@ -153,7 +164,11 @@ impl Scheduler {
 
     pub(super) fn lose_node(&mut self, name: &NodeName) {
         self.note_owners(name, None);
+        let quotas = self.snapshot.quotas().version();
         self.snapshot.remove_node(name);
+        if self.snapshot.quotas().version() != quotas {
+            self.wake_within_quotas();
+        }
         self.releasing.remove(name);
         self.drop_held(name);
         self.silences.remove(name);
@@ -257,6 +272,8 @@ impl Scheduler {
             lined_up: None,
             work: Work::Idle,
             failures: 0,
+            rejections: 0,
+            backoff_until: None,
             silence_told: 0,
             reason: None,
             telling: Telling::Idle,

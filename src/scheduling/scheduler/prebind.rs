@@ -63,6 +63,15 @@ impl State {
             *self = Self::Unsent;
         }
     }
+
+    /// How far the undoing of a write is that is so far: what is under way is undone once it is answered, what is written once it is
+    /// seen, and what failed once it can no longer arrive.
+    fn when_undone(self) -> Self {
+        match self {
+            Self::Due(at) => Self::Due(at.checked_add(REACH).unwrap_or(at)),
+            Self::Unsent | Self::Sent | Self::Written(_) => self,
+        }
+    }
 }
 
 /// What a claim's step comes to.
@@ -198,8 +207,7 @@ impl Scheduler {
             choice: step.choice,
             pod: pod.clone(),
             tries: 0,
-            // What is still under way is taken back once it is answered.
-            state: if step.state == State::Sent { State::Sent } else { State::Unsent },
+            state: step.state.when_undone(),
         }));
     }
 
@@ -287,6 +295,7 @@ impl Scheduler {
             }
             WriteOutcome::Refused(message) => {
                 let message = format!("binding volumes was refused: {message}");
+                step.state = State::Unsent;
                 if let Some(prebind) = self.prebinds.remove(&pod.uid) {
                     self.fail_prebind(pod, prebind, message, now);
                 }

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{Scheduler, Work, requeue::Rejection};
 use crate::scheduling::{
     class::Rejected,
@@ -12,6 +14,7 @@ use crate::scheduling::{
     fit_error::FitError,
     plugin::Plugin,
     pod::{Ask, Claim, PodKey, Uid},
+    queue::{backoff_end, flush_time},
     quota::{QuotaInfo, QuotaKey},
 };
 
@@ -64,6 +67,11 @@ impl OverQuota {
         [&self.alone, &self.beside].into_iter().filter_map(|waiting| waiting.get(namespace)).flatten()
     }
 
+    /// The namespaces with pods that wait for a quota.
+    fn namespaces(&self) -> BTreeSet<Arc<str>> {
+        self.alone.keys().chain(self.beside.keys()).cloned().collect()
+    }
+
     fn take(&mut self, namespace: &Arc<str>) -> BTreeSet<Uid> {
         let mut taken = self.alone.remove(namespace).unwrap_or_default();
         taken.extend(self.beside.remove(namespace).unwrap_or_default());
@@ -95,17 +103,25 @@ impl Scheduler {
     }
 
     /// The pod found no node: it waits for what may make room for it.
-    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError) {
+    pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
         let awaits = error.awaits();
         let around: BTreeSet<Plugin> =
             error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
-        if let Some(entry) = self.pods.get(uid) {
+        // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
+        let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
+        if let Some(entry) = self.pods.get_mut(uid) {
+            entry.failures = 0;
+            entry.rejections += u32::from(!surely);
+            entry.backoff_until = (!surely).then(|| backoff_end(now, entry.rejections));
             self.over_quota.join(&entry.info.key, awaits);
+            self.queue.set_aside(&entry.info, entry.seen, flush_time(now));
         }
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
         } else {
-            let rejected = if around.is_empty() { Rejected::Itself } else { Rejected::Around };
+            // What a node that is kept, or whose cards are too much for the quota, lacks may come with any change of it.
+            let itself = around.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
+            let rejected = if itself { Rejected::Itself } else { Rejected::Around };
             self.classes.wait(ask, uid.clone(), rejected);
             self.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
@@ -135,6 +151,13 @@ impl Scheduler {
                 self.over_quota.leave(&entry.info.key);
             }
             self.wake_over_quota(&uid);
+        }
+    }
+
+    /// As [`Self::wake_within_quota`], for every namespace: what slices hold is known by their node's registration.
+    pub(super) fn wake_within_quotas(&mut self) {
+        for namespace in self.over_quota.namespaces() {
+            self.wake_within_quota(&namespace);
         }
     }
 

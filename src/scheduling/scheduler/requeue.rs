@@ -3,10 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
+
 use super::{Scheduler, Work};
 use crate::scheduling::{
     change::Change,
     footprint::Footprint,
+    measure::Measure,
     object::Objects,
     plugin::{
         Plugin, inter_pod_affinity, node_volume_limits, pod_topology_spread, volume_binding,
@@ -14,6 +17,9 @@ use crate::scheduling::{
     },
     pod::Uid,
 };
+
+/// So many pods are flushed in one turn at most.
+const MOST_FLUSHED: usize = 64;
 
 /// Why a pod waits for more than a change of the one node that would have it.
 #[derive(Debug)]
@@ -89,12 +95,24 @@ impl Scheduler {
         }
     }
 
-    fn decide_waiting_again(&mut self, uid: &Uid) {
+    /// Decides pods again that have waited for so long that it is done whatever has happened: kube-scheduler's
+    /// `flushUnschedulablePodsLeftover`. What is left of them at the end of a turn is next turn's.
+    pub(super) fn flush(&mut self, now: Timestamp) {
+        for uid in self.queue.overdue(now, MOST_FLUSHED) {
+            self.measures.push(Measure::Flushed);
+            self.decide_waiting_again(&uid);
+        }
+    }
+
+    /// Decides a pod again that no node would have, or that its namespace's quota kept out.
+    pub(super) fn decide_waiting_again(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
-        let Work::Waiting(ask) = entry.work.clone() else { return };
+        match entry.work.clone() {
+            Work::Waiting(ask) => self.classes.leave(&ask, uid),
+            Work::OverQuota => {}
+            _ => return,
+        }
         self.over_quota.leave(&entry.info.key);
-        self.classes.leave(&ask, uid);
-        self.set_work(uid, Work::Idle);
         self.enqueue(uid);
     }
 }

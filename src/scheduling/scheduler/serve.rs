@@ -16,16 +16,21 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.retells.first().map(|(at, _)| *at);
-        let onward =
-            [self.queue.next_expiry(), self.next_audit, self.prebind_deadline()].into_iter().flatten();
+        let onward = [
+            self.queue.next_deadline(),
+            self.early_deadline(),
+            self.next_audit,
+            self.prebind_deadline(),
+            self.unlisted.deadline(),
+        ];
+        let onward = onward.into_iter().flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
         self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
-        for uid in self.queue.expired(now) {
-            self.enqueue(&uid);
-        }
+        self.flush(now);
+        self.watch_lists(now);
         self.retell(now);
         self.lines.touch_due(now);
     }

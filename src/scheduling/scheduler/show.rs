@@ -49,7 +49,7 @@ impl Scheduler {
             synced: self.is_synced(),
             active: self.queue.len(),
             backing_off: self.queue.backing_off(),
-            unschedulable: self.classes.waiting() + self.over_quota.len(),
+            unschedulable: self.classes.waiting() + self.over_quota.len() + self.unlisted.len(),
             in_line: self.lines.total() + self.prebinds.len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),

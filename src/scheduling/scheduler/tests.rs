@@ -2,6 +2,7 @@
 
 mod locks;
 mod play;
+mod queue;
 mod reads;
 mod steps;
 

@@ -15,6 +15,7 @@ impl Snapshot {
     pub fn nominate(&mut self, pod: &PodInfo) {
         let holds = self.ledger.get(&pod.key.uid).is_some();
         if !holds && Arc::make_mut(&mut self.nominations).see(pod) {
+            self.generation += 1;
             self.changes.push(Change::Nomination);
         }
     }
@@ -22,6 +23,7 @@ impl Snapshot {
     /// No node is kept for the pod any more.
     pub fn end_nomination(&mut self, pod: &Uid) {
         if self.nominations.holds(pod) && Arc::make_mut(&mut self.nominations).remove(pod) {
+            self.generation += 1;
             self.changes.push(Change::Nomination);
         }
     }

@@ -106,6 +106,13 @@ impl Play {
     fn happens(&mut self, event: Event) {
         self.scheduler.observe(event, self.now);
         self.effects.extend(self.scheduler.settle(self.now));
+        for _ in 0..1000 {
+            if self.scheduler.next_deadline().is_none_or(|at| at > self.now) {
+                return;
+            }
+            self.effects.extend(self.scheduler.settle(self.now));
+        }
+        panic!("its next deadline has passed, however often it settles");
     }
 
     /// Lets time run, second by second, as deadlines come.

@@ -1,0 +1,103 @@
+//! When pods that wait are decided again although nothing has happened for them, and what it costs.
+
+use super::{
+    super::alike::Alike,
+    play::{Play, Sent, pod},
+    seconds,
+};
+use crate::scheduling::{
+    fit_error::FitError,
+    measure::{Attempt, Measure},
+    reason::Reason,
+};
+
+/// How often pods were flushed, and decided in vain, since this was last asked.
+fn flushed(play: &mut Play) -> (usize, usize) {
+    let measures = play.scheduler.take_measures();
+    let count = |measure| measures.iter().filter(|one| **one == measure).count();
+    (count(Measure::Flushed), count(Measure::Attempt(Attempt::Unschedulable)))
+}
+
+#[test]
+fn a_pod_that_waits_is_decided_again_after_five_minutes_and_each_five_minutes_after() {
+    let mut play = Play::new();
+    play.create_large("a");
+    assert_eq!(flushed(&mut play), (0, 1));
+    for _ in 0..2 {
+        play.wait(seconds(299));
+        assert_eq!(flushed(&mut play), (0, 0));
+        play.wait(seconds(1));
+        assert_eq!(flushed(&mut play), (1, 1));
+    }
+    play.gone("a");
+    play.wait(seconds(600));
+    assert_eq!(flushed(&mut play), (0, 0));
+}
+
+#[test]
+fn many_pods_that_have_waited_for_long_are_decided_again_over_several_turns() {
+    let mut play = Play::new();
+    for number in 0..100 {
+        play.create_large(&number.to_string());
+    }
+    play.wait(seconds(299));
+    flushed(&mut play);
+    play.now += seconds(1);
+    for expected in [64, 36, 0] {
+        play.scheduler.settle(play.now);
+        assert_eq!(flushed(&mut play), (expected, expected));
+    }
+}
+
+/// What is said of this pod once it is decided, without the nearest miss.
+fn said(play: &mut Play, name: &str) -> Option<String> {
+    let reason = play.scheduler.pods.get(name).and_then(|entry| entry.reason.as_deref())?;
+    reason.split(" nearest: ").next().map(str::to_owned)
+}
+
+#[test]
+fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something_changes() {
+    let mut play = Play::new();
+    play.create_large("a");
+    let found = said(&mut play, "a");
+    let other = FitError::of_pod(1, Reason::Unschedulable);
+    let key = Alike::of(&pod("a", 99_000, play.now)).unwrap();
+    assert!(play.scheduler.rejections.errors.insert(key, other.clone()).is_some());
+    play.create_large("b");
+    assert_eq!(said(&mut play, "b"), Some(other.to_string()), "it is not found again for b");
+    play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.created));
+    assert_eq!(said(&mut play, "c"), found, "c asks for something else");
+    play.foreign("theirs", 100);
+    play.create_large("d");
+    assert_eq!(said(&mut play, "d"), found, "the node has changed since");
+}
+
+#[test]
+fn what_is_found_for_a_pod_that_looks_around_or_has_a_node_kept_for_it_holds_for_no_other() {
+    let play = Play::new();
+    let alone = pod("a", 1000, play.now);
+    assert!(Alike::of(&alone).is_some());
+    let kept = super::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
+    assert_eq!(Alike::of(&kept), None);
+    let mut around = alone;
+    let claims = vec![crate::scheduling::footprint::ClaimUse { name: "data".into(), owner: None }];
+    std::sync::Arc::make_mut(&mut around.footprint).claims = claims;
+    assert_eq!(Alike::of(&around), None);
+}
+
+#[test]
+fn a_pod_of_a_class_that_was_forgotten_is_among_those_that_wait() {
+    let mut play = Play::new();
+    play.create_large("a");
+    play.gone("a");
+    // So many other classes that the first is forgotten.
+    for size in 0..1100 {
+        let name = format!("large-{size}");
+        play.changed(&name, |info| *info = pod(&name, 20_000 + size, info.created));
+        play.gone(&name);
+    }
+    play.create_large("b");
+    play.sent();
+    play.wait(seconds(60));
+    assert!(!play.sent().contains(&Sent::Drift), "the audit finds it where it ought to be");
+}

@@ -1,0 +1,96 @@
+//! Pods with claims that wait until the kinds which their plugins read are listed.
+//!
+//! Such a pod is not decided before, and its condition says nothing, since the lists come within a moment. Where one of them does not
+//! come, as without the permission to list it, the pods say which.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Scheduler, Work};
+use crate::scheduling::{object::Kind, pod::Uid};
+
+/// For so long a missing list is nothing to speak of.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// Pods with claims that wait for lists.
+#[derive(Debug, Default)]
+pub(super) struct Unlisted {
+    pods: BTreeSet<Uid>,
+    /// When the first of them began to wait.
+    since: Option<Timestamp>,
+    /// Whether the pods have waited for so long that they say for what.
+    overdue: bool,
+}
+
+impl Unlisted {
+    /// The pod no longer waits.
+    pub(super) fn leave(&mut self, uid: &Uid) {
+        self.pods.remove(uid);
+    }
+
+    /// Whether the pod waits.
+    pub(super) fn holds(&self, uid: &Uid) -> bool {
+        self.pods.contains(uid)
+    }
+
+    /// How many pods wait.
+    pub(super) fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// When the pods say which lists are missing.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let waits = !self.overdue && !self.pods.is_empty();
+        self.since.filter(|_| waits)?.checked_add(PATIENCE).ok()
+    }
+}
+
+impl Scheduler {
+    /// Lets a pod with claims wait for the lists that are missing; whether it has to.
+    pub(super) fn wait_for_lists(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        let has_claims = self.pods.get(uid).is_some_and(|entry| !entry.info.footprint.claims.is_empty());
+        if !has_claims || self.snapshot.objects().are_listed(Kind::STORAGE) {
+            return false;
+        }
+        self.set_work(uid, Work::Unlisted);
+        self.unlisted.pods.insert(uid.clone());
+        self.unlisted.since.get_or_insert(now);
+        if self.unlisted.overdue {
+            self.tell_unlisted(uid);
+        }
+        true
+    }
+
+    /// Decides the pods that waited for lists once none is missing.
+    pub(super) fn end_wait_for_lists(&mut self) {
+        let complete = self.snapshot.objects().are_listed(Kind::STORAGE);
+        for uid in self.unlisted.pods.clone() {
+            if complete {
+                self.enqueue(&uid);
+            } else if self.unlisted.overdue {
+                self.tell_unlisted(&uid);
+            }
+        }
+    }
+
+    /// Has the pods say which lists are missing, once they have waited for long.
+    pub(super) fn watch_lists(&mut self, now: Timestamp) {
+        if self.unlisted.deadline().is_some_and(|at| at <= now) {
+            self.unlisted.overdue = true;
+            for uid in self.unlisted.pods.clone() {
+                self.tell_unlisted(&uid);
+            }
+        }
+    }
+
+    fn tell_unlisted(&mut self, uid: &Uid) {
+        let missing: Vec<&str> =
+            self.snapshot.objects().unlisted(Kind::STORAGE).map(Kind::resource).collect();
+        let message = format!(
+            "the Pod has claims, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
+            missing.join(", ")
+        );
+        self.tell_unschedulable(uid, message);
+    }
+}
