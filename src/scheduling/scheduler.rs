@@ -10,12 +10,15 @@ mod blocked;
 mod decide;
 mod excess;
 mod lock;
+mod locks;
 mod objects;
 mod observe;
 mod outcome;
+mod pods;
 mod prebind;
 mod quota;
 mod reads;
+mod reports;
 mod requeue;
 mod said;
 mod serve;
@@ -27,42 +30,25 @@ mod tests;
 mod turn;
 mod unlisted;
 mod unread;
+mod waiting;
 mod withdraw;
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    class::Classes,
-    effect::Effect,
-    event::Event,
-    line::Lines,
-    measure::Measure,
-    node::NodeName,
-    object::Kind,
-    pod::{Ask, PodInfo, Uid},
-    queue::Queue,
-    score::ScoreWeights,
-    snapshot::Snapshot,
+    class::Classes, effect::Effect, event::Event, line::Lines, node::NodeName, object::Kind, pod::Uid,
+    score::ScoreWeights, snapshot::Snapshot,
 };
-use crate::device::{CardId, LockOwner};
-use agent::Silence;
-use alike::Rejections;
-use lock::{Held, Releasing, Stranger};
-use prebind::{Prebind, Undo};
-use quota::OverQuota;
+use agent::Agents;
+use locks::Locks;
+use pods::{Pods, Work};
+use prebind::Prebinding;
 use reads::Reads;
-use requeue::Requeue;
-use said::Said;
+use reports::{Outbox, Reports};
 use sync::Synced;
-use tell::Telling;
-use turn::Turn;
-use unlisted::Unlisted;
-use withdraw::Remnant;
+use waiting::Waiting;
 
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
@@ -73,50 +59,6 @@ pub struct Settings {
     pub lock_expiry: SignedDuration,
     /// By how much each plugin's score of a node is multiplied.
     pub weights: ScoreWeights,
-}
-
-/// Where a pod that wants a place stands.
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Work {
-    /// Nothing is to be done for it.
-    Idle,
-    /// In the queue; after a rejection it may have to wait out its backoff there.
-    Queued,
-    /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
-    Waiting(Arc<Ask>),
-    /// It would exceed the quota of its namespace.
-    OverQuota,
-    /// It has claims, and not all kinds that decide on these are listed.
-    Unlisted,
-    /// It waits out a failure.
-    BackingOff,
-    /// Decided: its claims are being bound on this node.
-    Prebinding(NodeName),
-    /// Decided: it stands in this node's line or is being served there.
-    InLine(NodeName),
-}
-
-#[derive(Debug)]
-struct Entry {
-    info: PodInfo,
-    /// Its place among all pods ever seen.
-    seen: u64,
-    /// When it was first seen.
-    since: Timestamp,
-    /// When it joined the line that it stands in.
-    lined_up: Option<Timestamp>,
-    work: Work,
-    /// How often its decision could not be carried out since it was last rejected.
-    failures: u32,
-    /// How often it was rejected for more than what the nodes are themselves.
-    rejections: u32,
-    /// Until when it waits after the last of these rejections, where there is other work.
-    backoff_until: Option<Timestamp>,
-    /// How often its node's agent was reported as silent.
-    silence_told: u32,
-    /// Why it waits.
-    reason: Option<String>,
-    telling: Telling,
 }
 
 /// What is still to be done.
@@ -135,50 +77,29 @@ enum Course {
 #[derive(Debug)]
 pub struct Scheduler {
     settings: Settings,
+    /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
-    pods: HashMap<Uid, Entry>,
-    by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
-    queue: Queue,
-    turn: Turn,
+    /// Every pod that was seen, and what is to be done for it.
+    pods: Pods,
+    /// What pods with equal asks are known to fit.
     classes: Classes,
-    /// Pods that wait for the quota of their namespace.
-    over_quota: OverQuota,
-    /// Waiting pods that a plugin which looks at more than one node has rejected.
-    requeue: Requeue,
-    /// Why pods were rejected since the last change.
-    rejections: Rejections,
-    /// Pods with claims that wait for lists of what decides on these.
-    unlisted: Unlisted,
+    /// Pods that wait to be decided.
+    waiting: Waiting,
     /// Pods whose claims are being bound.
-    prebinds: BTreeMap<Uid, Prebind>,
-    /// What was written for claims of pods that went elsewhere.
-    undos: Vec<Undo>,
+    prebinding: Prebinding,
+    /// Pods that wait for their node, and the one that each node serves.
     lines: Lines,
+    /// Who holds nodes' locks.
+    locks: Locks,
+    /// What the nodes' device plugins owe.
+    agents: Agents,
+    /// Pods that are being read.
+    reads: Reads,
     synced: Synced,
     course: Course,
-    effects: Vec<Effect>,
-    seen: u64,
-    /// Whom nodes' locks name, and where.
-    holders: BTreeMap<LockOwner, BTreeSet<NodeName>>,
-    strangers: BTreeMap<(LockOwner, Timestamp), Stranger>,
-    releasing: BTreeMap<NodeName, Releasing>,
-    /// Locks that were taken and are not known to have been lost.
-    held: BTreeMap<NodeName, Held>,
-    /// Nodes whose device plugin has left a pod without an answer, until it answers one.
-    silences: BTreeMap<NodeName, Silence>,
-    /// Until when a node's device plugin may be at work for a pod that has gone.
-    vacated: BTreeMap<NodeName, Timestamp>,
-    measures: Vec<Measure>,
-    reads: Reads,
-    /// Dead pods whose assignments their nodes' agents may still take.
-    remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
-    /// Cards of which more is held than there is, in words.
-    excess: Said<CardId>,
-    /// Pods of which nobody can tell which cards they hold, and why, as it was said.
-    unread: Said<Uid>,
-    /// Words that were not heard, and when they are said again.
-    retells: BTreeSet<(Timestamp, Uid)>,
-    next_audit: Option<Timestamp>,
+    /// What people are told.
+    reports: Reports,
+    outbox: Outbox,
 }
 
 impl Scheduler {
@@ -188,34 +109,17 @@ impl Scheduler {
             classes: Classes::new(settings.weights),
             snapshot: Snapshot::new(settings.device_resources.clone()),
             settings,
-            pods: HashMap::new(),
-            by_name: HashMap::new(),
-            queue: Queue::default(),
-            turn: Turn::default(),
-            over_quota: OverQuota::default(),
-            requeue: Requeue::default(),
-            rejections: Rejections::default(),
-            unlisted: Unlisted::default(),
-            prebinds: BTreeMap::new(),
-            undos: Vec::new(),
+            pods: Pods::default(),
+            waiting: Waiting::default(),
+            prebinding: Prebinding::default(),
             lines: Lines::default(),
+            locks: Locks::default(),
+            agents: Agents::default(),
+            reads: Reads::default(),
             synced: Synced::default(),
             course: Course::default(),
-            effects: Vec::new(),
-            seen: 0,
-            holders: BTreeMap::new(),
-            strangers: BTreeMap::new(),
-            releasing: BTreeMap::new(),
-            held: BTreeMap::new(),
-            silences: BTreeMap::new(),
-            vacated: BTreeMap::new(),
-            measures: Vec::new(),
-            reads: Reads::default(),
-            remnants: BTreeMap::new(),
-            excess: Said::default(),
-            unread: Said::default(),
-            retells: BTreeSet::new(),
-            next_audit: None,
+            reports: Reports::default(),
+            outbox: Outbox::default(),
         }
     }
 
@@ -260,7 +164,7 @@ impl Scheduler {
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::Hinted(ask) => self.prepare(&ask),
-            Event::Vacated { node, until } => drop(self.vacated.insert(node, until)),
+            Event::Vacated { node, until } => drop(self.agents.vacated.insert(node, until)),
             Event::Tick => {}
         }
     }
@@ -292,7 +196,7 @@ impl Scheduler {
                 self.serve_lines(now);
             }
         }
-        let effects = std::mem::take(&mut self.effects);
+        let effects = std::mem::take(&mut self.outbox.effects);
         if self.course == Course::Standby { Vec::new() } else { effects }
     }
 
@@ -336,8 +240,8 @@ impl Scheduler {
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {
             match entry.backoff_until {
-                Some(until) => self.queue.back_off(&entry.info, entry.seen, until),
-                None => self.queue.push(&entry.info, entry.seen),
+                Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),
+                None => self.waiting.queue.push(&entry.info, entry.seen),
             }
             self.set_work(uid, Work::Queued);
         }
@@ -345,13 +249,13 @@ impl Scheduler {
 
     fn set_work(&mut self, uid: &Uid, work: Work) {
         if !matches!(work, Work::Waiting(_)) {
-            self.requeue.leave(uid);
+            self.waiting.requeue.leave(uid);
         }
         if work != Work::Unlisted {
-            self.unlisted.leave(uid);
+            self.waiting.unlisted.leave(uid);
         }
         if !matches!(work, Work::Waiting(_) | Work::OverQuota) {
-            self.queue.take_back(uid);
+            self.waiting.queue.take_back(uid);
         }
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.work = work;

@@ -2,11 +2,11 @@
 //!
 //! A plugin is never asked: what is known of it is what it writes on pods, and how long it has not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::Scheduler;
+use super::{Scheduler, withdraw::Remnant};
 use crate::{
     device::{Answer, ProfileName},
     scheduling::{
@@ -72,11 +72,22 @@ enum Owes {
     TooLong,
 }
 
+/// What the nodes' device plugins owe.
+#[derive(Debug, Default)]
+pub(super) struct Agents {
+    /// Nodes whose plugin has left a pod without an answer, until it answers one.
+    pub(super) silences: BTreeMap<NodeName, Silence>,
+    /// Until when a node's plugin may be at work for a pod that has gone.
+    pub(super) vacated: BTreeMap<NodeName, Timestamp>,
+    /// Dead pods whose assignments their nodes' plugins may still take.
+    pub(super) remnants: BTreeMap<NodeName, BTreeMap<Uid, Remnant>>,
+}
+
 impl Scheduler {
     /// Whether the node's plugin owes an answer for a bound pod, may still be at work for one that was deleted, or could take a dead
     /// one's assignment: no other is bound there meanwhile, since it would mix both up.
     pub(super) fn agent_is_busy(&self, node: &NodeName, now: Timestamp) -> bool {
-        let vacated = self.vacated.get(node).is_some_and(|until| *until > now);
+        let vacated = self.agents.vacated.get(node).is_some_and(|until| *until > now);
         let mut charges = self.snapshot.ledger().on_node(node);
         vacated
             || self.has_remains(node)
@@ -91,8 +102,8 @@ impl Scheduler {
         let until = cleared.or_else(|| self.goes_by(uid, charge)).filter(|until| *until > now);
         if let Some(until) = until {
             let node = charge.node.clone();
-            self.vacated.retain(|_, until| *until > now);
-            self.vacated.insert(node, until);
+            self.agents.vacated.retain(|_, until| *until > now);
+            self.agents.vacated.insert(node, until);
         }
     }
 
@@ -109,9 +120,9 @@ impl Scheduler {
         for (uid, since) in awaited {
             self.tell_silence(&uid, node, since, now);
         }
-        let silence = Silence::next(self.silences.get(node).copied(), owes, expiry, now);
+        let silence = Silence::next(self.agents.silences.get(node).copied(), owes, expiry, now);
         if let Some(silence) = silence {
-            self.silences.insert(node.clone(), silence);
+            self.agents.silences.insert(node.clone(), silence);
         }
         let silent = silence.is_some_and(|silence| silence.holds_back(now));
         self.set_agent(node, if silent { Agent::Silent } else { Agent::Answering });
@@ -169,7 +180,7 @@ impl Scheduler {
         let answers = || charge.allocations.iter().map(|one| (was(&one.profile), one.answer));
         let is_answer = |answer| matches!(answer, Answer::Succeeded | Answer::Failed);
         if answers().any(|(was, is)| was == Some(Answer::Awaited) && is_answer(is)) {
-            self.silences.remove(&charge.node);
+            self.agents.silences.remove(&charge.node);
         }
         let failed_before = before.is_some_and(|before| before.has_answer(Answer::Failed));
         if !failed_before
@@ -178,7 +189,7 @@ impl Scheduler {
             && pod.placer == Placer::Berth
         {
             let (pod, node) = (pod.key.clone(), charge.node.clone());
-            self.effects.push(Effect::TellFailedAllocation { pod, node });
+            self.outbox.effects.push(Effect::TellFailedAllocation { pod, node });
         }
     }
 
@@ -193,7 +204,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get_mut(uid) else { return };
         if patience(expiry, entry.silence_told).is_some_and(|patience| since + patience <= now) {
             entry.silence_told += 1;
-            self.effects.push(Effect::TellSilent { pod: entry.info.key.clone(), node: node.clone() });
+            self.outbox.effects.push(Effect::TellSilent { pod: entry.info.key.clone(), node: node.clone() });
         }
     }
 
@@ -212,8 +223,8 @@ impl Scheduler {
         let charges = self.snapshot.ledger().on_node(node);
         let going = charges.filter_map(|(uid, charge)| self.goes_by(uid, charge));
         let silent = self.remains_since(node).filter_map(move |since| since.checked_add(expiry).ok());
-        let cleared = self.vacated.get(node).copied();
-        let again = self.silences.get(node).and_then(|silence| silence.until);
+        let cleared = self.agents.vacated.get(node).copied();
+        let again = self.agents.silences.get(node).and_then(|silence| silence.until);
         let times = times.chain(going).chain(silent).chain(self.withdraw_deadlines(node));
         times.chain(again).chain(cleared).collect::<Vec<_>>().into_iter()
     }

@@ -55,17 +55,17 @@ impl Scheduler {
         };
         let snapshot = &self.snapshot;
         let versions = (snapshot.generation(), snapshot.quotas().version(), snapshot.objects().version());
-        if self.rejections.versions != versions {
-            self.rejections = Rejections { versions, errors: HashMap::new() };
+        if self.waiting.rejections.versions != versions {
+            self.waiting.rejections = Rejections { versions, errors: HashMap::new() };
         }
         // A class that was forgotten would not take the pod in among those that wait.
-        let known = self.rejections.errors.get(&alike).filter(|_| self.classes.knows(&alike.ask));
+        let known = self.waiting.rejections.errors.get(&alike).filter(|_| self.classes.knows(&alike.ask));
         if let Some(error) = known {
             return Err(error.clone());
         }
         let found = self.decide(uid);
         if let Err(error) = &found {
-            self.rejections.errors.insert(alike, error.clone());
+            self.waiting.rejections.errors.insert(alike, error.clone());
         }
         found
     }

@@ -24,17 +24,17 @@ const UNSEEN: SignedDuration = SignedDuration::from_secs(30);
 impl Scheduler {
     /// Audits if it is time.
     pub(super) fn audit_when_due(&mut self, now: Timestamp) {
-        match self.next_audit {
+        match self.reports.next_audit {
             Some(at) if at > now => {}
             _ => {
                 self.audit(now);
-                self.next_audit = now.checked_add(PERIOD).ok();
+                self.reports.next_audit = now.checked_add(PERIOD).ok();
             }
         }
     }
 
     fn audit(&mut self, now: Timestamp) {
-        let mut uids: Vec<Uid> = self.pods.keys().cloned().collect();
+        let mut uids: Vec<Uid> = self.pods.uids().cloned().collect();
         uids.sort();
         for uid in &uids {
             self.audit_holding(uid, now);
@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     fn drift(&mut self, of: Concern, what: &str) {
-        self.effects.push(Effect::ReportDrift { of, what: what.to_owned() });
+        self.outbox.effects.push(Effect::ReportDrift { of, what: what.to_owned() });
     }
 
     /// What a pod shows that it holds is what it is charged with.
@@ -106,7 +106,7 @@ impl Scheduler {
             self.drift(of, &format!("pod {uid} was charged and holds nothing"));
             self.release(&uid);
         }
-        self.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
+        self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
     }
 
     /// A pod that wants a place is where its work says.
@@ -117,11 +117,13 @@ impl Scheduler {
         let wants = matches!(&entry.info.claim, Claim::Place(ask) if ask.constraints.unserved.is_empty());
         let right = match &entry.work {
             Work::Idle => !wants || bound,
-            Work::Queued | Work::BackingOff => self.queue.contains(uid),
-            Work::Waiting(ask) => self.classes.holds(ask, uid) && self.queue.has_set_aside(uid),
-            Work::OverQuota => self.over_quota.holds(&entry.info.key) && self.queue.has_set_aside(uid),
-            Work::Unlisted => self.unlisted.holds(uid),
-            Work::Prebinding(_) => held.is_some() && self.prebinds.contains_key(uid),
+            Work::Queued | Work::BackingOff => self.waiting.queue.contains(uid),
+            Work::Waiting(ask) => self.classes.holds(ask, uid) && self.waiting.queue.has_set_aside(uid),
+            Work::OverQuota => {
+                self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
+            }
+            Work::Unlisted => self.waiting.unlisted.holds(uid),
+            Work::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
                 held.is_some()

@@ -45,7 +45,7 @@ impl Scheduler {
         }
         if due && let Some(pod) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             let message = why(self);
-            self.effects.push(Effect::TellWaiting { pod, message });
+            self.outbox.effects.push(Effect::TellWaiting { pod, message });
         }
     }
 

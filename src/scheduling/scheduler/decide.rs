@@ -43,7 +43,7 @@ impl Scheduler {
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
         if let Some(error) = self.unserved(ask) {
-            self.measures.push(Measure::Attempt(Attempt::Unschedulable));
+            self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
             self.set_work(uid, Work::Idle);
             self.tell_unschedulable(uid, error.to_string());
             return;
@@ -53,7 +53,7 @@ impl Scheduler {
         }
         match self.decide_as_alike(uid) {
             Ok(Decision { node, assignment, volumes }) => {
-                self.measures.push(Measure::Attempt(Attempt::Scheduled));
+                self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), assignment, volumes.clone(), now);
                 self.note_decided(uid);
                 if volumes.is_empty() {
@@ -63,7 +63,7 @@ impl Scheduler {
                 }
             }
             Err(error) => {
-                self.measures.push(Measure::Attempt(Attempt::Unschedulable));
+                self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.to_string());
             }
@@ -122,7 +122,7 @@ impl Scheduler {
         if let Some(node) = in_line {
             self.lines.leave(&node, uid);
             self.set_work(uid, Work::Idle);
-        } else if self.prebinds.contains_key(uid) {
+        } else if self.prebinding.pods.contains_key(uid) {
             self.stop_prebind(uid);
             self.set_work(uid, Work::Idle);
         }
@@ -130,11 +130,11 @@ impl Scheduler {
 
     /// Lets a pod wait out a failure.
     pub(super) fn back_off(&mut self, uid: &Uid, now: Timestamp) {
-        self.measures.push(Measure::Attempt(Attempt::Failed));
+        self.outbox.measures.push(Measure::Attempt(Attempt::Failed));
         self.forget(uid);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.failures += 1;
-            self.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
+            self.waiting.queue.wait_out(&entry.info, entry.seen, backoff_end(now, entry.failures));
             self.set_work(uid, Work::BackingOff);
         }
     }

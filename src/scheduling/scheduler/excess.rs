@@ -19,13 +19,15 @@ impl Scheduler {
     /// Finds out of which cards of the node more is held than there is, and says what is new.
     pub(super) fn watch_cards(&mut self, node: &NodeName) {
         let found = self.excess_of(node);
-        let Some(known) = self.excess.replace(node, &found) else { return };
+        let Some(known) = self.reports.excess.replace(node, &found) else { return };
         for (card, message) in found.iter().filter(|(card, _)| !known.contains_key(*card)) {
             for pod in self.holders_of(node, card) {
-                self.effects.push(Effect::TellExcess { pod, message: message.clone() });
+                self.outbox.effects.push(Effect::TellExcess { pod, message: message.clone() });
             }
         }
-        self.effects.push(Effect::ReportExcess { node: node.clone(), cards: found.into_values().collect() });
+        self.outbox
+            .effects
+            .push(Effect::ReportExcess { node: node.clone(), cards: found.into_values().collect() });
     }
 
     /// For each card with too many users, in words what is held of it. What is only assumed is nobody's yet.

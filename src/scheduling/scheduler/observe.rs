@@ -4,29 +4,29 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{Entry, Scheduler, Work, tell::Telling};
+use super::{Scheduler, Work};
 use crate::scheduling::{
     ledger::{Charge, Commitment},
     measure::Measure,
     node::{NodeInfo, NodeName},
-    pod::{Binding, Claim, Holding, PodInfo, PodKey, Stage, Uid, is_older},
+    pod::{Binding, Claim, Holding, PodInfo, Stage, Uid, is_older},
 };
 
 impl Scheduler {
     pub(super) fn resync_pods(&mut self, pods: Vec<PodInfo>, now: Timestamp) {
         self.reads.note_list();
         let live: BTreeSet<Uid> = pods.iter().map(|pod| pod.key.uid.clone()).collect();
-        let mut gone: Vec<Uid> = self.pods.keys().filter(|uid| !live.contains(*uid)).cloned().collect();
+        let mut gone: Vec<Uid> = self.pods.uids().filter(|uid| !live.contains(*uid)).cloned().collect();
         gone.sort();
         for uid in gone {
             self.miss_pod(&uid, now);
         }
-        self.pods.reserve(pods.len().saturating_sub(self.pods.len()));
+        self.pods.reserve(pods.len());
         for pod in pods {
             self.take_in(pod, now);
         }
         self.synced.pods = true;
-        self.next_audit = None;
+        self.reports.next_audit = None;
     }
 
     pub(super) fn resync_nodes(&mut self, nodes: Vec<NodeInfo>, now: Timestamp) {
@@ -52,12 +52,11 @@ impl Scheduler {
 
     fn take_in(&mut self, pod: PodInfo, now: Timestamp) {
         let uid = pod.key.uid.clone();
-        self.see_name(&pod.key);
         self.note_holder(&pod.key);
         self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         self.snapshot.nominate(&pod);
-        let changed = self.remember(pod, now);
+        let changed = self.pods.see(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
@@ -73,7 +72,7 @@ impl Scheduler {
                 }
             }
             Work::OverQuota if changed => {
-                self.over_quota.leave(&entry.info.key);
+                self.waiting.over_quota.leave(&entry.info.key);
                 self.set_work(&uid, Work::Idle);
                 if wants {
                     self.enqueue(&uid);
@@ -93,7 +92,7 @@ impl Scheduler {
                 }
             }
             Work::Queued | Work::BackingOff if !wants => {
-                self.queue.remove(&uid);
+                self.waiting.queue.remove(&uid);
                 self.set_work(&uid, Work::Idle);
             }
             _ => {}
@@ -116,21 +115,14 @@ impl Scheduler {
             let ask = ask.clone();
             self.classes.leave(&ask, uid);
         }
-        self.over_quota.leave(&key);
-        self.requeue.leave(uid);
-        self.unlisted.leave(uid);
+        self.waiting.remove(&key);
         self.snapshot.end_nomination(uid);
-        self.queue.remove(uid);
         self.forget(uid);
         self.release(uid);
         self.pods.remove(uid);
         if let Some(node) = node {
             self.drop_remains(&node, uid);
             self.lines.touch(&node);
-        }
-        let name = (key.namespace.clone(), key.name.clone());
-        if self.by_name.get(&name) == Some(uid) {
-            self.by_name.remove(&name);
         }
         self.note_holder(&key);
     }
@@ -169,18 +161,12 @@ impl Scheduler {
         if self.snapshot.quotas().version() != quotas {
             self.wake_within_quotas();
         }
-        self.releasing.remove(name);
-        self.drop_held(name);
-        self.silences.remove(name);
+        self.locks.set_releasing(name, None);
+        self.locks.drop_held(name);
+        self.agents.silences.remove(name);
         self.lines.go_on(name);
         self.lines.touch(name);
         self.dismiss(name);
-    }
-
-    /// A name belongs to the newest pod that has it.
-    fn see_name(&mut self, key: &PodKey) {
-        let name = (key.namespace.clone(), key.name.clone());
-        self.by_name.insert(name, key.uid.clone());
     }
 
     /// Brings the ledger in line with what the pod shows.
@@ -250,36 +236,8 @@ impl Scheduler {
     /// A pod that Berth has decided is bound.
     pub(super) fn measure_bound(&mut self, uid: &Uid, now: Timestamp) {
         if let Some(entry) = self.pods.get(uid) {
-            self.measures.push(Measure::Bound(now.duration_since(entry.since)));
+            self.outbox.measures.push(Measure::Bound(now.duration_since(entry.since)));
         }
-    }
-
-    /// Remembers the pod; whether anything changed that could change its place.
-    fn remember(&mut self, pod: PodInfo, now: Timestamp) -> bool {
-        let uid = pod.key.uid.clone();
-        if let Some(entry) = self.pods.get_mut(&uid) {
-            let known = &entry.info;
-            let changed = (&known.claim, &known.footprint, known.priority)
-                != (&pod.claim, &pod.footprint, pod.priority);
-            entry.info = pod;
-            return changed;
-        }
-        self.seen += 1;
-        let entry = Entry {
-            info: pod,
-            seen: self.seen,
-            since: now,
-            lined_up: None,
-            work: Work::Idle,
-            failures: 0,
-            rejections: 0,
-            backoff_until: None,
-            silence_told: 0,
-            reason: None,
-            telling: Telling::Idle,
-        };
-        self.pods.insert(uid, entry);
-        true
     }
 
     /// A pod in line that no longer wants a place: out, unless a write for it is under way, whose answer settles it.

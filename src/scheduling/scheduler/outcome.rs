@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Scheduler, Work,
-    lock::{Releasing, is_held_by, is_since},
+    locks::{Releasing, is_held_by, is_since},
     reads::{Read, Validity},
 };
 use crate::device::ProfileName;
@@ -44,9 +44,9 @@ impl Scheduler {
                 if served {
                     self.forget(uid);
                 }
-                self.releasing.insert(node.clone(), Releasing::UnderWay);
+                self.locks.set_releasing(node, Some(Releasing::UnderWay));
                 let node = node.clone();
-                self.effects.push(Effect::ReleaseLock { node, resource_version, profile });
+                self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profile });
             }
             _ if !served => self.lines.touch(node),
             LockOutcome::Stale => self.doubt_lock(node),
@@ -164,7 +164,7 @@ impl Scheduler {
     ) {
         let uid = &pod.uid;
         if outcome == BindOutcome::Bound {
-            self.effects.push(Effect::TellScheduled { pod: pod.clone(), node: node.clone() });
+            self.outbox.effects.push(Effect::TellScheduled { pod: pod.clone(), node: node.clone() });
         }
         if !self.is_served(node, uid) {
             return;
@@ -196,7 +196,7 @@ impl Scheduler {
         self.set_step(node, Step::Doubting);
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         if let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) {
-            self.effects.push(Effect::ReadPod { pod: entry.info.key.clone() });
+            self.outbox.effects.push(Effect::ReadPod { pod: entry.info.key.clone() });
         }
     }
 
@@ -233,7 +233,7 @@ impl Scheduler {
     }
 
     pub(super) fn pod_read(&mut self, pod: &PodKey, found: Option<Box<PodInfo>>, now: Timestamp) {
-        if !self.pods.contains_key(&pod.uid) {
+        if !self.pods.contains(&pod.uid) {
             // It was seen to go after it was read.
             return;
         }

@@ -5,7 +5,7 @@
 //! claim is not bound. Nothing is remembered across a restart: a claim that was given a node, or a volume that was given a claim, leads
 //! the pod to the same choice.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -101,19 +101,28 @@ pub(super) struct Undo {
 /// Writes of this kind that are refused so often are left as they are: the volume controller settles them.
 const MOST_UNDOS: u32 = 5;
 
+/// What is written for claims before their pods stand in line.
+#[derive(Debug, Default)]
+pub(super) struct Prebinding {
+    /// Pods whose claims are being bound.
+    pub(super) pods: BTreeMap<Uid, Prebind>,
+    /// What was written for claims of pods that went elsewhere.
+    undos: Vec<Undo>,
+}
+
 impl Scheduler {
     /// Binds the claims of a pod that is decided; once they are bound, it joins the line of its node.
     pub(super) fn prebind(&mut self, uid: &Uid, node: NodeName, volumes: Vec<VolumeChoice>, now: Timestamp) {
         let step = |choice| Step { choice, tries: 0, state: State::Unsent };
         let steps = volumes.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
-        self.prebinds.insert(uid.clone(), Prebind { node, since: now, steps });
+        self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps });
         self.advance_prebind(uid, now);
     }
 
     /// Takes every pod's claims as far as they go.
     pub(super) fn advance_prebinds(&mut self, now: Timestamp) {
-        let uids: Vec<Uid> = self.prebinds.keys().cloned().collect();
+        let uids: Vec<Uid> = self.prebinding.pods.keys().cloned().collect();
         for uid in uids {
             self.advance_prebind(&uid, now);
         }
@@ -121,7 +130,7 @@ impl Scheduler {
     }
 
     fn advance_prebind(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(mut prebind) = self.prebinds.remove(uid) else { return };
+        let Some(mut prebind) = self.prebinding.pods.remove(uid) else { return };
         let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) else { return };
         let overdue = prebind.since.checked_add(PATIENCE).is_ok_and(|until| until <= now);
         let mut bound = true;
@@ -137,7 +146,7 @@ impl Scheduler {
                 Progress::Adopted(version) => step.state = State::Written(version),
                 Progress::Write(write) => {
                     (step.state, step.tries) = (State::Sent, step.tries + 1);
-                    self.effects.push(Effect::WriteVolume { pod: key.clone(), write });
+                    self.outbox.effects.push(Effect::WriteVolume { pod: key.clone(), write });
                 }
                 Progress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
             }
@@ -146,7 +155,7 @@ impl Scheduler {
         if bound {
             self.join_line(uid, &prebind.node, now);
         } else {
-            self.prebinds.insert(uid.clone(), prebind);
+            self.prebinding.pods.insert(uid.clone(), prebind);
         }
     }
 
@@ -193,7 +202,7 @@ impl Scheduler {
 
     /// The pod is no longer to be placed on the node whose claims are being bound.
     pub(super) fn stop_prebind(&mut self, uid: &Uid) {
-        let Some(prebind) = self.prebinds.remove(uid) else { return };
+        let Some(prebind) = self.prebinding.pods.remove(uid) else { return };
         if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             self.undo(&key, prebind);
         }
@@ -202,7 +211,7 @@ impl Scheduler {
     fn undo(&mut self, pod: &PodKey, prebind: Prebind) {
         let Prebind { node, steps, .. } = prebind;
         let written = steps.into_iter().filter(|step| step.tries > 0);
-        self.undos.extend(written.map(|step| Undo {
+        self.prebinding.undos.extend(written.map(|step| Undo {
             node: node.clone(),
             choice: step.choice,
             pod: pod.clone(),
@@ -212,14 +221,14 @@ impl Scheduler {
     }
 
     fn advance_undos(&mut self, now: Timestamp) {
-        let undos = std::mem::take(&mut self.undos);
+        let undos = std::mem::take(&mut self.prebinding.undos);
         for mut undo in undos {
             if self.is_undo_pending(&undo, now) {
-                self.undos.push(undo);
+                self.prebinding.undos.push(undo);
             } else if let Some(write) = self.taken_back(&undo).filter(|_| undo.tries < MOST_UNDOS) {
                 (undo.state, undo.tries) = (State::Sent, undo.tries + 1);
-                self.effects.push(Effect::WriteVolume { pod: undo.pod.clone(), write });
-                self.undos.push(undo);
+                self.outbox.effects.push(Effect::WriteVolume { pod: undo.pod.clone(), write });
+                self.prebinding.undos.push(undo);
             }
         }
     }
@@ -244,7 +253,7 @@ impl Scheduler {
     fn taken_back(&self, undo: &Undo) -> Option<VolumeWrite> {
         let name = undo.choice.claim();
         let claim = self.snapshot.objects().claim(&undo.pod.namespace, name)?;
-        let in_use = self.prebinds.iter().any(|(uid, prebind)| {
+        let in_use = self.prebinding.pods.iter().any(|(uid, prebind)| {
             let namespace = self.pods.get(uid).map(|entry| &entry.info.key.namespace);
             namespace == Some(&undo.pod.namespace)
                 && prebind.steps.iter().any(|step| step.choice == undo.choice)
@@ -275,7 +284,8 @@ impl Scheduler {
         now: Timestamp,
     ) {
         let of = |choice: &VolumeChoice| write.is_of(choice);
-        if let Some(undo) = self.undos.iter_mut().find(|undo| undo.pod == *pod && of(&undo.choice)) {
+        if let Some(undo) = self.prebinding.undos.iter_mut().find(|undo| undo.pod == *pod && of(&undo.choice))
+        {
             undo.state = match outcome {
                 WriteOutcome::Written { resource_version } => State::Written(resource_version),
                 // It may still arrive.
@@ -285,7 +295,7 @@ impl Scheduler {
             };
             return;
         }
-        let Some(prebind) = self.prebinds.get_mut(&pod.uid) else { return };
+        let Some(prebind) = self.prebinding.pods.get_mut(&pod.uid) else { return };
         let Some(step) = prebind.steps.iter_mut().find(|step| of(&step.choice)) else { return };
         match outcome {
             WriteOutcome::Written { resource_version } => step.state = State::Written(resource_version),
@@ -296,7 +306,7 @@ impl Scheduler {
             WriteOutcome::Refused(message) => {
                 let message = format!("binding volumes was refused: {message}");
                 step.state = State::Unsent;
-                if let Some(prebind) = self.prebinds.remove(&pod.uid) {
+                if let Some(prebind) = self.prebinding.pods.remove(&pod.uid) {
                     self.fail_prebind(pod, prebind, message, now);
                 }
             }
@@ -309,8 +319,8 @@ impl Scheduler {
             State::Due(at) => Some(*at),
             State::Unsent | State::Sent | State::Written(_) => None,
         };
-        let undos = self.undos.iter().filter_map(|undo| due(&undo.state));
-        let steps = self.prebinds.values().flat_map(|prebind| {
+        let undos = self.prebinding.undos.iter().filter_map(|undo| due(&undo.state));
+        let steps = self.prebinding.pods.values().flat_map(|prebind| {
             let overdue = prebind.since.checked_add(PATIENCE).ok();
             prebind.steps.iter().filter_map(move |step| due(&step.state)).chain(overdue)
         });

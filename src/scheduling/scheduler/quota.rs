@@ -113,8 +113,8 @@ impl Scheduler {
             entry.failures = 0;
             entry.rejections += u32::from(!surely);
             entry.backoff_until = (!surely).then(|| backoff_end(now, entry.rejections));
-            self.over_quota.join(&entry.info.key, awaits);
-            self.queue.set_aside(&entry.info, entry.seen, flush_time(now));
+            self.waiting.over_quota.join(&entry.info.key, awaits);
+            self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
         }
         if awaits == Awaits::Quota {
             self.set_work(uid, Work::OverQuota);
@@ -123,14 +123,14 @@ impl Scheduler {
             let itself = around.is_empty() || error.is_beside_nominated() || awaits == Awaits::NodeOrQuota;
             let rejected = if itself { Rejected::Itself } else { Rejected::Around };
             self.classes.wait(ask, uid.clone(), rejected);
-            self.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
+            self.waiting.requeue.wait(uid, Rejection { plugins: around, kept: error.is_beside_nominated() });
             self.set_work(uid, Work::Waiting(ask.clone()));
         }
     }
 
     /// The namespace's quota is another: pods that wait for it are decided again.
     fn wake_namespace(&mut self, namespace: &Arc<str>) {
-        for uid in self.over_quota.take(namespace) {
+        for uid in self.waiting.over_quota.take(namespace) {
             self.wake_over_quota(&uid);
         }
     }
@@ -139,16 +139,16 @@ impl Scheduler {
     /// each would be told anew how much is used.
     pub(super) fn wake_within_quota(&mut self, namespace: &Arc<str>) {
         let quotas = self.snapshot.quotas();
-        let within = |uid: &&Uid| match self.pods.get(*uid).map(|entry| &entry.info.claim) {
+        let within = |uid: &&Uid| match self.pods.get(uid).map(|entry| &entry.info.claim) {
             Some(Claim::Place(ask)) => {
                 quotas.exceeded(namespace, &ask.profile.name, ask.request.least()).is_none()
             }
             _ => true,
         };
-        let woken: Vec<Uid> = self.over_quota.of(namespace).filter(within).cloned().collect();
+        let woken: Vec<Uid> = self.waiting.over_quota.of(namespace).filter(within).cloned().collect();
         for uid in woken {
             if let Some(entry) = self.pods.get(&uid) {
-                self.over_quota.leave(&entry.info.key);
+                self.waiting.over_quota.leave(&entry.info.key);
             }
             self.wake_over_quota(&uid);
         }
@@ -156,7 +156,7 @@ impl Scheduler {
 
     /// As [`Self::wake_within_quota`], for every namespace: what slices hold is known by their node's registration.
     pub(super) fn wake_within_quotas(&mut self) {
-        for namespace in self.over_quota.namespaces() {
+        for namespace in self.waiting.over_quota.namespaces() {
             self.wake_within_quota(&namespace);
         }
     }

@@ -78,13 +78,13 @@ impl Scheduler {
     /// Has the node read, and the pods on it.
     pub(super) fn read_node(&mut self, node: &NodeName) {
         self.reads.begin(Read::Node(node.clone()));
-        self.effects.push(Effect::ReadNode { node: node.clone() });
+        self.outbox.effects.push(Effect::ReadNode { node: node.clone() });
     }
 
     /// Has the pod read that a lock names.
     pub(super) fn read_holder(&mut self, owner: &LockOwner, since: Timestamp) {
         self.reads.begin(Read::Holder(owner.clone()));
-        self.effects.push(Effect::ReadHolder { owner: owner.clone(), since });
+        self.outbox.effects.push(Effect::ReadHolder { owner: owner.clone(), since });
     }
 
     /// Takes in pods that were read, unless what is known of them is newer.

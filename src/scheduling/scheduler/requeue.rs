@@ -76,7 +76,7 @@ impl Scheduler {
     /// Decides those waiting pods again that one of the changes since the last time could help.
     pub(super) fn wake_helped(&mut self) {
         let changes = self.snapshot.take_changes();
-        if changes.is_empty() || self.requeue.is_empty() {
+        if changes.is_empty() || self.waiting.requeue.is_empty() {
             return;
         }
         let objects = self.snapshot.objects();
@@ -88,7 +88,7 @@ impl Scheduler {
                     .iter()
                     .any(|plugin| changes.iter().any(|change| helps(*plugin, pod, change, objects)))
         };
-        let helped = self.requeue.0.iter().filter(|(uid, rejection)| helped(uid, rejection));
+        let helped = self.waiting.requeue.0.iter().filter(|(uid, rejection)| helped(uid, rejection));
         let helped: Vec<Uid> = helped.map(|(uid, _)| uid.clone()).collect();
         for uid in helped {
             self.decide_waiting_again(&uid);
@@ -98,8 +98,8 @@ impl Scheduler {
     /// Decides pods again that have waited for so long that it is done whatever has happened: kube-scheduler's
     /// `flushUnschedulablePodsLeftover`. What is left of them at the end of a turn is next turn's.
     pub(super) fn flush(&mut self, now: Timestamp) {
-        for uid in self.queue.overdue(now, MOST_FLUSHED) {
-            self.measures.push(Measure::Flushed);
+        for uid in self.waiting.queue.overdue(now, MOST_FLUSHED) {
+            self.outbox.measures.push(Measure::Flushed);
             self.decide_waiting_again(&uid);
         }
     }
@@ -112,7 +112,7 @@ impl Scheduler {
             Work::OverQuota => {}
             _ => return,
         }
-        self.over_quota.leave(&entry.info.key);
+        self.waiting.over_quota.leave(&entry.info.key);
         self.enqueue(uid);
     }
 }

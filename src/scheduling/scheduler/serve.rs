@@ -15,13 +15,13 @@ use crate::scheduling::{
 impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let retell = self.retells.first().map(|(at, _)| *at);
+        let retell = self.reports.retells.first().map(|(at, _)| *at);
         let onward = [
-            self.queue.next_deadline(),
+            self.waiting.queue.next_deadline(),
             self.early_deadline(),
-            self.next_audit,
+            self.reports.next_audit,
             self.prebind_deadline(),
-            self.unlisted.deadline(),
+            self.waiting.unlisted.deadline(),
         ];
         let onward = onward.into_iter().flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
@@ -117,7 +117,13 @@ impl Scheduler {
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
                     let (node, profile) = (node.clone(), ask.profile.name.clone());
-                    self.effects.push(Effect::TakeLock { pod: key, node, resource_version, profile, since });
+                    self.outbox.effects.push(Effect::TakeLock {
+                        pod: key,
+                        node,
+                        resource_version,
+                        profile,
+                        since,
+                    });
                 }
             }
             return;
@@ -135,7 +141,7 @@ impl Scheduler {
     /// The pod has the lock of the node in whose line it stood, or needs none.
     pub(super) fn measure_wait(&mut self, uid: &Uid, now: Timestamp) {
         if let Some(since) = self.pods.get_mut(uid).and_then(|entry| entry.lined_up.take()) {
-            self.measures.push(Measure::LockWait(now.duration_since(since)));
+            self.outbox.measures.push(Measure::LockWait(now.duration_since(since)));
         }
     }
 
@@ -193,7 +199,7 @@ impl Scheduler {
         if matches!(entry.info.claim, Claim::Place(_)) {
             let pod = entry.info.key.clone();
             let allocations = ledger.dated(&charge.allocations, node);
-            self.effects.push(Effect::Bind { pod, node: node.clone(), allocations });
+            self.outbox.effects.push(Effect::Bind { pod, node: node.clone(), allocations });
         }
     }
 

@@ -16,7 +16,7 @@ use crate::scheduling::{
 impl Scheduler {
     /// How the pods that were seen are named, in no order.
     pub fn keys(&self) -> impl Iterator<Item = &PodKey> {
-        self.pods.values().map(|entry| &entry.info.key)
+        self.pods.all().map(|entry| &entry.info.key)
     }
 
     /// Whether this pod was seen at this version or a later one.
@@ -33,11 +33,14 @@ impl Scheduler {
     pub fn recount(&self) -> Vec<Event> {
         let nodes = self.snapshot.nodes().map(|state| NodeInfo::clone(&state.info)).collect();
         let quotas = self.snapshot.quotas().infos().collect();
-        let mut entries: Vec<_> = self.pods.values().collect();
+        let mut entries: Vec<_> = self.pods.all().collect();
         entries.sort_by_key(|entry| entry.seen);
         let pods = entries.into_iter().map(|entry| entry.info.clone()).collect();
-        let vacated =
-            self.vacated.iter().map(|(node, until)| Event::Vacated { node: node.clone(), until: *until });
+        let vacated = self
+            .agents
+            .vacated
+            .iter()
+            .map(|(node, until)| Event::Vacated { node: node.clone(), until: *until });
         let listed = [Event::Pods(pods), Event::Nodes(nodes), Event::Quotas(quotas)];
         listed.into_iter().chain(self.objects()).chain(vacated).collect()
     }
@@ -47,10 +50,12 @@ impl Scheduler {
         let blocked = self.lines.blocked_since();
         Standing {
             synced: self.is_synced(),
-            active: self.queue.len(),
-            backing_off: self.queue.backing_off(),
-            unschedulable: self.classes.waiting() + self.over_quota.len() + self.unlisted.len(),
-            in_line: self.lines.total() + self.prebinds.len(),
+            active: self.waiting.queue.len(),
+            backing_off: self.waiting.queue.backing_off(),
+            unschedulable: self.classes.waiting()
+                + self.waiting.over_quota.len()
+                + self.waiting.unlisted.len(),
+            in_line: self.lines.total() + self.prebinding.pods.len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
@@ -58,7 +63,7 @@ impl Scheduler {
 
     /// What was measured since this was last asked.
     pub fn take_measures(&mut self) -> Vec<Measure> {
-        std::mem::take(&mut self.measures)
+        std::mem::take(&mut self.outbox.measures)
     }
 
     /// The cluster as it stands, for others to judge by while this goes on.

@@ -47,7 +47,7 @@ impl Scheduler {
         }
         entry.telling = Telling::UnderWay;
         let (pod, resource_version) = (entry.info.key.clone(), entry.info.resource_version.clone());
-        self.effects.push(Effect::TellUnschedulable { pod, resource_version, message });
+        self.outbox.effects.push(Effect::TellUnschedulable { pod, resource_version, message });
     }
 
     pub(super) fn told(&mut self, pod: &PodKey, message: String, outcome: TellOutcome, now: Timestamp) {
@@ -61,15 +61,15 @@ impl Scheduler {
             TellOutcome::Failed { wait } => {
                 entry.telling = Telling::Pausing;
                 let until = now.checked_add(wait.max(PAUSE)).unwrap_or(now);
-                self.retells.insert((until, pod.uid.clone()));
+                self.reports.retells.insert((until, pod.uid.clone()));
             }
         }
     }
 
     /// Says again what was not heard.
     pub(super) fn retell(&mut self, now: Timestamp) {
-        while let Some((_, uid)) = self.retells.first().filter(|(at, _)| *at <= now).cloned() {
-            self.retells.pop_first();
+        while let Some((_, uid)) = self.reports.retells.first().filter(|(at, _)| *at <= now).cloned() {
+            self.reports.retells.pop_first();
             if let Some(entry) = self.pods.get_mut(&uid) {
                 entry.telling = Telling::Idle;
             }

@@ -8,13 +8,12 @@ mod steps;
 
 use jiff::SignedDuration;
 
-use super::*;
 use crate::{
     device::Answer,
     scheduling::{
         event::{BindOutcome, LockOutcome, Setback, TellOutcome},
         ledger::Commitment,
-        measure::Attempt,
+        measure::{Attempt, Measure},
     },
 };
 use play::{Play, Sent, setback};

@@ -21,26 +21,26 @@ pub(super) struct Turn {
 
 impl Scheduler {
     pub(super) fn begin_turn(&mut self, now: Timestamp) {
-        self.turn = Turn { at: now, active: 0, early: 0 };
+        self.waiting.turn = Turn { at: now, active: 0, early: 0 };
     }
 
     /// The next pod to decide, those that the last decision has helped among them.
     pub(super) fn pop(&mut self, now: Timestamp) -> Option<Uid> {
         self.wake_helped();
-        self.queue.end_backoffs(now);
-        if let Some(uid) = self.queue.pop() {
-            self.turn.active += 1;
+        self.waiting.queue.end_backoffs(now);
+        if let Some(uid) = self.waiting.queue.pop() {
+            self.waiting.turn.active += 1;
             return Some(uid);
         }
-        if self.turn.active > 0 || self.turn.early >= MOST_EARLY {
+        if self.waiting.turn.active > 0 || self.waiting.turn.early >= MOST_EARLY {
             return None;
         }
-        self.turn.early += 1;
-        self.queue.pop_early()
+        self.waiting.turn.early += 1;
+        self.waiting.queue.pop_early()
     }
 
     /// When pods are taken before their backoff ends: in the next turn, which comes at once where nothing else happens.
     pub(super) fn early_deadline(&self) -> Option<Timestamp> {
-        self.queue.has_early().then_some(self.turn.at)
+        self.waiting.queue.has_early().then_some(self.waiting.turn.at)
     }
 }

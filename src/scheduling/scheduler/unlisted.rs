@@ -54,9 +54,9 @@ impl Scheduler {
             return false;
         }
         self.set_work(uid, Work::Unlisted);
-        self.unlisted.pods.insert(uid.clone());
-        self.unlisted.since.get_or_insert(now);
-        if self.unlisted.overdue {
+        self.waiting.unlisted.pods.insert(uid.clone());
+        self.waiting.unlisted.since.get_or_insert(now);
+        if self.waiting.unlisted.overdue {
             self.tell_unlisted(uid);
         }
         true
@@ -65,10 +65,10 @@ impl Scheduler {
     /// Decides the pods that waited for lists once none is missing.
     pub(super) fn end_wait_for_lists(&mut self) {
         let complete = self.snapshot.objects().are_listed(Kind::STORAGE);
-        for uid in self.unlisted.pods.clone() {
+        for uid in self.waiting.unlisted.pods.clone() {
             if complete {
                 self.enqueue(&uid);
-            } else if self.unlisted.overdue {
+            } else if self.waiting.unlisted.overdue {
                 self.tell_unlisted(&uid);
             }
         }
@@ -76,9 +76,9 @@ impl Scheduler {
 
     /// Has the pods say which lists are missing, once they have waited for long.
     pub(super) fn watch_lists(&mut self, now: Timestamp) {
-        if self.unlisted.deadline().is_some_and(|at| at <= now) {
-            self.unlisted.overdue = true;
-            for uid in self.unlisted.pods.clone() {
+        if self.waiting.unlisted.deadline().is_some_and(|at| at <= now) {
+            self.waiting.unlisted.overdue = true;
+            for uid in self.waiting.unlisted.pods.clone() {
                 self.tell_unlisted(&uid);
             }
         }

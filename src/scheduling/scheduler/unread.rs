@@ -11,17 +11,17 @@ impl Scheduler {
     /// Finds out which pods of the node hold cards that nobody can tell, and says what is new.
     pub(super) fn watch_unread(&mut self, node: &NodeName) {
         let found = self.unread_on(node);
-        let Some(known) = self.unread.replace(node, &found) else { return };
+        let Some(known) = self.reports.unread.replace(node, &found) else { return };
         for (uid, why) in found.iter().filter(|(uid, why)| known.get(*uid) != Some(*why)) {
             if let Some(entry) = self.pods.get(uid) {
                 let message = format!(
                     "{why}: which GPUs of node {node} it holds can't be told, so that the node takes no further Pods on them \
                      until this is mended or the Pod has ended"
                 );
-                self.effects.push(Effect::TellUnread { pod: entry.info.key.clone(), message });
+                self.outbox.effects.push(Effect::TellUnread { pod: entry.info.key.clone(), message });
             }
         }
-        self.effects.push(Effect::ReportUnread { node: node.clone(), pods: found.len() });
+        self.outbox.effects.push(Effect::ReportUnread { node: node.clone(), pods: found.len() });
     }
 
     /// What can't be read, by pod.

@@ -50,7 +50,7 @@ impl Scheduler {
         if dead && !holding.takeable.is_empty() {
             let profiles = holding.takeable.clone();
             let new = Remnant { pod: pod.key.clone(), profiles, since: now, step: Step::Due };
-            let node = self.remnants.entry(holding.node.clone()).or_default();
+            let node = self.agents.remnants.entry(holding.node.clone()).or_default();
             let known = node.entry(pod.key.uid.clone()).or_insert_with(|| new.clone());
             if new.profiles.iter().any(|profile| !known.profiles.contains(profile)) {
                 *known = Remnant { since: known.since, ..new };
@@ -63,17 +63,17 @@ impl Scheduler {
 
     /// A pod is gone, or there is nothing of it to take.
     pub(super) fn drop_remains(&mut self, node: &NodeName, uid: &Uid) {
-        if let Some(dead) = self.remnants.get_mut(node) {
+        if let Some(dead) = self.agents.remnants.get_mut(node) {
             dead.remove(uid);
             if dead.is_empty() {
-                self.remnants.remove(node);
+                self.agents.remnants.remove(node);
             }
         }
     }
 
     /// Has everything withdrawn that dead pods of the node still carry.
     pub(super) fn withdraw(&mut self, node: &NodeName, now: Timestamp) {
-        let dead = self.remnants.get_mut(node).filter(|_| self.course == Course::Onward);
+        let dead = self.agents.remnants.get_mut(node).filter(|_| self.course == Course::Onward);
         for remnant in dead.into_iter().flat_map(|dead| dead.values_mut()) {
             let due = match remnant.step {
                 Step::Due => true,
@@ -83,7 +83,7 @@ impl Scheduler {
             if due {
                 remnant.step = Step::UnderWay;
                 let (pod, profiles) = (remnant.pod.clone(), remnant.profiles.clone());
-                self.effects.push(Effect::Withdraw { pod, node: node.clone(), profiles });
+                self.outbox.effects.push(Effect::Withdraw { pod, node: node.clone(), profiles });
             }
         }
     }
@@ -95,13 +95,13 @@ impl Scheduler {
         outcome: WithdrawOutcome,
         now: Timestamp,
     ) {
-        if let Some(remnant) = self.remnants.get_mut(node).and_then(|dead| dead.get_mut(&pod.uid)) {
+        if let Some(remnant) = self.agents.remnants.get_mut(node).and_then(|dead| dead.get_mut(&pod.uid)) {
             remnant.step = match outcome {
                 WithdrawOutcome::Done => Step::Done,
                 WithdrawOutcome::Failed => Step::Pausing(now.checked_add(PAUSE).unwrap_or(now)),
             };
             if outcome == WithdrawOutcome::Failed {
-                self.effects.push(Effect::ReadPod { pod: pod.clone() });
+                self.outbox.effects.push(Effect::ReadPod { pod: pod.clone() });
             }
         }
         self.lines.touch(node);
@@ -118,7 +118,7 @@ impl Scheduler {
     }
 
     fn remains(&self, node: &NodeName) -> impl Iterator<Item = &Remnant> {
-        let dead = self.remnants.get(node).into_iter().flat_map(|dead| dead.values());
+        let dead = self.agents.remnants.get(node).into_iter().flat_map(|dead| dead.values());
         dead.filter(|remnant| remnant.step != Step::Done)
     }
 

@@ -62,7 +62,7 @@ fn what_a_pod_is_rejected_for_is_found_once_for_all_pods_like_it_until_something
     let found = said(&mut play, "a");
     let other = FitError::of_pod(1, Reason::Unschedulable);
     let key = Alike::of(&pod("a", 99_000, play.now)).unwrap();
-    assert!(play.scheduler.rejections.errors.insert(key, other.clone()).is_some());
+    assert!(play.scheduler.waiting.rejections.errors.insert(key, other.clone()).is_some());
     play.create_large("b");
     assert_eq!(said(&mut play, "b"), Some(other.to_string()), "it is not found again for b");
     play.changed("c", |pod| *pod = super::play::pod("c", 98_000, pod.created));
@@ -77,7 +77,7 @@ fn what_is_found_for_a_pod_that_looks_around_or_has_a_node_kept_for_it_holds_for
     let play = Play::new();
     let alone = pod("a", 1000, play.now);
     assert!(Alike::of(&alone).is_some());
-    let kept = super::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
+    let kept = crate::scheduling::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
     assert_eq!(Alike::of(&kept), None);
     let mut around = alone;
     let claims = vec![crate::scheduling::footprint::ClaimUse { name: "data".into(), owner: None }];

@@ -1,0 +1,151 @@
+//! Every pod that was seen: what it is, and what is to be done for it.
+
+use std::{
+    collections::{HashMap, hash_map},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::tell::Telling;
+use crate::scheduling::{
+    node::NodeName,
+    pod::{Ask, PodInfo, PodKey, Uid},
+};
+
+/// Where a pod that wants a place stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Work {
+    /// Nothing is to be done for it.
+    Idle,
+    /// In the queue; after a rejection it may have to wait out its backoff there.
+    Queued,
+    /// No node would have it; it waits for one to change, or for the quota of its namespace where nodes failed for that.
+    Waiting(Arc<Ask>),
+    /// It would exceed the quota of its namespace.
+    OverQuota,
+    /// It has claims, and not all kinds that decide on these are listed.
+    Unlisted,
+    /// It waits out a failure.
+    BackingOff,
+    /// Decided: its claims are being bound on this node.
+    Prebinding(NodeName),
+    /// Decided: it stands in this node's line or is being served there.
+    InLine(NodeName),
+}
+
+/// One pod.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The pod as it was last seen.
+    pub(super) info: PodInfo,
+    /// Its place among all pods ever seen.
+    pub(super) seen: u64,
+    /// When it was first seen.
+    pub(super) since: Timestamp,
+    /// When it joined the line that it stands in.
+    pub(super) lined_up: Option<Timestamp>,
+    /// Where it stands.
+    pub(super) work: Work,
+    /// How often its decision could not be carried out since it was last rejected.
+    pub(super) failures: u32,
+    /// How often it was rejected for more than what the nodes are themselves.
+    pub(super) rejections: u32,
+    /// Until when it waits after the last of these rejections, where there is other work.
+    pub(super) backoff_until: Option<Timestamp>,
+    /// How often its node's agent was reported as silent.
+    pub(super) silence_told: u32,
+    /// Why it waits.
+    pub(super) reason: Option<String>,
+    /// How far its condition is.
+    pub(super) telling: Telling,
+}
+
+/// Every pod, by uid and by name.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    entries: HashMap<Uid, Entry>,
+    by_name: HashMap<(Arc<str>, Arc<str>), Uid>,
+    seen: u64,
+}
+
+impl Pods {
+    /// Takes in a pod as it was seen; whether anything changed that could change its place. Its name is its own from now on, whichever
+    /// pod had it before.
+    pub(super) fn see(&mut self, pod: PodInfo, now: Timestamp) -> bool {
+        let uid = pod.key.uid.clone();
+        self.by_name.insert(name_of(&pod.key), uid.clone());
+        if let Some(entry) = self.entries.get_mut(&uid) {
+            let known = &entry.info;
+            let changed = (&known.claim, &known.footprint, known.priority)
+                != (&pod.claim, &pod.footprint, pod.priority);
+            entry.info = pod;
+            return changed;
+        }
+        self.seen += 1;
+        let entry = Entry {
+            info: pod,
+            seen: self.seen,
+            since: now,
+            lined_up: None,
+            work: Work::Idle,
+            failures: 0,
+            rejections: 0,
+            backoff_until: None,
+            silence_told: 0,
+            reason: None,
+            telling: Telling::Idle,
+        };
+        self.entries.insert(uid, entry);
+        true
+    }
+
+    /// Takes a pod out, and its name unless a newer pod has it.
+    pub(super) fn remove(&mut self, uid: &Uid) {
+        let Some(entry) = self.entries.remove(uid) else { return };
+        let name = name_of(&entry.info.key);
+        if self.by_name.get(&name) == Some(uid) {
+            self.by_name.remove(&name);
+        }
+    }
+
+    /// A pod.
+    pub(super) fn get(&self, uid: &str) -> Option<&Entry> {
+        self.entries.get(uid)
+    }
+
+    /// A pod, to change what is to be done for it.
+    pub(super) fn get_mut(&mut self, uid: &str) -> Option<&mut Entry> {
+        self.entries.get_mut(uid)
+    }
+
+    /// The newest pod of this name.
+    pub(super) fn named(&self, namespace: &str, name: &str) -> Option<(&Uid, &Entry)> {
+        let uid = self.by_name.get(&(namespace.into(), name.into()))?;
+        Some((uid, self.entries.get(uid)?))
+    }
+
+    /// Whether the pod is known.
+    pub(super) fn contains(&self, uid: &str) -> bool {
+        self.entries.contains_key(uid)
+    }
+
+    /// Every uid, in no order.
+    pub(super) fn uids(&self) -> hash_map::Keys<'_, Uid, Entry> {
+        self.entries.keys()
+    }
+
+    /// Every pod, in no order.
+    pub(super) fn all(&self) -> hash_map::Values<'_, Uid, Entry> {
+        self.entries.values()
+    }
+
+    /// Makes room for so many pods in all.
+    pub(super) fn reserve(&mut self, pods: usize) {
+        self.entries.reserve(pods.saturating_sub(self.entries.len()));
+    }
+}
+
+fn name_of(key: &PodKey) -> (Arc<str>, Arc<str>) {
+    (key.namespace.clone(), key.name.clone())
+}

@@ -1,0 +1,33 @@
+//! What people are told beside the reason why a pod waits, and what leaves the scheduler.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::said::Said;
+use crate::{
+    device::CardId,
+    scheduling::{effect::Effect, measure::Measure, pod::Uid},
+};
+
+/// What people are told, and when it is told again.
+#[derive(Debug, Default)]
+pub(super) struct Reports {
+    /// Cards of which more is held than there is, in words.
+    pub(super) excess: Said<CardId>,
+    /// Pods of which some cards are unknown, and why.
+    pub(super) unread: Said<Uid>,
+    /// Conditions that could not be written, and when they are tried again.
+    pub(super) retells: BTreeSet<(Timestamp, Uid)>,
+    /// When the ledger and the pods are compared next.
+    pub(super) next_audit: Option<Timestamp>,
+}
+
+/// What the adapters take from the scheduler.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// What is to be done.
+    pub(super) effects: Vec<Effect>,
+    /// What was measured.
+    pub(super) measures: Vec<Measure>,
+}

@@ -1,0 +1,39 @@
+//! Pods that wait to be decided: in the queue, or for a change that could help them.
+
+use super::{alike::Rejections, quota::OverQuota, requeue::Requeue, turn::Turn, unlisted::Unlisted};
+use crate::scheduling::{
+    pod::{PodKey, Uid},
+    queue::Queue,
+};
+
+/// Pods that wait to be decided.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// By priority, then age; after a failure once their backoff has ended, and after five minutes in any case.
+    pub(super) queue: Queue,
+    /// How much was decided in this turn of the loop.
+    pub(super) turn: Turn,
+    /// Pods that wait for the quota of their namespace.
+    pub(super) over_quota: OverQuota,
+    /// Pods that a plugin which looks at more than one node has rejected.
+    pub(super) requeue: Requeue,
+    /// Pods with claims that wait for lists of what decides on these.
+    pub(super) unlisted: Unlisted,
+    /// Why pods were rejected since the last change.
+    pub(super) rejections: Rejections,
+}
+
+impl Waiting {
+    /// The pod waits no more, whatever for.
+    pub(super) fn remove(&mut self, pod: &PodKey) {
+        self.over_quota.leave(pod);
+        self.leave(&pod.uid);
+        self.queue.remove(&pod.uid);
+    }
+
+    /// The pod waits for no change of other nodes and for no list any more.
+    pub(super) fn leave(&mut self, uid: &Uid) {
+        self.requeue.leave(uid);
+        self.unlisted.leave(uid);
+    }
+}
