@@ -23,8 +23,9 @@ const TAKEN_BACK: Duration = Duration::from_mins(1);
 /// So many pods come or go while all is calm, where pods are spread.
 const PROBES: u32 = 8;
 
-/// So long until the next of them: what follows from one has happened by then.
-const PROBE: Duration = Duration::from_secs(30);
+/// So long until the next of them: what follows from one has happened by then, and the audit, which is due once a minute, has corrected the
+/// reasons of pods that still wait.
+const PROBE: Duration = Duration::from_secs(90);
 
 /// What came of a run.
 pub(crate) struct Outcome {
