@@ -4,6 +4,7 @@
 
 pub mod bypasses;
 pub mod capacity;
+pub mod constraints;
 pub mod defaults;
 pub mod draft;
 pub mod facts;

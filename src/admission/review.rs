@@ -4,7 +4,7 @@
 //! changes nothing.
 
 use super::{
-    bypasses, capacity, defaults,
+    bypasses, capacity, constraints, defaults,
     draft::Draft,
     facts::Facts,
     findings::Findings,
@@ -141,6 +141,7 @@ fn judge(
     hint_values::judge(findings, &pod.metadata, ways);
     bypasses::judge(findings, pod, facts);
     scheduler_name::judge(findings, pod, &facts.settings);
+    constraints::judge(findings, pod, &facts.settings);
     ways.judge_nodes(findings, pod, facts);
 }
 

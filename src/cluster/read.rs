@@ -369,19 +369,6 @@ fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         tolerations: pod.spec.tolerations.clone(),
         exclusive: footprint.exclusive.clone(),
         features: Feature::needed(pod),
-        unserved: unserved(pod),
+        unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
-}
-
-/// Fields that bind a pod to nodes in a way that is not served yet.
-fn unserved(pod: &Pod) -> Vec<String> {
-    let spec = &pod.spec;
-    let mut fields = Vec::new();
-    if !spec.resource_claims.is_empty() {
-        fields.push("spec.resourceClaims".to_owned());
-    }
-    if spec.scheduling_group.is_some() {
-        fields.push("spec.schedulingGroup".to_owned());
-    }
-    fields
 }

@@ -183,6 +183,15 @@ pub struct Terminated {
     pub exit_code: i32,
 }
 
+impl PodSpec {
+    /// The fields that constrain where the pod may go and that Berth does not serve: it never places a pod against them.
+    pub fn unserved_constraints(&self) -> impl Iterator<Item = &'static str> {
+        let claims = (!self.resource_claims.is_empty()).then_some("spec.resourceClaims");
+        let group = self.scheduling_group.is_some().then_some("spec.schedulingGroup");
+        claims.into_iter().chain(group)
+    }
+}
+
 impl Pod {
     /// Whether the pod has ended and holds nothing any more.
     pub fn is_terminal(&self) -> bool {
