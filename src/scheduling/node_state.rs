@@ -46,6 +46,11 @@ impl NodeState {
         self.pods.iter().any(|pod| pod.weighs())
     }
 
+    /// Whether a pod on it uses claims.
+    pub(super) fn claims(&self) -> bool {
+        self.pods.iter().any(|pod| !pod.claims.is_empty())
+    }
+
     /// With these pods on it too.
     #[must_use]
     pub(super) fn beside(mut self, pods: Vec<Arc<Footprint>>) -> Self {

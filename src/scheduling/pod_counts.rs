@@ -21,6 +21,8 @@ pub struct Surroundings<'a> {
     pub repelling: &'a BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     pub weighing: &'a BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    pub claiming: &'a BTreeSet<usize>,
     /// Other objects, namespaces among them.
     pub objects: &'a Objects,
     /// What pods that are being placed have chosen for their claims.

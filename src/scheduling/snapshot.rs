@@ -53,6 +53,8 @@ pub struct Snapshot {
     nominations: Arc<Nominations>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     weighing: BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    claiming: BTreeSet<usize>,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
@@ -96,6 +98,7 @@ impl Snapshot {
             self.slots[slot] = None;
             self.repelling.remove(&slot);
             self.weighing.remove(&slot);
+            self.claiming.remove(&slot);
             self.changes.push(Change::Node);
             self.generation += 1;
             self.set_cuts(&name, Cuts::default());
@@ -191,6 +194,7 @@ impl Snapshot {
             slots: &self.slots,
             repelling: &self.repelling,
             weighing: &self.weighing,
+            claiming: &self.claiming,
             objects: &self.objects,
             reservations: &self.reservations,
             nominations: &self.nominations,
@@ -365,7 +369,12 @@ impl Snapshot {
     }
 
     fn put(&mut self, slot: usize, state: Arc<NodeState>) {
-        for (slots, holds) in [(&mut self.repelling, state.repels()), (&mut self.weighing, state.weighs())] {
+        let kinds = [
+            (&mut self.repelling, state.repels()),
+            (&mut self.weighing, state.weighs()),
+            (&mut self.claiming, state.claims()),
+        ];
+        for (slots, holds) in kinds {
             if holds {
                 slots.insert(slot);
             } else {
