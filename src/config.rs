@@ -54,6 +54,8 @@ pub struct Config {
     pub adopt_schedulers: Vec<String>,
     /// What to do with share pods that no known scheduler of shares will serve.
     pub unmanaged_pods: UnmanagedPods,
+    /// What becomes of writes to assignments, locks and lists of cards by others than Berth and the known node agents.
+    pub protection: Protection,
     /// How hard the rules are of which a site may think differently.
     pub guards: Guards,
     /// How nodes are compared.
@@ -89,6 +91,16 @@ pub enum UnmanagedPods {
     Deny,
     /// Let it in.
     Allow,
+}
+
+/// What the protection policies do with a write by an account without the right to it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protection {
+    /// Let it through, with a warning to the writer and an entry in the audit log.
+    Warn,
+    /// Refuse it.
+    Deny,
 }
 
 /// The dialects' settings.
@@ -162,6 +174,8 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
     let choices =
         [("warn", UnmanagedPods::Warn), ("deny", UnmanagedPods::Deny), ("allow", UnmanagedPods::Allow)];
     let unmanaged_pods = root.choice("unmanagedPods", UnmanagedPods::Warn, &choices)?;
+    let modes = [("warn", Protection::Warn), ("deny", Protection::Deny)];
+    let protection = root.choice("protection", Protection::Warn, &modes)?;
     let guards = guards(root.section("guards")?)?;
     let scheduling = scheduling(root.section("scheduling")?)?;
     let mut dialects = root.section("dialects")?;
@@ -177,6 +191,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
         scope,
         adopt_schedulers,
         unmanaged_pods,
+        protection,
         guards,
         scheduling,
         dialects: config,
@@ -278,7 +293,7 @@ mod tests {
         let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
         let expected = serde_json::json!({
             "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesBalancedAllocation": 1, "Devices": 0,
+            "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "Devices": 0,
         });
         assert_eq!(weights, expected);
         assert_eq!(

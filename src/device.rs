@@ -3,6 +3,7 @@
 //!
 //! Values only: no Kubernetes type, no JSON, no async, no clock.
 
+pub mod allocation;
 pub mod amount;
 pub mod assignment;
 pub mod card;
@@ -17,7 +18,8 @@ pub mod selection;
 pub mod slice;
 pub mod usage;
 
-pub use amount::{MiB, Percent};
+pub use allocation::Allocation;
+pub use amount::{CoreUnit, Cores, MiB, Percent};
 pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
 pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
@@ -26,7 +28,7 @@ pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
-pub use request::{ContainerRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
+pub use request::{ContainerRequest, CoreRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
 pub use usage::{CardUsage, InitPhase, Usage, Users};

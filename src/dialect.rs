@@ -93,6 +93,16 @@ pub struct Record {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Record {
+    /// Both together.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.annotations.extend(other.annotations);
+        self.labels.extend(other.labels);
+        self
+    }
+}
+
 /// What a dialect calls a card by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CardNaming {

@@ -11,6 +11,7 @@ pub mod pod;
 pub mod pod_group;
 pub mod quantity;
 pub mod quota;
+pub mod selecting;
 pub mod selector;
 pub mod storage;
 pub mod toleration;

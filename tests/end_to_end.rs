@@ -103,6 +103,7 @@ on_both_floors! {
     claims::a_binder_that_is_killed_between_any_two_steps_leaves_one_place,
     neighbours::a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone,
     neighbours::pods_are_spread_over_zones_and_the_next_waits_for_the_emptier_one,
+    neighbours::pods_of_a_service_or_a_controller_are_spread_by_default,
     neighbours::a_pod_waits_until_the_port_of_a_node_is_free,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,

@@ -7,6 +7,8 @@
 
 #[path = "policies/flow.rs"]
 mod flow;
+#[path = "policies/hami.rs"]
+mod hami;
 #[path = "policies/protection.rs"]
 mod protection;
 #[path = "policies/schedulers.rs"]

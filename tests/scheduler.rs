@@ -5,6 +5,8 @@
 
 #[path = "scheduler/claims.rs"]
 mod claims;
+#[path = "scheduler/compute_units.rs"]
+mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
 #[path = "scheduler/handshake.rs"]
@@ -27,6 +29,8 @@ mod nominations;
 mod numbers;
 #[path = "scheduler/requests.rs"]
 mod requests;
+#[path = "scheduler/several_vendors.rs"]
+mod several_vendors;
 #[path = "scheduler/slices.rs"]
 mod slices;
 #[path = "scheduler/withdrawal.rs"]

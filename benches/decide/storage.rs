@@ -101,7 +101,7 @@ fn object((kind, written): (Kind, Value)) -> Object {
         Kind::CsiDriver => Object::CsiDriver(read(written)),
         Kind::CsiStorageCapacity => Object::CsiStorageCapacity(read(written)),
         Kind::VolumeAttachment => Object::VolumeAttachment(read(written)),
-        Kind::Namespace => unreachable!("no family has namespaces"),
+        kind => unreachable!("no family has a {kind:?}"),
     }
 }
 

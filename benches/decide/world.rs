@@ -1,17 +1,12 @@
 //! A cluster of nodes with 8 cards and two pods each, and pods that are placed on it one after the other.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 
 use berth::{
     device::{
-        Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares, CoreBudget, Health,
-        InitPhase, Inventory, MemoryRequest, MiB, Mode, NodePolicy, Percent, PodRequest, Profile, Role,
-        Selection, Share, ShareRequest, SlicesOfCard, Slicing, Tie,
+        Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
+        CoreBudget, CoreRequest, CoreUnit, Cores, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode,
+        NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard, Slicing, Tie,
     },
     object::{Pod, Taint},
     scheduling::{
@@ -72,8 +67,14 @@ impl World {
         let footprint = footprint(&pod);
         let ask = Arc::new(ask(&pod, &footprint, self.family.memory(memory)));
         let uid: Uid = format!("placed/{}", self.placed).into();
-        let demand =
-            Demand { ask, footprint: footprint.clone(), priority: 0, uid: uid.clone(), nominated: None };
+        let demand = Demand {
+            ask,
+            footprint: footprint.clone(),
+            priority: 0,
+            uid: uid.clone(),
+            nominated: None,
+            origin: None,
+        };
         let started = Instant::now();
         let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
         let spent = started.elapsed();
@@ -117,6 +118,7 @@ fn node(at: usize, family: Family) -> NodeInfo {
         labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
         taints: if family.taints() && at.is_multiple_of(4) { vec![taint] } else { Vec::new() },
         offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
             profile: profile().name,
             inventory: Some(Inventory::new((0..8).map(|index| card(at, index)).collect())),
         }],
@@ -131,7 +133,7 @@ fn card(node: usize, index: u32) -> Card {
         index,
         slots: 10,
         memory: MiB::new(81_920),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "NVIDIA A100".into(),
         numa: index / 4,
         mode: Mode::Soft,
@@ -155,11 +157,11 @@ fn share(node: usize, index: usize) -> Assignment {
     let share = Share {
         card: format!("GPU-{node}-{index}").into(),
         memory: MiB::new(8_192),
-        cores: Percent::new(10),
+        cores: Cores::new(10),
         slice: None,
     };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    Assignment { containers, marks: BTreeSet::new(), written: None, unread: BTreeMap::new() }
+    Assignment { containers, ..Assignment::default() }
 }
 
 fn charge(
@@ -171,14 +173,12 @@ fn charge(
     Charge {
         node: node.clone(),
         namespace: footprint.namespace.clone(),
-        profile: Some(profile().name),
-        assignment: Some(Arc::new(assignment)),
+        allocations: vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)],
         init: InitPhase::Ahead,
         footprint,
         volumes,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        answer: Answer::Awaited,
         since: Timestamp::UNIX_EPOCH,
     }
 }
@@ -199,7 +199,7 @@ fn ask(pod: &Pod, footprint: &Footprint, memory: u64) -> Ask {
     let share = ShareRequest {
         cards: NonZeroU32::MIN,
         memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: Percent::new(1),
+        cores: CoreRequest::Exact(Cores::new(1)),
     };
     let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
     Ask {

@@ -251,7 +251,7 @@ fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assign
         Some(Share {
             card: card.id.clone(),
             memory: share.memory.of(card.memory),
-            cores: share.cores,
+            cores: share.cores.of(card.cores),
             slice: None,
         })
     };

@@ -9,7 +9,7 @@ use super::{
     verdict::Rule, work::Work,
 };
 use crate::{
-    device::{Card, Inventory, MiB, Percent, PodRequest, ShareRequest},
+    device::{Card, Cores, Inventory, MiB, PodRequest, ShareRequest},
     dialect::{Dialect, SharingMode},
     excerpt::listed,
     object::Pod,
@@ -29,11 +29,11 @@ pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Fa
         if !may(severity, findings.work(), cards.looked_at) {
             return;
         }
-        let mut rows: HashMap<Vec<Percent>, Row> = HashMap::new();
+        let mut rows: HashMap<Vec<Cores>, Row> = HashMap::new();
         let fields = pod.containers().map(|(field, _)| field);
         for (field, container) in fields.zip(&request.containers) {
             let Some(share) = container.share else { continue };
-            let compute = cards.with_compute_for(share, dialect);
+            let compute = cards.with_compute_for(share);
             let steps = cards.compute.len() + if rows.contains_key(&compute) { 0 } else { cards.looked_at };
             if !may(severity, findings.work(), steps) {
                 return;
@@ -61,9 +61,9 @@ type Row = Vec<MiB>;
 /// The cards that could serve a pod, whatever size its shares have.
 struct Cards<'a> {
     /// Memory and compute of each, for each kind of node that has any.
-    nodes: BTreeSet<Vec<(MiB, Percent)>>,
+    nodes: BTreeSet<Vec<(MiB, Cores)>>,
     /// The different amounts of compute.
-    compute: BTreeSet<Percent>,
+    compute: BTreeSet<Cores>,
     /// The memory of the largest.
     largest: Option<MiB>,
     /// The types of all that are known, whether they could serve or not.
@@ -118,13 +118,12 @@ impl<'a> Cards<'a> {
     }
 
     /// The amounts of compute that are enough for the share.
-    fn with_compute_for(&self, share: ShareRequest, dialect: &dyn Dialect) -> Vec<Percent> {
-        let needs = |compute| dialect.profile().core_budget.share(share.cores, compute);
-        self.compute.iter().copied().filter(|&compute| needs(compute) <= compute).collect()
+    fn with_compute_for(&self, share: ShareRequest) -> Vec<Cores> {
+        self.compute.iter().copied().filter(|&compute| share.cores.of(compute) <= compute).collect()
     }
 
     /// What the cards with these amounts of compute have.
-    fn row(&self, compute: &[Percent]) -> Row {
+    fn row(&self, compute: &[Cores]) -> Row {
         let mut row = Row::new();
         for node in &self.nodes {
             // Largest first, as the sizes are sorted.

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::{
     device::{
-        CardUsage, Counted, Dimension, Inventory, MemoryRequest, MiB, PodRequest, ProfileName, Role,
-        ShareRequest,
+        Card, CardUsage, CoreRequest, Counted, Dimension, Inventory, MemoryRequest, PodRequest, ProfileName,
+        Role, ShareRequest,
     },
     dialect::{Dialect, Dialects, Unreadable, bounds::HardLimit},
     object::ResourceQuota,
@@ -22,12 +22,12 @@ pub struct Limit {
     pub quota: String,
     /// Units of the resource.
     pub units: u64,
-    /// What a unit is: so many MiB, or 1 share or percent.
+    /// What a unit is: so many MiB, or 1 share or 1 of compute.
     pub unit: u32,
 }
 
 impl Limit {
-    /// The limit in shares, MiB or percent.
+    /// The limit in shares, MiB, or compute in percent or units.
     ///
     /// Amounts are compared in these and not in units, as the binder does and as HAMi does (v2.10 `pkg/device/quota.go`: the limit times
     /// the memory factor): the API server compares quantities exactly too, and a comparison in units would have to round what pods hold.
@@ -51,7 +51,7 @@ impl Limit {
 pub struct NamespaceQuota {
     /// The smallest limit, by resource.
     pub limits: BTreeMap<String, Limit>,
-    /// What the namespace's pods hold, by resource: shares, MiB or percent.
+    /// What the namespace's pods hold, by resource: shares, MiB, or compute in percent or units.
     pub used: BTreeMap<String, u64>,
 }
 
@@ -69,7 +69,7 @@ impl NamespaceQuota {
         troubles
     }
 
-    /// Adds what one pod holds, in shares, MiB or percent.
+    /// Adds what one pod holds, in shares, MiB, or compute in percent or units.
     pub fn charge(&mut self, needs: &BTreeMap<String, u64>) {
         for (resource, amount) in needs {
             let used = self.used.entry(resource.clone()).or_default();
@@ -85,16 +85,18 @@ impl NamespaceQuota {
     }
 }
 
-/// What a pod needs at its peak of each resource, in shares, MiB or percent; a part of a card counts by the smallest card that could serve.
+/// What a pod needs at its peak of each resource, in shares, MiB, or compute in percent or units; a part of a card counts by the smallest
+/// card that could serve.
 pub fn needs(shares: &Shares<'_>, facts: &Facts) -> BTreeMap<String, u64> {
     let mut needs = BTreeMap::new();
     for (dialect, request) in shares.requests() {
-        let least = least_card(request, dialect, facts);
+        let memory = least(request, dialect, facts, |share| is_part(share.memory), |card| card.memory);
+        let cores = least(request, dialect, facts, |share| is_part_of_units(share.cores), |card| card.cores);
         for Counted { resource, dimension, .. } in dialect.counted() {
             let amount = match dimension {
                 Dimension::Cards => peak(request, |_| 1),
-                Dimension::Memory => peak(request, |share| share.memory.of(least).get()),
-                Dimension::Cores => peak(request, |share| share.cores.get().into()),
+                Dimension::Memory => peak(request, |share| share.memory.of(memory).get()),
+                Dimension::Cores => peak(request, |share| share.cores.of(cores).get().into()),
             };
             needs.insert(resource.to_owned(), amount);
         }
@@ -124,21 +126,35 @@ pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, fact
     }
 }
 
-/// The memory of the smallest card that could serve the pod, none where no such card is known. It is looked for where a container
-/// asks for a part of a card, once for all of them: of less memory a part is less.
-fn least_card(request: &PodRequest, dialect: &dyn Dialect, facts: &Facts) -> MiB {
+fn is_part(memory: MemoryRequest) -> bool {
+    matches!(memory, MemoryRequest::Part(_))
+}
+
+fn is_part_of_units(cores: CoreRequest) -> bool {
+    matches!(cores, CoreRequest::Part(_))
+}
+
+/// The least that a card that could serve the pod has of an amount, none where no such card is known. It is looked for where a container
+/// asks for a part of a card, once for all of them: of less a part is less.
+fn least<T: Copy + Default + Ord>(
+    request: &PodRequest,
+    dialect: &dyn Dialect,
+    facts: &Facts,
+    asks_for_a_part: impl Fn(ShareRequest) -> bool,
+    amount: impl Fn(&Card) -> T,
+) -> T {
     let mut shares = request.containers.iter().filter_map(|container| container.share);
-    if !shares.any(|share| matches!(share.memory, MemoryRequest::Part(_))) {
-        return MiB::default();
+    if !shares.any(asks_for_a_part) {
+        return T::default();
     }
-    let mut least: BTreeMap<&str, MiB> = BTreeMap::new();
+    let mut least: BTreeMap<&str, T> = BTreeMap::new();
     let nodes = facts.inventory.iter().flat_map(|inventory| inventory.shapes(dialect.mode()));
     for card in nodes.flat_map(Inventory::cards) {
-        let known = least.entry(&card.model).or_insert(card.memory);
-        *known = card.memory.min(*known);
+        let known = least.entry(&card.model).or_insert(amount(card));
+        *known = amount(card).min(*known);
     }
     let admitted = least.into_iter().filter(|(model, _)| request.selection.models.admits(model));
-    admitted.map(|(_, memory)| memory).min().unwrap_or_default()
+    admitted.map(|(_, amount)| amount).min().unwrap_or_default()
 }
 
 /// The most that the pod holds at a time: init containers one after another beside the sidecars that began before them, then

@@ -2,6 +2,7 @@
 //!
 //! The YAML files under `webhook-config/` are the truth; flags replace values in them and nothing is made up here.
 
+mod agent;
 mod certificate;
 mod settings;
 mod split;
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 
 use crate::config::{ConfigError, Notice};
 
+pub use agent::Account;
+use agent::account;
 pub use settings::Settings;
 
 const EXAMPLE: &str = "Example:
@@ -54,6 +57,9 @@ pub struct ManifestsArgs {
     /// Run webhook and binder apart: two Deployments, each with an identity and rights of its own
     #[arg(long)]
     pub split: bool,
+    /// Grant a node agent or another scheduler the writes that the policies protect; may be repeated
+    #[arg(long, value_name = "NAMESPACE/SERVICEACCOUNT", value_parser = account)]
+    pub agent: Vec<Account>,
     /// Take the webhook's certificate from cert-manager, which also publishes its authority
     #[arg(long, conflicts_with = "webhook_url")]
     pub cert_manager: bool,
@@ -71,6 +77,7 @@ impl Default for ManifestsArgs {
             replicas: None,
             webhook_url: None,
             split: false,
+            agent: Vec::new(),
             cert_manager: false,
             output: ManifestFormat::Yaml,
         }
@@ -138,11 +145,13 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
     if args.cert_manager {
         objects = certificate::kept_by_cert_manager(objects)?;
     }
+    objects.retain(|object| object["kind"] != "Namespace" || !is_of_kubernetes(&args.namespace));
     for object in &mut objects {
         settings.apply(object);
         rename(object, &args.namespace);
         configure(object, args);
     }
+    objects.extend(agent::bindings(&args.agent));
     Ok(objects)
 }
 
@@ -167,7 +176,16 @@ fn rename(value: &mut Value, namespace: &str) {
     }
 }
 
+/// Whether the namespace is one that Kubernetes makes itself.
+fn is_of_kubernetes(namespace: &str) -> bool {
+    namespace == "default" || namespace.starts_with("kube-")
+}
+
 fn configure(object: &mut Value, args: &ManifestsArgs) {
+    // Another namespace may be there already, with pods that its labels would reject.
+    if object["kind"] == "Namespace" && args.namespace != NAMESPACE {
+        object["metadata"] = json!({"name": args.namespace});
+    }
     if object["kind"] == "Deployment" {
         if let Some(replicas) = args.replicas {
             object["spec"]["replicas"] = replicas.into();

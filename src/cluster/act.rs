@@ -13,15 +13,15 @@ use super::{
     metrics::{Metrics, Written},
     prebind,
     read::Reader,
-    send::SendError,
+    send::{self, SendError},
     tell::{self, News},
     watch::PODS,
     wire::Watched,
     withdraw,
 };
 use crate::{
-    device::{Assignment, LockOwner, ProfileName},
-    dialect::{Dialect, LockSpec},
+    device::{Allocation, LockOwner, ProfileName},
+    dialect::{Dialect, LockSpec, Record},
     excerpt::{MESSAGE, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
@@ -74,8 +74,8 @@ impl Hands {
                 let outcome = self.release_lock(&node, &resource_version, &profile).await;
                 Some(Event::LockReleased { node, outcome })
             }
-            Effect::Bind { pod, node, profile, assignment } => {
-                let outcome = self.bind(&pod, &node, &profile, &assignment).await;
+            Effect::Bind { pod, node, allocations } => {
+                let outcome = self.bind(&pod, &node, &allocations).await;
                 warn_of_refused_binding(&pod, &node, &outcome);
                 Some(Event::BindAnswered { pod, node, outcome })
             }
@@ -83,8 +83,8 @@ impl Hands {
                 let outcome = self.write_volume(&pod, &write).await;
                 Some(Event::VolumeWritten { pod, write, outcome })
             }
-            Effect::Withdraw { pod, node, profile } => {
-                let outcome = self.withdraw(&pod, &node, &profile).await;
+            Effect::Withdraw { pod, node, profiles } => {
+                let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
@@ -149,7 +149,7 @@ impl Hands {
             lock::take(client, self.lock_spec(profile), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
-        self.fence.within(bind::REACH, taken).await.unwrap_or_else(cut)
+        self.fence.within(send::REACH, taken).await.unwrap_or_else(cut)
     }
 
     async fn release_lock(
@@ -162,7 +162,7 @@ impl Hands {
             self.metrics.write(Written::unlock);
             lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
         };
-        match self.fence.within(bind::REACH, released).await {
+        match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
             Some(Err(error)) => {
                 tracing::warn!(%node, %error, "giving back the node lock failed");
@@ -172,29 +172,30 @@ impl Hands {
         }
     }
 
-    async fn bind(
-        &self,
-        pod: &PodKey,
-        node: &str,
-        profile: &ProfileName,
-        assignment: &Assignment,
-    ) -> BindOutcome {
+    async fn bind(&self, pod: &PodKey, node: &str, allocations: &[Allocation]) -> BindOutcome {
         let bound = async {
             let started = tokio::time::Instant::now();
             self.metrics.write(Written::binding);
-            let record = self.dialect(profile).record(assignment, node, self.clock.now());
+            let record = self.record(allocations, node);
             let outcome = bind::bind(self.client.clone(), pod, node, record).await;
             self.metrics.binding(&outcome, started.elapsed());
             outcome
         };
         let cut = || BindOutcome::Doubtful(cut_off());
-        self.fence.within(bind::REACH, bound).await.unwrap_or_else(cut)
+        self.fence.within(send::REACH, bound).await.unwrap_or_else(cut)
+    }
+
+    /// What the Binding carries for the agents of all dialects together.
+    fn record(&self, allocations: &[Allocation], node: &str) -> Record {
+        let now = self.clock.now();
+        let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, now);
+        allocations.iter().map(of).fold(Record::default(), Record::and)
     }
 
     async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {
         self.metrics.write(Written::volume);
         let written = prebind::write(self.client.clone(), write);
-        let outcome = self.fence.within(bind::REACH, written).await;
+        let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) = &outcome {
             tracing::warn!(%pod, answer, "the API server refuses to bind a claim");
@@ -202,11 +203,11 @@ impl Hands {
         outcome
     }
 
-    async fn withdraw(&self, pod: &PodKey, node: &str, profile: &ProfileName) -> WithdrawOutcome {
-        let annotations = self.dialect(profile).withdrawal();
+    async fn withdraw(&self, pod: &PodKey, node: &str, profiles: &[ProfileName]) -> WithdrawOutcome {
+        let annotations = profiles.iter().flat_map(|profile| self.dialect(profile).withdrawal()).collect();
         self.metrics.write(Written::withdrawal);
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
-        match self.fence.within(bind::REACH, written).await {
+        match self.fence.within(send::REACH, written).await {
             Some(Ok(())) => {
                 tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
                 WithdrawOutcome::Done

@@ -1,24 +1,14 @@
 //! Binding a pod: node and assignment in one write.
 
-use std::time::Duration;
-
 use http::Request;
 use kube::{Client, core::Status};
 use serde_json::json;
 
-use super::send::{SendError, send};
+use super::send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send};
 use crate::{
     dialect::Record,
     scheduling::{BindOutcome, PodKey},
 };
-
-/// After this time the API server gives the Binding up by itself.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this time from its sending nothing can come of a Binding any more: the API server's own limit and a second for the way to
-/// it, for timers and for clocks that run at different speeds.
-pub const REACH: Duration = Duration::from_secs(6);
-/// After this time nobody waits for its answer any more; it is in doubt.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Sends the Binding: `POST …/pods/{name}/binding` with the pod's uid as precondition and the assignment's annotations, which the API
 /// server merges into the pod in the same write (kubernetes `pkg/registry/core/pod/storage/storage.go`).
@@ -59,6 +49,7 @@ fn request(pod: &PodKey, node: &str, record: &Record) -> Request<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scheduling::effect::REACH;
 
     /// What an outcome is called.
     fn name(outcome: &BindOutcome) -> &'static str {
@@ -68,6 +59,15 @@ mod tests {
             BindOutcome::Doubtful(_) => "doubtful",
             BindOutcome::Refused(_) => "refused",
         }
+    }
+
+    #[test]
+    fn the_api_server_ends_a_binding_before_the_scheduler_relies_on_its_end() {
+        let pod = PodKey { uid: "u".into(), namespace: "default".into(), name: "p".into() };
+        let uri = request(&pod, "n1", &Record::default()).uri().to_string();
+        let timeout = uri.split_once("?timeout=").and_then(|(_, timeout)| timeout.strip_suffix('s'));
+        let timeout: i64 = timeout.unwrap().parse().unwrap();
+        assert!((1..REACH.as_secs()).contains(&timeout), "{uri}");
     }
 
     #[test]

@@ -16,12 +16,11 @@ use tokio::{
 };
 
 use super::{
-    bind,
     clock::Clock,
     fence::Claim,
     lease::{self, Observed, Turn},
     metrics::{Leads, Metrics},
-    sightings,
+    send, sightings,
 };
 
 /// After a lost race for its own Lease, the holder reads and tries again so soon.
@@ -89,7 +88,7 @@ impl Settings {
     /// Whether a holder with these times can work and others be safe from it.
     pub fn check(&self) -> Result<(), SettingsError> {
         let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
-        let needed = retry + bind::REACH;
+        let needed = retry + send::REACH;
         if lease <= renew {
             return Err(SettingsError::LeaseTooShort { lease, renew });
         }

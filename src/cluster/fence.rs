@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    const REACH: Duration = Duration::from_secs(6);
+    use crate::cluster::send::REACH;
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)

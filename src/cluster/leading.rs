@@ -11,12 +11,12 @@ use tokio::{
 };
 
 use super::{
-    bind,
     binder::{Binder, ClusterError, Leadership},
     candidate::{Candidate, Settings},
     event_loop::{self, Ended},
     fence::{Claim, Fence},
     metrics::Leads,
+    send,
     standby::stand_by,
     takeover::{self, Beginning},
 };
@@ -90,7 +90,7 @@ async fn terms(
             return Ok(ended);
         }
         // What was under way when the claim was lost comes to its end before we list, or let anybody in.
-        pause = bind::REACH;
+        pause = send::REACH;
     }
 }
 

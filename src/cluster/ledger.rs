@@ -48,8 +48,8 @@ pub struct ChargeRow {
     pub node: String,
     /// `Assumed`: decided and not yet bound; `Intended`: meant by another scheduler; `Bound`.
     pub commitment: &'static str,
-    /// What the node's device plugin has made of it: `Awaited`, `Succeeded` or `Failed`; `Withdrawn`:
-    /// Berth took the assignment back, since the pod died before it.
+    /// What the node's device plugins have made of it: `Awaited` while one has not answered, else `Failed` where one failed, or
+    /// `Succeeded`; `Withdrawn`: Berth took the assignment back, since the pod died before it.
     pub answer: &'static str,
 }
 
@@ -83,9 +83,9 @@ pub struct CardRow {
     pub memory_used: u64,
     /// MiB that there are.
     pub memory: u64,
-    /// Percent given away.
+    /// Compute given away, in percent of the card or in its own units.
     pub cores_used: u32,
-    /// Percent that there are.
+    /// Compute that there is, in the same unit.
     pub cores: u32,
     /// Whether its plugin says that it works.
     pub healthy: bool,
@@ -142,7 +142,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             // A pod that is not bound yet may name any node.
             node: excerpt(&charge.node, FIELD).into_owned(),
             commitment: commitment(charge.commitment),
-            answer: answer(charge.answer),
+            answer: answer(charge.answer()),
         }
     };
     let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
@@ -248,7 +248,7 @@ fn holders(
 }
 
 fn holds(charge: &Charge, card: &[CardId]) -> bool {
-    let containers = charge.assignment.iter().flat_map(|assignment| &assignment.containers);
+    let containers = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.containers);
     let mut living =
         containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
     living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))

@@ -1,14 +1,12 @@
 //! Taking and giving back a node's lock by compare-and-swap on the node's version.
 
-use std::time::Duration;
-
 use http::{Request, header::CONTENT_TYPE};
 use jiff::Timestamp;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
 
 use super::{
-    send::{SendError, send},
+    send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, SendError, send},
     wire::Watched,
 };
 use crate::{
@@ -17,11 +15,6 @@ use crate::{
     object::Node,
     scheduling::{LockOutcome, PodKey},
 };
-
-/// After this time the API server gives a write up by itself.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this time nobody waits for its answer any more.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Takes the lock, if the node still has this version.
 pub async fn take(

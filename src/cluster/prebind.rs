@@ -2,22 +2,15 @@
 //!
 //! Each write is a compare-and-swap on the object's version, so that it meets the volume controller's and other schedulers' as a conflict.
 
-use std::time::Duration;
-
 use http::{Request, header::CONTENT_TYPE};
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::send::send;
+use super::send::{CLIENT_TIMEOUT, SERVER_TIMEOUT, send};
 use crate::{
     object::storage::{PersistentVolume, PersistentVolumeClaim},
     scheduling::{WriteOutcome, effect::VolumeWrite, plugin::volume_binding::SELECTED_NODE},
 };
-
-/// After this time the API server gives a write up by itself.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this time the answer is no longer waited for.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Says that a controller has bound the volume, not a person (v1.36 `k8s.io/component-helpers/storage/volume`).
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Answer, InitPhase, Lock, ProfileName, Remains},
+    device::{Allocation, InitPhase, Lock, ProfileName, Remains},
     dialect::{
         Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable,
         bounds::HardLimit,
@@ -17,10 +17,13 @@ use crate::{
         Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
         ResourceAmounts, Stage,
         footprint::Footprint,
+        images::NodeImages,
         node::{NodeLock, NodeName, Signature},
-        plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
+        origin::{Origin, PodImages},
+        plugin::{Plugin, node_affinity::NodeAffinity, node_declared_features::Feature},
         pod::{Binding, Placer},
         quota::Bound,
+        score::ScoreWeights,
     },
 };
 
@@ -29,6 +32,7 @@ use crate::{
 pub struct Reader {
     dialects: Dialects,
     scheduler_name: String,
+    weights: ScoreWeights,
 }
 
 /// A reading, and what could not be read.
@@ -37,7 +41,18 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader of these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
-        Self { dialects, scheduler_name }
+        Self { dialects, scheduler_name, weights: ScoreWeights::default() }
+    }
+
+    /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
+    #[must_use]
+    pub fn weighing(self, weights: ScoreWeights) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// The weights by which nodes are compared.
+    pub fn weights(&self) -> &ScoreWeights {
+        &self.weights
     }
 
     /// The dialects that are read.
@@ -68,6 +83,7 @@ impl Reader {
         });
         let footprint = Footprint::of_pod(pod, resources);
         let holding = self.holding(pod, &mut troubles);
+        let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
@@ -77,12 +93,35 @@ impl Reader {
             placer: self.placer(pod),
             stage: stage(pod),
             leaving: pod.metadata.deletion_timestamp,
-            claim: if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) },
+            origin: self.origin(pod, &claim).map(Arc::new),
+            claim,
             holding,
             footprint: Arc::new(footprint),
             told: told(pod),
         };
         (info, troubles)
+    }
+
+    /// What a pod that is to be placed is made from, as far as a score reads it.
+    fn origin(&self, pod: &Pod, claim: &Claim) -> Option<Origin> {
+        let Claim::Place(_) = claim else { return None };
+        let (images, spread) =
+            (self.weights.counts(Plugin::ImageLocality), self.weights.counts(Plugin::PodTopologySpread));
+        Some(Origin {
+            images: if images { PodImages::of_pod(pod) } else { PodImages::default() },
+            controller: pod.metadata.controller.clone().filter(|_| spread),
+        })
+    }
+
+    /// The images of a node, where a score reads them.
+    fn images(&self, node: &Node) -> NodeImages {
+        if !self.weights.counts(Plugin::ImageLocality) {
+            return NodeImages::default();
+        }
+        let images = node.status.images.iter();
+        NodeImages::new(
+            images.flat_map(|image| image.names.iter().map(|name| (name.as_str(), image.size_bytes))),
+        )
     }
 
     /// A node.
@@ -94,7 +133,7 @@ impl Reader {
             ResourceAmounts::default()
         });
         let Registered { plugins, aliases } = Registered::read(&self.dialects, node);
-        let offers: Vec<_> = plugins.into_iter().map(|plugin| offer(plugin, &mut troubles)).collect();
+        let offers: Vec<_> = plugins.into_iter().map(|plugin| self.offer(plugin, &mut troubles)).collect();
         let offering =
             |dialect: &&Arc<dyn Dialect>| offers.iter().any(|offer| offer.profile == *dialect.name());
         let expiries = self.dialects.iter().filter(offering);
@@ -127,6 +166,7 @@ impl Reader {
             taints: node.spec.taints.clone(),
             cordoned: node.spec.unschedulable,
             allocatable,
+            images: self.images(node),
             features: node.status.declared_features.iter().cloned().collect(),
             offers,
             aliases,
@@ -134,6 +174,13 @@ impl Reader {
             locks,
         };
         (info, troubles)
+    }
+
+    fn offer(&self, plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
+        let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
+        let dialect = self.dialects.named(&plugin.profile);
+        let core_unit = dialect.map(|dialect| dialect.profile().core_budget.unit()).unwrap_or_default();
+        Offer { core_unit, profile: plugin.profile, inventory }
     }
 
     fn placer(&self, pod: &Pod) -> Placer {
@@ -200,58 +247,58 @@ impl Reader {
         if bound.is_none() && ours {
             return None;
         }
-        let mut carried = self.carried(pod, troubles);
-        let (node, binding) = match (bound, &mut carried) {
+        let (mut allocations, meant_for) = self.allocations(pod, troubles);
+        let (node, binding) = match (bound, meant_for) {
             (Some(node), _) => (node.to_owned(), Binding::Bound),
-            (None, Some((_, Carried { node: Some(node), assignment, .. }))) => {
-                // Until it is bound its node has given it nothing.
-                assignment.unread.clear();
-                (std::mem::take(node), Binding::Intended)
+            (None, Some(node)) => {
+                // Until the pod is bound, its node has given it nothing.
+                for allocation in &mut allocations {
+                    allocation.unread = None;
+                }
+                (node, Binding::Intended)
             }
-            (None, _) => return None,
+            (None, None) => return None,
         };
         Some(Holding {
             node: node.as_str().into(),
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
-            profile: carried.as_ref().map(|(dialect, _)| dialect.name().clone()),
-            answer: carried.as_ref().map_or(Answer::Succeeded, |(dialect, _)| dialect.answer(pod)),
             takeable: self.takeable(pod),
-            assignment: carried.map(|(_, carried)| Arc::new(carried.assignment)),
+            allocations,
         })
     }
 
-    /// The dialect whose agent may serve another pod with what this one carries, once it is dead.
-    fn takeable(&self, pod: &Pod) -> Option<ProfileName> {
-        let mut dialects = self.dialects.iter();
-        dialects
-            .find(|dialect| dialect.remains(pod) == Remains::Takeable)
-            .map(|dialect| dialect.name().clone())
+    /// The dialects whose agents may serve another pod with what this one carries, once it is dead.
+    fn takeable(&self, pod: &Pod) -> Vec<ProfileName> {
+        let takeable = self.dialects.iter().filter(|dialect| dialect.remains(pod) == Remains::Takeable);
+        takeable.map(|dialect| dialect.name().clone()).collect()
     }
 
-    fn carried(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<(&Arc<dyn Dialect>, Carried)> {
-        let mut known: Option<(&Arc<dyn Dialect>, Carried)> = None;
+    /// What the pod carries, one allocation for each dialect, since HAMi's scheduler gives a pod cards of several vendors; and the node that
+    /// the first of them names.
+    fn allocations(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> (Vec<Allocation>, Option<String>) {
+        let (mut allocations, mut node) = (Vec::new(), None);
         for dialect in self.dialects.iter() {
-            let Some(carried) = self.carried_in(dialect, pod, troubles) else { continue };
-            match &mut known {
-                None => known = Some((dialect, carried)),
-                // HAMi's scheduler gives a pod cards of several vendors.
-                Some((_, known)) => {
-                    known.assignment = std::mem::take(&mut known.assignment).beside(carried.assignment);
-                }
-            }
+            let Some((carried, unread)) = self.carried_in(dialect, pod, troubles) else { continue };
+            node = node.or(carried.node);
+            allocations.push(Allocation {
+                profile: dialect.name().clone(),
+                assignment: Arc::new(carried.assignment),
+                unread,
+                answer: dialect.answer(pod),
+            });
         }
-        known
+        (allocations, node)
     }
 
-    /// What the pod carries in one dialect. A pod that asks for none of its cards was given none, whatever it is annotated with: only
+    /// What the pod carries in one dialect, and why some of its cards are unknown. A pod that asks for none of its cards was given none, whatever it is annotated with: only
     /// of one that does a card may be missing.
     fn carried_in(
         &self,
         dialect: &Arc<dyn Dialect>,
         pod: &Pod,
         troubles: &mut Vec<Unreadable>,
-    ) -> Option<Carried> {
+    ) -> Option<(Carried, Option<String>)> {
         let (mut carried, unread) = match dialect.assignment(pod) {
             Ok(carried) => {
                 let mut carried = carried?;
@@ -261,14 +308,15 @@ impl Reader {
             Err(trouble) => (None, vec![trouble]),
         };
         let missing = unread.iter().find(|trouble| trouble.problem == Problem::Card);
-        if let Some(trouble) = missing.filter(|_| self.dialects.are_asked(pod, dialect.mode())) {
-            let assignment = &mut carried.get_or_insert_default().assignment;
-            assignment.unread.insert(dialect.name().clone(), trouble.to_string());
+        let missing =
+            missing.filter(|_| self.dialects.are_asked(pod, dialect.mode())).map(ToString::to_string);
+        if missing.is_some() {
+            carried.get_or_insert_default();
         }
         // Dialects may have one annotation in common.
         let new: Vec<_> = unread.into_iter().filter(|trouble| !troubles.contains(trouble)).collect();
         troubles.extend(new);
-        carried
+        Some((carried?, missing))
     }
 }
 
@@ -287,11 +335,6 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
         namespace: quota.metadata.namespace.as_str().into(),
         name: quota.metadata.name.as_str().into(),
     }
-}
-
-fn offer(plugin: Registration, troubles: &mut Vec<Unreadable>) -> Offer {
-    let inventory = plugin.inventory.map_err(|trouble| troubles.push(trouble)).ok();
-    Offer { profile: plugin.profile, inventory }
 }
 
 /// The node that is kept for a pod that has not ended.

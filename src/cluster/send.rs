@@ -12,8 +12,16 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     excerpt::{MESSAGE, brief, shortened},
-    scheduling::Setback,
+    scheduling::{Setback, effect},
 };
+
+/// The longest time after its sending in which a write can still take effect: the scheduler relies on it.
+pub const REACH: Duration = effect::REACH.unsigned_abs();
+/// The time after which the API server ends a write by itself. The second between it and [`REACH`] is for the way to the API server,
+/// for timers, and for clocks of different speeds.
+pub const SERVER_TIMEOUT: Duration = Duration::from_secs(REACH.as_secs() - 1);
+/// How long an answer to a write is waited for.
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Longer than this nobody is left alone, whatever the API server asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);

@@ -19,6 +19,7 @@ use crate::{
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
+        plugin::Plugin,
     },
 };
 
@@ -35,8 +36,13 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     let nodes = nodes(client, reader.clone());
     let quotas = quotas(client, reader.clone());
     let namespaces = objects(client, Kind::Namespace, read_namespace);
+    let selecting = if reader.weights().counts(Plugin::PodTopologySpread) {
+        selecting(client)
+    } else {
+        stream::empty().boxed()
+    };
     let others = stream::select(stream::select(quotas, namespaces), storage(client));
-    stream::select(stream::select(pods, nodes), others)
+    stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
 
 /// Pods, as events.
@@ -104,6 +110,18 @@ fn storage(client: &Client) -> impl Stream<Item = Event> + Send + use<> {
         objects(client, Kind::CsiStorageCapacity, Object::CsiStorageCapacity),
         objects(client, Kind::VolumeAttachment, Object::VolumeAttachment),
     ])
+}
+
+/// What selects pods that are spread by default. Nothing waits until it is listed: it moves scores alone, and where a role that was
+/// granted earlier lacks the right to list it, pods are placed all the same.
+fn selecting(client: &Client) -> BoxStream<'static, Event> {
+    let all = [
+        objects(client, Kind::Service, Object::service),
+        objects(client, Kind::ReplicationController, Object::replication_controller),
+        objects(client, Kind::ReplicaSet, Object::replica_set),
+        objects(client, Kind::StatefulSet, Object::stateful_set),
+    ];
+    stream::select_all(all).boxed()
 }
 
 /// A namespace and its labels.

@@ -14,6 +14,7 @@ use crate::{
     dialect::marks,
     object::{
         Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota,
+        selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
             VolumeAttachment,
@@ -128,6 +129,10 @@ wire!(
     "csistoragecapacities"
 );
 wire!(VolumeAttachment, ClusterResourceScope, "storage.k8s.io", "VolumeAttachment", "volumeattachments");
+wire!(Service, NamespaceResourceScope, "", "Service", "services");
+wire!(ReplicationController, NamespaceResourceScope, "", "ReplicationController", "replicationcontrollers");
+wire!(ReplicaSet, NamespaceResourceScope, "apps", "ReplicaSet", "replicasets");
+wire!(StatefulSet, NamespaceResourceScope, "apps", "StatefulSet", "statefulsets");
 
 impl<T: Wire> From<T> for Watched<T> {
     fn from(object: T) -> Self {

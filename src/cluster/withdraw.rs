@@ -1,18 +1,16 @@
 //! Withdrawing the assignment of a pod that died before its allocation.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use http::{Request, header::CONTENT_TYPE};
 use kube::Client;
 use serde_json::json;
 
-use super::wire::Watched;
+use super::{
+    send::{CLIENT_TIMEOUT, SERVER_TIMEOUT},
+    wire::Watched,
+};
 use crate::{object::Pod, scheduling::PodKey};
-
-/// After this time the API server gives a write up by itself.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this time nobody waits for its answer any more.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Why an assignment was not withdrawn.
 #[derive(Debug, thiserror::Error)]

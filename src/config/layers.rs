@@ -17,7 +17,7 @@ use crate::{
         settings::{Bystanders, HamiDefaults, ResourceNames},
     },
     cluster::Reader,
-    device::{CardPolicy, MiB, NodePolicy, Percent},
+    device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
         Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
         vendor::{
@@ -40,6 +40,7 @@ impl Config {
             ("scope", self.scope != before.scope),
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
+            ("protection", self.protection != before.protection),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
             ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
@@ -112,7 +113,7 @@ impl Config {
 
     /// What reads pods and nodes for the scheduler.
     pub fn reader(&self) -> Reader {
-        Reader::new(self.dialects(), self.scheduler_name.clone())
+        Reader::new(self.dialects(), self.scheduler_name.clone()).weighing(self.score_weights())
     }
 
     /// What the scheduler is told.
@@ -191,7 +192,7 @@ impl HamiConfig {
             cores: self.resource_core_name.clone(),
             priority: self.resource_priority_name.clone(),
             default_memory: MiB::new(self.default_memory.into()),
-            default_cores: Percent::new(self.default_cores),
+            default_cores: Cores::new(self.default_cores),
             default_count: self.default_gpu_num,
             memory_factor: self.memory_factor,
             node_policy: node_policy(self.node_scheduler_policy),

@@ -1,14 +1,13 @@
 //! What a pod was given: for each container, shares of cards.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB},
     card::CardId,
     mark::Mark,
-    profile::ProfileName,
     slice::Slice,
 };
 
@@ -31,7 +30,7 @@ pub struct Share {
     /// Memory of it.
     pub memory: MiB,
     /// Compute of it; 0: whatever is free.
-    pub cores: Percent,
+    pub cores: Cores,
     /// The hardware slice that it is, where the card is cut into such.
     pub slice: Option<Slice>,
 }
@@ -55,29 +54,13 @@ pub struct Assignment {
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
     /// bear.
     pub written: Option<Timestamp>,
-    /// By dialect, why nobody can tell some of the cards that it holds there: which they are can't be read.
-    pub unread: BTreeMap<ProfileName, String>,
 }
 
 impl Assignment {
     /// Whether both hold the same, whenever they were written.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { containers, marks, unread, written: _ } = other;
-        (&self.containers, &self.marks, &self.unread) == (containers, marks, unread)
-    }
-
-    /// What the pod holds beside this of other cards: container by container, all of it at once.
-    #[must_use]
-    pub fn beside(mut self, other: Self) -> Self {
-        for (at, container) in other.containers.into_iter().enumerate() {
-            match self.containers.get_mut(at) {
-                Some(own) => own.shares.extend(container.shares),
-                None => self.containers.push(container),
-            }
-        }
-        self.marks.extend(other.marks);
-        self.unread.extend(other.unread);
-        self
+        let Self { containers, marks, written: _ } = other;
+        (&self.containers, &self.marks) == (containers, marks)
     }
 
     /// Every share, whichever container's.

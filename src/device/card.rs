@@ -3,7 +3,7 @@
 use std::{borrow::Borrow, collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB},
     slice::Slicing,
 };
 
@@ -71,8 +71,8 @@ pub struct Card {
     pub slots: u32,
     /// Memory to share.
     pub memory: MiB,
-    /// Compute to share: 100 for one card, more where the plugin scales it.
-    pub cores: Percent,
+    /// Compute to share, in the unit of the cards' profile: 100 percent for one card, more where the plugin scales it.
+    pub cores: Cores,
     /// The product name, as the plugin spells it.
     pub model: Arc<str>,
     /// The NUMA node that it hangs on.

@@ -53,7 +53,7 @@ impl Cuts {
 mod tests {
     use super::*;
     use crate::device::{
-        ContainerShares, Geometry, Health, Instances, Mode, Percent, Placement, Role, Share, SliceProfile,
+        ContainerShares, Cores, Geometry, Health, Instances, Mode, Placement, Role, Share, SliceProfile,
     };
 
     fn card(id: &str, slicing: Slicing) -> Card {
@@ -62,7 +62,7 @@ mod tests {
             index: 0,
             slots: 7,
             memory: MiB::new(40_960),
-            cores: Percent::WHOLE,
+            cores: Cores::WHOLE,
             model: "NVIDIA A100".into(),
             numa: 0,
             mode: Mode::Mig,
@@ -79,12 +79,12 @@ mod tests {
 
     fn placements() -> Slicing {
         let name = "1g.5gb".into();
-        let (memory, cores) = (MiB::new(4864), Percent::new(15));
+        let (memory, cores) = (MiB::new(4864), Cores::new(15));
         Slicing::Placements(vec![SliceProfile { name, memory, cores, slices: 1, placements: Vec::new() }])
     }
 
     fn memory(cuts: &Cuts, card: &str, slice: Option<Slice>) -> u64 {
-        let share = Share { card: card.into(), memory: MiB::new(4000), cores: Percent::NONE, slice };
+        let share = Share { card: card.into(), memory: MiB::new(4000), cores: Cores::NONE, slice };
         let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
         let assignment = Assignment { containers, ..Assignment::default() };
         cuts.sized(&assignment).shares().map(|share| share.memory.get()).sum()

@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use super::amount::Percent;
+use super::{
+    amount::{CoreUnit, Cores, Percent},
+    request::CoreRequest,
+};
 
 /// The name of a profile and of the dialect that it belongs to, as logs, metrics and messages say it.
 ///
@@ -47,35 +50,49 @@ pub enum Tie {
     Lowest,
 }
 
-/// How much compute a card has to give.
+/// How much compute a card has to give, and what it is counted in.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CoreBudget {
-    /// What its plugin registered.
+    /// The percent that its plugin registered.
     Registered,
-    /// This much, whatever was registered.
-    Fixed(Percent),
-    /// What its plugin registered, in compute units; a share asks for a part of them.
-    Parts,
+    /// So many percent, whatever was registered.
+    Fixed(Cores),
+    /// The compute units that its plugin registered; shares are asked for in percent of them and given in units.
+    Units,
 }
 
 impl CoreBudget {
     /// What a card has to give of which its plugin registered so much.
-    pub fn of(self, registered: Percent) -> Percent {
+    pub fn of(self, registered: Cores) -> Cores {
         match self {
-            Self::Registered | Self::Parts => registered,
+            Self::Registered | Self::Units => registered,
             Self::Fixed(budget) => budget,
         }
     }
 
-    /// What a share that asks for so much takes of such a card; of compute units at least one.
-    pub fn share(self, asked: Percent, registered: Percent) -> Percent {
+    /// What compute is counted in.
+    pub fn unit(self) -> CoreUnit {
         match self {
-            Self::Parts if asked > Percent::NONE => {
-                let units = u64::from(registered.get()) * u64::from(asked.get()) / 100;
-                Percent::new(u32::try_from(units.max(1)).unwrap_or(u32::MAX))
-            }
-            Self::Registered | Self::Fixed(_) | Self::Parts => asked,
+            Self::Registered | Self::Fixed(_) => CoreUnit::Percent,
+            Self::Units => CoreUnit::Units,
         }
+    }
+
+    /// What a container asks that states so many percent.
+    pub fn request(self, stated: Percent) -> CoreRequest {
+        match self.unit() {
+            CoreUnit::Percent => CoreRequest::Exact(Cores::new(stated.get())),
+            CoreUnit::Units => CoreRequest::Part(stated),
+        }
+    }
+
+    /// Whether so much is all compute of a card that has `budget` to give: in percent at least one whole card, whatever it is scaled to.
+    pub fn is_whole(self, cores: Cores, budget: Cores) -> bool {
+        let least = match self.unit() {
+            CoreUnit::Percent => Cores::WHOLE,
+            CoreUnit::Units => Cores::new(1),
+        };
+        cores >= least && cores >= budget
     }
 }
 
@@ -109,9 +126,21 @@ mod tests {
 
     #[test]
     fn a_part_of_a_cards_compute_units_is_at_least_one() {
-        let share =
-            |asked, registered| CoreBudget::Parts.share(Percent::new(asked), Percent::new(registered)).get();
-        assert_eq!([share(100, 304), share(50, 304), share(1, 40), share(0, 304)], [304, 152, 1, 0]);
-        assert_eq!(CoreBudget::Registered.share(Percent::new(30), Percent::new(304)).get(), 30);
+        let share = |budget: CoreBudget, asked, registered| {
+            budget.request(Percent::new(asked)).of(Cores::new(registered)).get()
+        };
+        let units = |asked, registered| share(CoreBudget::Units, asked, registered);
+        assert_eq!([units(100, 304), units(50, 304), units(1, 40), units(0, 304)], [304, 152, 1, 0]);
+        assert_eq!(share(CoreBudget::Registered, 30, 304), 30);
+    }
+
+    #[test]
+    fn all_units_of_a_small_card_are_a_whole_card() {
+        let is_whole =
+            |budget: CoreBudget, cores, whole| budget.is_whole(Cores::new(cores), Cores::new(whole));
+        assert!(is_whole(CoreBudget::Units, 96, 96) && !is_whole(CoreBudget::Units, 100, 304));
+        assert!(!is_whole(CoreBudget::Units, 0, 0));
+        assert!(is_whole(CoreBudget::Registered, 100, 100) && !is_whole(CoreBudget::Registered, 100, 200));
+        assert!(!is_whole(CoreBudget::Registered, 50, 50));
     }
 }

@@ -3,7 +3,7 @@
 //! It must not know who set the bound and who holds what.
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB},
     usage::CardUsage,
 };
 
@@ -14,12 +14,12 @@ pub enum Dimension {
     Cards,
     /// Memory of all cards together.
     Memory,
-    /// Compute of all cards together.
+    /// Compute of all cards together, in the unit of their profile.
     Cores,
 }
 
 impl Dimension {
-    /// How much of it: shares, MiB or percent.
+    /// How much of it: shares, MiB, or compute in the unit of the cards' profile.
     pub fn of(self, usage: CardUsage) -> u64 {
         match self {
             Self::Cards => usage.slots.into(),
@@ -48,7 +48,7 @@ pub struct Quota {
     /// Memory of all cards together.
     pub memory: Option<MiB>,
     /// Compute of all cards together.
-    pub cores: Option<Percent>,
+    pub cores: Option<Cores>,
 }
 
 impl Quota {
@@ -66,7 +66,7 @@ impl Quota {
         match dimension {
             Dimension::Cards => self.cards = Some(least(self.cards, narrow(left))),
             Dimension::Memory => self.memory = Some(least(self.memory, MiB::new(left))),
-            Dimension::Cores => self.cores = Some(least(self.cores, Percent::new(narrow(left)))),
+            Dimension::Cores => self.cores = Some(least(self.cores, Cores::new(narrow(left)))),
         }
         self
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB, Percent},
     assignment::Role,
     choice::CardChoice,
     mark::Mark,
@@ -30,6 +30,55 @@ impl MemoryRequest {
     }
 }
 
+/// How much compute of each card.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum CoreRequest {
+    /// So much; 0: whatever is free.
+    Exact(Cores),
+    /// A part of the card's compute units, rounded down to at least one; 0: whatever is free.
+    Part(Percent),
+}
+
+impl CoreRequest {
+    /// Whatever is free.
+    pub const NONE: Self = Self::Exact(Cores::NONE);
+
+    /// What it comes to on a card of that compute.
+    pub fn of(self, cores: Cores) -> Cores {
+        match self {
+            Self::Exact(amount) => amount,
+            Self::Part(Percent::NONE) => Cores::NONE,
+            Self::Part(percent) => cores.part(percent).max(Cores::new(1)),
+        }
+    }
+
+    /// The number that it states: of an amount, or of percent.
+    pub const fn get(self) -> u32 {
+        match self {
+            Self::Exact(amount) => amount.get(),
+            Self::Part(percent) => percent.get(),
+        }
+    }
+
+    /// A request of the same kind that states this number.
+    #[must_use]
+    pub const fn with(self, number: u32) -> Self {
+        match self {
+            Self::Exact(_) => Self::Exact(Cores::new(number)),
+            Self::Part(_) => Self::Part(Percent::new(number)),
+        }
+    }
+
+    /// The request of the same kind that fills this room on a card of that compute.
+    #[must_use]
+    pub fn filling(self, room: Cores, card: Cores) -> Self {
+        match self {
+            Self::Exact(_) => Self::Exact(room),
+            Self::Part(_) => Self::Part(room.percent_of(card)),
+        }
+    }
+}
+
 /// What one container asks: shares of so many different cards, each of the same size.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct ShareRequest {
@@ -37,8 +86,8 @@ pub struct ShareRequest {
     pub cards: NonZeroU32,
     /// Memory of each.
     pub memory: MemoryRequest,
-    /// Compute of each; 0: whatever is free.
-    pub cores: Percent,
+    /// Compute of each.
+    pub cores: CoreRequest,
 }
 
 impl ShareRequest {
@@ -52,7 +101,8 @@ impl ShareRequest {
         CardUsage {
             slots: cards,
             memory: MiB::new(memory.saturating_mul(cards.into())),
-            cores: Percent::new(self.cores.get().saturating_mul(cards)),
+            // The smallest card there may be has least of which to give a part.
+            cores: Cores::new(self.cores.of(Cores::NONE).get().saturating_mul(cards)),
         }
     }
 }
@@ -102,7 +152,8 @@ impl PodRequest {
         cards.max().unwrap_or(0)
     }
 
-    /// The least that the pod holds at its peak, whichever cards it is given: a part of a card's memory counts as nothing.
+    /// The least that the pod holds at its peak, whichever cards it is given: a part of a card's memory counts as nothing, and one of its
+    /// compute units as one unit.
     pub fn least(&self) -> CardUsage {
         let mut held = Held::default();
         for container in &self.containers {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::amount::{MiB, Percent};
+use super::amount::{Cores, MiB};
 
 /// Where on the card a slice lies.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -28,8 +28,8 @@ pub struct SliceProfile {
     pub name: Arc<str>,
     /// Its memory.
     pub memory: MiB,
-    /// Its part of the card's compute.
-    pub cores: Percent,
+    /// Its compute, in percent of the card.
+    pub cores: Cores,
     /// How many compute slices it takes.
     pub slices: u32,
     /// Where it may lie.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    amount::{MiB, Percent},
+    amount::{Cores, MiB},
     assignment::{Assignment, ContainerShares, Role, Share},
     card::CardId,
     mark::Mark,
@@ -23,7 +23,7 @@ pub struct CardUsage {
     /// Memory given away.
     pub memory: MiB,
     /// Compute given away.
-    pub cores: Percent,
+    pub cores: Cores,
 }
 
 impl CardUsage {
@@ -92,8 +92,8 @@ impl Users {
     /// What limits them is where they lie. A card in MIG mode has 100 %, whatever the scaling of others.
     fn bound_compute(&mut self) {
         let placed = self.slices.iter().any(|slice| matches!(slice, Slice::Placed { .. }));
-        if placed && self.amounts.cores < Percent::UNREAD {
-            self.amounts.cores = self.amounts.cores.min(Percent::WHOLE);
+        if placed && self.amounts.cores.known().is_some() {
+            self.amounts.cores = self.amounts.cores.min(Cores::WHOLE);
         }
     }
 
@@ -117,7 +117,6 @@ impl Usage {
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
         let mut usage = Self::default();
         for (assignment, init) in pods {
-            usage.unread.extend(assignment.unread.keys().cloned());
             for (id, card) in peaks(assignment, init) {
                 let users = usage.cards.entry(id.clone()).or_default();
                 users.amounts = users.amounts.and(card);
@@ -129,6 +128,13 @@ impl Usage {
         }
         usage.cards.values_mut().for_each(Users::bound_compute);
         usage
+    }
+
+    /// With cards of these dialects in use that are unknown.
+    #[must_use]
+    pub fn with_unread(mut self, profiles: impl IntoIterator<Item = ProfileName>) -> Self {
+        self.unread.extend(profiles);
+        self
     }
 
     /// With cards of two names counted together, under both.
@@ -156,7 +162,7 @@ impl Usage {
         self.cards.get(id)
     }
 
-    /// The dialects of which some cards are in use that nobody can tell: any of theirs may be full.
+    /// The dialects of which some cards in use are unknown: any of theirs may be full.
     pub fn unread(&self) -> &BTreeSet<ProfileName> {
         &self.unread
     }
@@ -220,8 +226,8 @@ pub fn total(assignment: &Assignment, init: InitPhase) -> CardUsage {
 
 /// The share as far as its amounts can be read: one that holds a whole card for want of an amount counts for no more than one share.
 fn readable(share: &Share) -> Share {
-    let memory = Some(share.memory).filter(|memory| *memory < MiB::UNREAD).unwrap_or_default();
-    let cores = Some(share.cores).filter(|cores| *cores < Percent::UNREAD).unwrap_or_default();
+    let memory = share.memory.known().unwrap_or_default();
+    let cores = share.cores.known().unwrap_or_default();
     Share { memory, cores, ..share.clone() }
 }
 
@@ -263,7 +269,7 @@ mod tests {
 
     fn container(role: Role, memory: u64, cores: u32) -> ContainerShares {
         let share =
-            Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores), slice: None };
+            Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Cores::new(cores), slice: None };
         ContainerShares { role, shares: vec![share] }
     }
 
@@ -314,10 +320,10 @@ mod tests {
     #[test]
     fn an_amount_that_can_not_be_read_holds_the_card_and_nothing_of_a_quota() {
         let mut broken = container(Role::App, MiB::UNREAD.get(), 10);
-        broken.shares[0].cores = Percent::UNREAD;
+        broken.shares[0].cores = Cores::UNREAD;
         let pod = Assignment { containers: vec![broken], ..Assignment::default() };
         let held = total(&pod, InitPhase::Done);
-        assert_eq!((held.slots, held.memory, held.cores), (1, MiB::default(), Percent::NONE));
+        assert_eq!((held.slots, held.memory, held.cores), (1, MiB::default(), Cores::NONE));
         assert_eq!(Usage::of([(&pod, InitPhase::Done)]).card(&"GPU-1".into()).memory, MiB::UNREAD);
     }
 
@@ -336,8 +342,8 @@ mod tests {
         assert_eq!(cores_of(&(0..6).map(slice).collect::<Vec<_>>()), 90);
         let mut pods: Vec<_> = (0..7).map(slice).collect();
         assert_eq!(cores_of(&pods), 100);
-        pods[0].containers[0].shares[0].cores = Percent::UNREAD;
-        assert!(cores_of(&pods) >= Percent::UNREAD.get(), "what can't be read is not hidden");
+        pods[0].containers[0].shares[0].cores = Cores::UNREAD;
+        assert!(cores_of(&pods) >= Cores::UNREAD.get(), "what can't be read is not hidden");
         let soft = Assignment { containers: vec![container(Role::App, 1, 60)], ..Assignment::default() };
         assert_eq!(cores_of(&[soft.clone(), soft]), 120, "shares in software are summed as they are");
     }
@@ -360,6 +366,6 @@ mod tests {
     fn pods_on_one_card_are_summed() {
         let pod = Assignment { containers: vec![container(Role::App, 1000, 30)], ..Assignment::default() };
         let usage = Usage::of([(&pod, InitPhase::Done), (&pod, InitPhase::Done)]).card(&"GPU-1".into());
-        assert_eq!((usage.slots, usage.memory, usage.cores), (2, MiB::new(2000), Percent::new(60)));
+        assert_eq!((usage.slots, usage.memory, usage.cores), (2, MiB::new(2000), Cores::new(60)));
     }
 }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CoreBudget, Counted, Dimension, Inventory, Percent, PodRequest, Profile,
+        Answer, Assignment, Blend, CoreBudget, Cores, Counted, Dimension, Inventory, PodRequest, Profile,
         SlicesOfCard, Tie,
     },
     object::{Node, Pod},
@@ -66,7 +66,7 @@ impl GpuShare {
             name: name.into(),
             blend: Blend::MemoryThenSlots,
             tie: Tie::Lowest,
-            core_budget: CoreBudget::Fixed(Percent::WHOLE),
+            core_budget: CoreBudget::Fixed(Cores::WHOLE),
             slices: SlicesOfCard::One,
         }
     }

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, MiB, NodePolicy,
-        Percent, PodRequest, Profile, SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, Counted, Dimension, Inventory, MiB,
+        NodePolicy, PodRequest, Profile, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -42,7 +42,7 @@ pub struct Settings {
     /// Memory where none is asked for; 0: a whole card's.
     pub default_memory: MiB,
     /// Compute where none is asked for.
-    pub default_cores: Percent,
+    pub default_cores: Cores,
     /// The count of a container that asks for memory or compute without one; 0: it is denied.
     pub default_count: u32,
     /// MiB for each unit of the memory resource.

@@ -7,7 +7,7 @@
 
 use super::{Carried, Problem, Unreadable};
 use crate::{
-    device::{Assignment, ContainerShares, MiB, Percent, Role, Share, Slice},
+    device::{Assignment, ContainerShares, Cores, MiB, Role, Share, Slice},
     object::Pod,
 };
 
@@ -173,7 +173,7 @@ fn share(text: &str, unread: &mut Vec<Unread>) -> Option<Share> {
     Some(Share {
         card: card.into(),
         memory: memory.map_or(MiB::UNREAD, |memory| MiB::new(memory.into())),
-        cores: cores.map_or(Percent::UNREAD, Percent::new),
+        cores: cores.map_or(Cores::UNREAD, Cores::new),
         slice,
     })
 }
@@ -194,7 +194,7 @@ mod tests {
         let (held, unread) =
             read("GPU-a,NVIDIA,3000,30:GPU-b,NVIDIA,lots,30:GPU-c,NVIDIA,1:,NVIDIA,1,1:GPU-d[x,NVIDIA,5,5:");
         let wanted =
-            [("GPU-a", 3000, 30), ("GPU-b", all, 30), ("GPU-c", 1, Percent::UNREAD.get()), ("GPU-d", all, 5)];
+            [("GPU-a", 3000, 30), ("GPU-b", all, 30), ("GPU-c", 1, Cores::UNREAD.get()), ("GPU-d", all, 5)];
         assert_eq!(held, wanted.map(|(card, memory, cores)| (card.to_owned(), memory, cores)));
         let wanted = [
             "share `GPU-b,NVIDIA,lots,30` memory `lots` is not a number",

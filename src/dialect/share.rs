@@ -7,7 +7,7 @@ use super::{
     count,
     unreadable::{Problem, Unreadable},
 };
-use crate::device::{MemoryRequest, MiB, Percent, ShareRequest};
+use crate::device::{CoreRequest, Cores, MemoryRequest, MiB, Percent, ShareRequest};
 
 /// By which names a share is requested, and what a container gets that does not say.
 pub(super) struct Terms<'a> {
@@ -26,7 +26,7 @@ pub(super) struct Terms<'a> {
     /// The memory where neither amount nor percentage is stated.
     pub(super) default_memory: MemoryRequest,
     /// The compute where none is stated.
-    pub(super) default_cores: Percent,
+    pub(super) default_cores: Cores,
 }
 
 impl Terms<'_> {
@@ -53,6 +53,7 @@ impl Terms<'_> {
             (None, Some(part)) => MemoryRequest::Part(Percent::new(part)),
             (None, None) => self.default_memory,
         };
-        Ok(Some(ShareRequest { cards, memory, cores: cores.map_or(self.default_cores, Percent::new) }))
+        let cores = CoreRequest::Exact(cores.map_or(self.default_cores, Cores::new));
+        Ok(Some(ShareRequest { cards, memory, cores }))
     }
 }

@@ -20,8 +20,8 @@ pub use mark::Rule;
 use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable, answer};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardPolicy, CoreBudget, Counted, Dimension, Inventory, NodePolicy,
-        Percent, PodRequest, Profile, Remains, SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CardPolicy, CoreBudget, Cores, Counted, Dimension, Inventory, NodePolicy,
+        PodRequest, Profile, Remains, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -68,7 +68,7 @@ impl Volcano {
             name: Self::NAME.into(),
             blend: Blend::MemoryThenSlots,
             tie: Tie::Lowest,
-            core_budget: CoreBudget::Fixed(Percent::WHOLE),
+            core_budget: CoreBudget::Fixed(Cores::WHOLE),
             slices: SlicesOfCard::One,
         }
     }

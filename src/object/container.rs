@@ -112,6 +112,9 @@ pub struct Container {
     /// The container's name.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
+    /// The image that it runs.
+    #[serde(deserialize_with = "nullable")]
+    pub image: String,
     /// Limits and requests.
     #[serde(deserialize_with = "nullable")]
     pub resources: Resources,

@@ -52,9 +52,24 @@ pub struct NodeStatus {
     pub capacity: ResourceMap,
     /// What pods may be given.
     pub allocatable: Option<ResourceMap>,
+    /// The images that the node has; a kubelet reports 50 by default.
+    #[serde(deserialize_with = "nullable")]
+    pub images: Vec<NodeImage>,
     /// Features of the kubelet that some pods need (KEP-5328).
     #[serde(rename = "declaredFeatures", deserialize_with = "nullable")]
     pub declared_features: Vec<String>,
+}
+
+/// An image that a node has.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeImage {
+    /// By which names: with a tag, with a digest.
+    #[serde(deserialize_with = "nullable")]
+    pub names: Vec<String>,
+    /// How many bytes it takes.
+    #[serde(deserialize_with = "nullable")]
+    pub size_bytes: i64,
 }
 
 impl Node {

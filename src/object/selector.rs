@@ -38,6 +38,15 @@ impl LabelSelector {
                 .all(|requirement| meets(requirement, labels.get(&requirement.key)))
     }
 
+    /// The same as requirements alone: an equal label is one whose value is `In` a list of one.
+    pub fn into_requirements(self) -> Vec<Requirement> {
+        let equal = |(key, value)| Requirement { key, operator: "In".to_owned(), values: vec![value] };
+        let mut requirements: Vec<_> = self.match_labels.into_iter().map(equal).collect();
+        requirements.extend(self.match_expressions);
+        requirements.shrink_to_fit();
+        requirements
+    }
+
     /// With one more requirement, unless it is there already.
     #[must_use]
     pub fn and(mut self, requirement: Requirement) -> Self {

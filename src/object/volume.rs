@@ -15,6 +15,8 @@ pub struct Volume {
     pub persistent_volume_claim: Option<ClaimVolume>,
     /// A claim that lives as long as the pod.
     pub ephemeral: Option<Present>,
+    /// An image, as files.
+    pub image: Option<Box<ImageVolume>>,
     /// A file or directory of the node.
     pub host_path: Option<HostPath>,
     /// A Google persistent disk.
@@ -34,6 +36,15 @@ pub struct ClaimVolume {
     /// The claim's name.
     #[serde(deserialize_with = "nullable")]
     pub claim_name: String,
+}
+
+/// An image, as files (KEP-4639).
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ImageVolume {
+    /// The image's name.
+    #[serde(deserialize_with = "nullable")]
+    pub reference: String,
 }
 
 /// A file or directory of the node.

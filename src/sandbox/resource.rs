@@ -131,6 +131,10 @@ pub static RESOURCES: &[Resource] = &[
         .short(&["po"])
         .below(&["binding", "ephemeralcontainers", "resize", "status"])
         .counted(),
+    Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController")
+        .short(&["rc"])
+        .below(&["status"])
+        .counted(),
     Resource::namespaced("", "v1", "resourcequotas", "ResourceQuota").short(&["quota"]).below(&["status"]),
     Resource::namespaced("", "v1", "secrets", "Secret"),
     Resource::namespaced("", "v1", "serviceaccounts", "ServiceAccount").short(&["sa"]),

@@ -15,7 +15,7 @@ pub mod walk;
 
 use super::reason::{NodeReasons, Reason};
 use crate::device::{
-    Assignment, Card, ContainerShares, Inventory, Mode, Percent, PodRequest, Profile, Quota, SlicesOfCard,
+    Assignment, Card, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota, SlicesOfCard,
     Slicing, Usage,
 };
 pub use fit::{Held, Scene};
@@ -47,7 +47,7 @@ pub fn allocate(
 }
 
 /// How much compute the card has to give.
-pub fn core_budget(profile: &Profile, card: &Card) -> Percent {
+pub fn core_budget(profile: &Profile, card: &Card) -> Cores {
     profile.core_budget.of(card.cores)
 }
 

@@ -112,7 +112,7 @@ impl Classes {
         {
             return Err(error.clone().beside_quota(standing()));
         }
-        let preferences = Preferences::prepare(demand, around, &mut self.counts);
+        let preferences = Preferences::prepare(demand, around, &mut self.counts, &self.weights);
         let mut refusals = Refusals::default();
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, (_, verdict))| {

@@ -3,16 +3,19 @@
 
 use super::{
     plugin::{
+        Plugin,
+        image_locality::LocalImages,
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
         pod_topology_spread::{Spread, scoring::PreferredSpread},
-        volume_binding::{Claims, VolumeChoice},
+        volume_binding::{Claims, VolumeChoice, scoring::VolumeCapacity},
         volume_restrictions,
         volume_zone::Zones,
     },
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     reason::{NodeReasons, Reason},
+    score::ScoreWeights,
     snapshot::NodeState,
 };
 
@@ -75,19 +78,37 @@ impl<'a> Cycle<'a> {
 pub struct Preferences<'a> {
     pub(super) spread: Option<PreferredSpread<'a>>,
     pub(super) neighbours: Option<PreferredNeighbours>,
+    pub(super) images: Option<LocalImages<'a>>,
+    pub(super) volumes: Option<VolumeCapacity<'a>>,
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin that has something to score for this pod.
-    pub fn prepare(demand: &'a Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Self {
-        Self {
-            spread: PreferredSpread::prepare(demand, around, counts),
-            neighbours: PreferredNeighbours::prepare(demand, around, counts),
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod.
+    pub fn prepare(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        counts: &mut PodCounts,
+        weights: &ScoreWeights,
+    ) -> Self {
+        let mut preferences = Self::default();
+        if weights.counts(Plugin::PodTopologySpread) {
+            preferences.spread = PreferredSpread::prepare(demand, around, counts);
         }
+        if weights.counts(Plugin::InterPodAffinity) {
+            preferences.neighbours = PreferredNeighbours::prepare(demand, around, counts);
+        }
+        if weights.counts(Plugin::ImageLocality) {
+            preferences.images = LocalImages::prepare(demand, around);
+        }
+        if weights.counts(Plugin::VolumeBinding) {
+            preferences.volumes = VolumeCapacity::prepare(demand, around);
+        }
+        preferences
     }
 
     /// Whether no plugin has anything to score.
     pub fn is_empty(&self) -> bool {
-        self.spread.is_none() && self.neighbours.is_none()
+        let Self { spread, neighbours, images, volumes } = self;
+        spread.is_none() && neighbours.is_none() && images.is_none() && volumes.is_none()
     }
 }

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey};
 use crate::{
-    device::{Assignment, LockOwner, ProfileName},
+    device::{Allocation, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
 };
+
+/// The longest time after the sending of a write in which the write can still take effect. Who carries out effects must hold to it; the
+/// scheduler waits so long before it relies on a write that had no answer not arriving.
+pub const REACH: SignedDuration = SignedDuration::from_secs(6);
 
 /// A write that binds a claim, or takes it back: a compare-and-swap on the version of the object that is given.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -69,16 +73,14 @@ pub enum Effect {
         /// Whose lock.
         profile: ProfileName,
     },
-    /// Bind a pod with its assignment in one write. Answered by `BindAnswered`.
+    /// Bind a pod with its assignments in one write. Answered by `BindAnswered`.
     Bind {
         /// Which pod.
         pod: PodKey,
         /// To which node.
         node: NodeName,
-        /// In which dialect.
-        profile: ProfileName,
-        /// With which shares.
-        assignment: Arc<Assignment>,
+        /// With which shares, one allocation for each dialect.
+        allocations: Vec<Allocation>,
     },
     /// Write what binds a pod's claim, before the pod is bound. Answered by `VolumeWritten`.
     WriteVolume {
@@ -87,14 +89,14 @@ pub enum Effect {
         /// What.
         write: VolumeWrite,
     },
-    /// Withdraw the assignment of a pod that died before its allocation. Answered by `Withdrawn`.
+    /// Withdraw, in one write, the assignments of a pod that died before its allocation. Answered by `Withdrawn`.
     Withdraw {
         /// Which pod.
         pod: PodKey,
         /// On which node.
         node: NodeName,
-        /// In which dialect.
-        profile: ProfileName,
+        /// In which dialects.
+        profiles: Vec<ProfileName>,
     },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {

@@ -30,6 +30,7 @@ impl<'a> Evaluation<'a> {
     pub fn of(
         filters: Filters<'a>,
         counts: &mut PodCounts,
+        weights: &ScoreWeights,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Self> {
         let mut nodes = Vec::new();
@@ -43,7 +44,7 @@ impl<'a> Evaluation<'a> {
             };
             nodes.push((state, judged));
         }
-        let preferences = Preferences::prepare(filters.demand, filters.around, counts);
+        let preferences = Preferences::prepare(filters.demand, filters.around, counts, weights);
         Some(Self { filters, preferences, nodes })
     }
 

@@ -1,4 +1,4 @@
-//! Who holds what on which node: one charge a pod, whatever its dialect and whoever bound it.
+//! Who holds what on which node: one charge a pod, whatever its dialects and whoever bound it.
 //!
 //! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
 
@@ -18,7 +18,9 @@ use super::{
     pod::{Stage, Uid},
     quota,
 };
-use crate::device::{Answer, Assignment, CardUsage, Cuts, InitPhase, ProfileName, Usage, usage};
+use crate::device::{
+    Allocation, Answer, Assignment, CardUsage, Cuts, InitPhase, ProfileName, Share, Usage, usage,
+};
 
 /// How firm a charge is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,10 +40,8 @@ pub struct Charge {
     pub node: NodeName,
     /// On whose quota.
     pub namespace: Arc<str>,
-    /// In which dialect its shares are written.
-    pub profile: Option<ProfileName>,
-    /// Shares of cards.
-    pub assignment: Option<Arc<Assignment>>,
+    /// Shares of cards, one allocation for each dialect; of a decision of Berth's own there is one.
+    pub allocations: Vec<Allocation>,
     /// Whether its init containers still count.
     pub init: InitPhase,
     /// What it is to the plugins beside its cards.
@@ -52,62 +52,96 @@ pub struct Charge {
     pub commitment: Commitment,
     /// How far the pod is.
     pub stage: Stage,
-    /// What the agent has made of it.
-    pub answer: Answer,
-    /// Since when the agent owes an answer.
+    /// Since when the node's agents owe an answer.
     pub since: Timestamp,
 }
 
 impl Charge {
-    /// Whether the node's agent is at work for this pod: no other may be bound there meanwhile.
+    /// Whether an agent of the node is at work for this pod: no other may be bound there meanwhile.
     pub fn is_in_flight(&self) -> bool {
-        let shares = self.assignment.as_ref().is_some_and(|assignment| assignment.shares().next().is_some());
-        shares
-            && self.commitment == Commitment::Bound
-            && self.answer == Answer::Awaited
+        self.commitment == Commitment::Bound
             && self.stage == Stage::Pending
+            && self.allocations.iter().any(Allocation::is_awaited)
     }
 
-    /// Whether the pod was given just these cards.
+    /// Whether the pod was given just these cards by a decision of Berth's own.
     pub fn gives(&self, assignment: &Assignment) -> bool {
-        self.assignment.as_deref() == Some(assignment)
+        self.assignment().is_some_and(|held| **held == *assignment)
     }
 
-    /// Why nobody can tell some of the cards that it holds, in words; `None`: all are known.
+    /// What the agents have made of the pod as a whole: `Awaited` while one has not answered, else the worst answer; `Succeeded` where it
+    /// holds no cards.
+    pub fn answer(&self) -> Answer {
+        let mut worst_first = [Answer::Awaited, Answer::Failed, Answer::Withdrawn].into_iter();
+        worst_first.find(|answer| self.has_answer(*answer)).unwrap_or(Answer::Succeeded)
+    }
+
+    /// Whether an agent has answered so.
+    pub fn has_answer(&self, answer: Answer) -> bool {
+        self.allocations.iter().any(|allocation| allocation.answer == answer)
+    }
+
+    /// What the agent of this dialect has made of the pod; `None`: it holds none of its cards.
+    pub fn answer_of(&self, profile: &ProfileName) -> Option<Answer> {
+        let mut allocations = self.allocations.iter();
+        allocations.find(|allocation| allocation.profile == *profile).map(|allocation| allocation.answer)
+    }
+
+    /// Every share, whichever dialect's and container's.
+    pub fn shares(&self) -> impl Iterator<Item = &Share> {
+        self.allocations.iter().flat_map(|allocation| allocation.assignment.shares())
+    }
+
+    /// The shares of a decision of Berth's own, which is of one dialect; `None`: none, or several dialects'.
+    pub fn assignment(&self) -> Option<&Arc<Assignment>> {
+        match self.allocations.as_slice() {
+            [only] => Some(&only.assignment),
+            _ => None,
+        }
+    }
+
+    /// Why some of the cards that it holds are unknown, in words; `None`: all are known.
     pub fn unread(&self) -> Option<String> {
-        let assignment = self.assignment.as_ref().filter(|assignment| !assignment.unread.is_empty())?;
-        Some(assignment.unread.values().map(String::as_str).collect::<Vec<_>>().join("; "))
+        let unread: Vec<_> =
+            self.allocations.iter().filter_map(|allocation| allocation.unread.as_deref()).collect();
+        (!unread.is_empty()).then(|| unread.join("; "))
     }
 
-    /// What it holds at its peak over all its cards, and in which dialect.
-    fn peak(&self, cuts: Option<&Cuts>) -> Peak {
-        let (profile, assignment) = (self.profile.clone()?, self.assignment.as_deref()?);
-        let sized = cuts.map_or(Cow::Borrowed(assignment), |cuts| cuts.sized(assignment));
-        Some((profile, usage::total(&sized, self.init)))
+    /// What it holds of each dialect's cards at its peak.
+    fn peaks(&self, cuts: Option<&Cuts>) -> Vec<Peak> {
+        let peak = |allocation: &Allocation| {
+            let sized = sized(&allocation.assignment, cuts);
+            (allocation.profile.clone(), usage::total(&sized, self.init))
+        };
+        self.allocations.iter().map(peak).collect()
     }
 
     /// Whether both hold the same.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let same = match (&self.assignment, &other.assignment) {
-            (Some(own), Some(other)) => own.holds_as(other),
-            (own, other) => own.is_none() && other.is_none(),
-        };
-        let Self { node, profile, init, footprint, volumes, .. } = other;
-        let own = (&self.node, &self.profile, &self.init, &self.footprint, &self.volumes);
-        same && own == (node, profile, init, footprint, volumes)
+        let Self { node, allocations, init, footprint, volumes, .. } = other;
+        let own = (&self.node, &self.init, &self.footprint, &self.volumes);
+        let mut pairs = self.allocations.iter().zip(allocations);
+        own == (node, init, footprint, volumes)
+            && self.allocations.len() == allocations.len()
+            && pairs.all(|(own, other)| own.holds_as(other))
     }
 }
 
-/// What a pod holds at its peak over all its cards, and in which dialect; `None`: no cards.
-type Peak = Option<(ProfileName, CardUsage)>;
+/// The assignment with each hardware slice holding its own size, where the node's cards are known to be cut.
+fn sized<'a>(assignment: &'a Assignment, cuts: Option<&Cuts>) -> Cow<'a, Assignment> {
+    cuts.map_or(Cow::Borrowed(assignment), |cuts| cuts.sized(assignment))
+}
+
+/// What a pod holds at its peak over all cards of one dialect.
+type Peak = (ProfileName, CardUsage);
 
 /// Every charge, by pod, by node and by namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     charges: HashMap<Uid, Charge>,
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
-    /// With what each pod holds at its peak over all its cards, as quotas count it.
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Peak>>,
+    /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
     /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
     /// How the cards of each node are cut, where some are: a slice holds its own size.
@@ -123,7 +157,7 @@ impl Ledger {
             self.choosing.insert(uid.clone());
         }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
-        namespace.insert(uid.clone(), charge.peak(self.cuts.get(&charge.node)));
+        namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
         self.charges.insert(uid, charge);
         before
     }
@@ -140,7 +174,7 @@ impl Ledger {
         for uid in self.by_node.get(node).into_iter().flatten() {
             let Some(charge) = self.charges.get(uid) else { continue };
             let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
-            namespace.insert(uid.clone(), charge.peak(cuts));
+            namespace.insert(uid.clone(), charge.peaks(cuts));
             namespaces.insert(charge.namespace.clone());
         }
         namespaces
@@ -193,35 +227,40 @@ impl Ledger {
 
     /// What is in use of each card of a node by these charges.
     pub(super) fn usage_by(&self, node: &NodeName, counts: impl Fn(&Charge) -> bool) -> Usage {
-        let held = |charge: &'_ Charge| charge.assignment.clone().map(|assignment| (assignment, charge.init));
-        let charges = self.on_node(node).map(|(_, charge)| charge).filter(|charge| counts(charge));
-        let held: Vec<_> = charges.filter_map(held).collect();
-        let Some(cuts) = self.cuts.get(node) else {
-            return Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)));
-        };
-        let sized: Vec<_> = held.iter().map(|(assignment, init)| (cuts.sized(assignment), *init)).collect();
-        Usage::of(sized.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+        let charges = || self.on_node(node).map(|(_, charge)| charge).filter(|charge| counts(charge));
+        let allocations =
+            || charges().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
+        let cuts = self.cuts.get(node);
+        let held: Vec<_> = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init)).collect();
+        let unread = allocations().filter(|(one, _)| one.unread.is_some());
+        Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+            .with_unread(unread.map(|(one, _)| one.profile.clone()))
     }
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
     pub fn held_in(&self, namespace: &str) -> quota::Held {
         let mut held = quota::Held::default();
         let peaks = self.by_namespace.get(namespace).into_iter().flatten();
-        for (profile, peak) in peaks.filter_map(|(_, peak)| peak.as_ref()) {
+        for (profile, peak) in peaks.flat_map(|(_, peaks)| peaks) {
             let total = held.entry(profile.clone()).or_default();
             *total = total.and(*peak);
         }
         held
     }
 
-    /// The assignment, to be written a second after the last on the node, where its agents serve the earliest first: some read
+    /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
     /// whole seconds.
-    pub fn dated(&self, assignment: Arc<Assignment>, node: &NodeName) -> Arc<Assignment> {
-        let last = self.on_node(node).filter_map(|(_, charge)| charge.assignment.as_ref()?.written).max();
-        match last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok()) {
-            None => assignment,
-            written => Arc::new(Assignment { written, ..Assignment::clone(&assignment) }),
+    pub fn dated(&self, new: &[Allocation], node: &NodeName) -> Vec<Allocation> {
+        let allocations = self.on_node(node).flat_map(|(_, charge)| &charge.allocations);
+        let last = allocations.filter_map(|allocation| allocation.assignment.written).max();
+        let written = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
+        let mut dated = new.to_vec();
+        if written.is_some() {
+            for one in &mut dated {
+                Arc::make_mut(&mut one.assignment).written = written;
+            }
         }
+        dated
     }
 
     /// What pods that are being placed have chosen for their claims.
@@ -248,30 +287,90 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::{CardId, ContainerShares, Cores, MiB, Role};
 
-    #[test]
-    fn the_next_assignment_on_a_node_is_dated_after_the_last() {
-        let at = |second| Timestamp::from_second(second).ok();
-        let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
-        let charge = |node: &str, second| Charge {
+    fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
+        Charge {
             node: node.into(),
             namespace: "default".into(),
-            profile: None,
-            assignment: Some(written(second)),
+            allocations,
             init: InitPhase::Done,
             footprint: Arc::default(),
             volumes: Vec::new(),
             commitment: Commitment::Bound,
             stage: Stage::Pending,
-            answer: Answer::Awaited,
             since: Timestamp::UNIX_EPOCH,
-        };
+        }
+    }
+
+    fn allocation(profile: &str, card: impl Into<CardId>, memory: u64, answer: Answer) -> Allocation {
+        let share = Share { card: card.into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
+        let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+        let assignment = Assignment { containers, ..Assignment::default() };
+        Allocation::new(profile.into(), Arc::new(assignment), answer)
+    }
+
+    /// A pod with a card of NVIDIA's and one of Cambricon's.
+    fn of_two_vendors(answers: [Answer; 2]) -> Charge {
+        let nvidia = allocation("hami-nvidia", "GPU-a", 8000, answers[0]);
+        charge("n1", vec![nvidia, allocation("hami-mlu", "MLU-a", 256, answers[1])])
+    }
+
+    #[test]
+    fn the_next_assignment_on_a_node_is_dated_after_the_last() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
+        let vgpu = |second| Allocation::new("volcano-vgpu".into(), written(second), Answer::Awaited);
         let mut ledger = Ledger::default();
         for (uid, node, second) in [("a", "n1", 100), ("b", "n1", 300), ("c", "n2", 900)] {
-            ledger.charge(uid.into(), charge(node, second));
+            ledger.charge(uid.into(), charge(node, vec![vgpu(second)]));
         }
-        let new = Arc::new(Assignment::default());
-        assert_eq!(ledger.dated(new.clone(), &"n1".into()).written, at(301));
-        assert_eq!(ledger.dated(new, &"n3".into()).written, None);
+        let new = [Allocation::new("volcano-vgpu".into(), Arc::default(), Answer::Awaited)];
+        let dated = |node: &str| ledger.dated(&new, &node.into())[0].assignment.written;
+        assert_eq!((dated("n1"), dated("n3")), (at(301), None));
+    }
+
+    #[test]
+    fn each_allocation_counts_on_its_own_cards_and_in_the_quotas_of_its_own_dialect() {
+        let mut ledger = Ledger::default();
+        ledger.charge("a".into(), of_two_vendors([Answer::Succeeded; 2]));
+        ledger.charge(
+            "b".into(),
+            charge("n2", vec![allocation("hami-nvidia", "GPU-b", 1000, Answer::Succeeded)]),
+        );
+        let held: Vec<_> = ledger.held_in("default").into_iter().collect();
+        let held: Vec<_> =
+            held.iter().map(|(profile, held)| (profile.as_str(), held.slots, held.memory.get())).collect();
+        assert_eq!(held, [("hami-mlu", 1, 256), ("hami-nvidia", 2, 9000)]);
+        let usage = ledger.usage(&"n1".into());
+        assert_eq!(["GPU-a", "MLU-a"].map(|card| usage.card(&card.into()).memory.get()), [8000, 256]);
+    }
+
+    #[test]
+    fn a_pod_is_in_flight_while_one_of_its_agents_owes_an_answer() {
+        use Answer::{Awaited, Failed, Succeeded, Withdrawn};
+        for (answers, in_flight, whole) in [
+            ([Awaited, Awaited], true, Awaited),
+            ([Succeeded, Awaited], true, Awaited),
+            ([Awaited, Failed], true, Awaited),
+            ([Succeeded, Succeeded], false, Succeeded),
+            ([Succeeded, Failed], false, Failed),
+            ([Withdrawn, Succeeded], false, Withdrawn),
+        ] {
+            let charge = of_two_vendors(answers);
+            assert_eq!((charge.is_in_flight(), charge.answer()), (in_flight, whole), "{answers:?}");
+        }
+        assert!(!charge("n1", Vec::new()).is_in_flight());
+    }
+
+    #[test]
+    fn unknown_cards_of_one_allocation_are_of_its_own_dialect() {
+        let mut ledger = Ledger::default();
+        let mut charge = of_two_vendors([Answer::Succeeded; 2]);
+        charge.allocations[1].unread = Some("no card".to_owned());
+        assert_eq!(charge.unread().as_deref(), Some("no card"));
+        ledger.charge("a".into(), charge);
+        let usage = ledger.usage(&"n1".into());
+        assert_eq!(usage.unread().iter().map(ProfileName::as_str).collect::<Vec<_>>(), ["hami-mlu"]);
     }
 }

@@ -15,7 +15,7 @@ use super::{
     remedy::{Remedy, remedy},
     snapshot::NodeState,
 };
-use crate::device::{CardId, Quota};
+use crate::device::{CardId, CoreUnit, Quota};
 
 /// The node that comes closest to having a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub struct Nearest {
     pub lacks: Vec<Lack>,
     /// The smallest change of the pod with which the node would have it, where one was found.
     pub remedy: Option<Remedy>,
+    /// What the compute of its cards is counted in.
+    core_unit: CoreUnit,
 }
 
 /// One thing that a node lacks.
@@ -83,7 +85,8 @@ fn passes(reasons: &NodeReasons) -> u8 {
         return 14;
     }
     match reasons.first().map(Reason::plugin) {
-        None => 0,
+        // Image locality only scores.
+        None | Some(Plugin::ImageLocality) => 0,
         Some(Plugin::NodeUnschedulable) => 1,
         Some(Plugin::TaintToleration) => 2,
         Some(Plugin::NodeAffinity) => 3,
@@ -115,6 +118,7 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
     Some(Nearest {
         node: state.info.name.clone(),
         lacks: lacks(ask, state, reasons, quota),
+        core_unit: ask.profile.core_budget.unit(),
         // Nothing is said of a change that the other filters have not been asked about.
         remedy: if cards && filters.look_at_one_node() { remedy() } else { None },
     })
@@ -186,6 +190,30 @@ impl Lack {
         }
     }
 
+    /// `2048 MiB on GPU-a`, `500m cpu`, `had untolerated taint(s)`.
+    fn words(&self, core_unit: CoreUnit) -> String {
+        match (self, self.by()) {
+            (Self::Card(CardFailure { card, reason, .. }), Some(by)) => match (reason, core_unit) {
+                (CardReason::CardInsufficientMemory, _) => format!("{by} MiB on {card}"),
+                (CardReason::CardInsufficientCore, CoreUnit::Percent) => format!("{by} % compute on {card}"),
+                (CardReason::CardInsufficientCore, CoreUnit::Units) => {
+                    format!("{by} {} on {card}", core_unit.name())
+                }
+                _ => format!("{by} slot(s) on {card}"),
+            },
+            (Self::Card(CardFailure { card, reason, .. }), None) => format!("{} on {card}", reason.name()),
+            (Self::Cards(count), _) => format!("{count} GPU(s)"),
+            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) if &**resource == "cpu" => {
+                if by % 1000 == 0 { format!("{} cpu", by / 1000) } else { format!("{by}m cpu") }
+            }
+            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) => format!("{by} {resource}"),
+            (Self::Node(reason), _) => {
+                let words = reason.to_string();
+                words.strip_prefix("node(s) ").unwrap_or(&words).to_owned()
+            }
+        }
+    }
+
     /// Whether it reads as something that a node lacks; anything else is said of the node as it is.
     fn is_amount(&self) -> bool {
         self.by().is_some()
@@ -197,8 +225,9 @@ impl fmt::Display for Nearest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (amounts, others): (Vec<&Lack>, Vec<&Lack>) =
             self.lacks.iter().partition(|lack| lack.is_amount());
-        let list =
-            |lacks: Vec<&Lack>| lacks.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let list = |lacks: Vec<&Lack>| {
+            lacks.into_iter().map(|lack| lack.words(self.core_unit)).collect::<Vec<_>>().join(", ")
+        };
         write!(formatter, "{}", self.node)?;
         if !amounts.is_empty() {
             write!(formatter, " lacks {}", list(amounts))?;
@@ -207,36 +236,6 @@ impl fmt::Display for Nearest {
             write!(formatter, ": {}", list(others))?;
         }
         self.remedy.iter().try_for_each(|remedy| write!(formatter, "; fits {remedy}"))
-    }
-}
-
-impl fmt::Display for Lack {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, self.by()) {
-            (Self::Card(CardFailure { card, reason, .. }), Some(by)) => {
-                let what = match reason {
-                    CardReason::CardInsufficientMemory => format!("{by} MiB"),
-                    CardReason::CardInsufficientCore => format!("{by} % compute"),
-                    _ => format!("{by} slot(s)"),
-                };
-                write!(formatter, "{what} on {card}")
-            }
-            (Self::Card(CardFailure { card, reason, .. }), None) => {
-                write!(formatter, "{} on {card}", reason.name())
-            }
-            (Self::Cards(count), _) => write!(formatter, "{count} GPU(s)"),
-            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) if &**resource == "cpu" => {
-                let (whole, rest) = (by / 1000, by % 1000);
-                if rest == 0 { write!(formatter, "{whole} cpu") } else { write!(formatter, "{by}m cpu") }
-            }
-            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) => {
-                write!(formatter, "{by} {resource}")
-            }
-            (Self::Node(reason), _) => {
-                let words = reason.to_string();
-                formatter.write_str(words.strip_prefix("node(s) ").unwrap_or(&words))
-            }
-        }
     }
 }
 

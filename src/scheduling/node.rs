@@ -7,9 +7,9 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::resources::ResourceAmounts;
+use super::{images::NodeImages, resources::ResourceAmounts};
 use crate::{
-    device::{Card, CardId, Cuts, Inventory, Lock, ProfileName},
+    device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName},
     object::Taint,
 };
 
@@ -19,6 +19,8 @@ pub type NodeName = Arc<str>;
 /// What one device plugin offers on a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
+    /// What the cards' compute is counted in.
+    pub core_unit: CoreUnit,
     /// Whose plugin.
     pub profile: ProfileName,
     /// Its cards; `None` where the registration can't be read.
@@ -83,6 +85,8 @@ pub struct NodeInfo {
     pub cordoned: bool,
     /// What pods may be given.
     pub allocatable: ResourceAmounts,
+    /// The images that it has, where the score of `ImageLocality` counts.
+    pub images: NodeImages,
     /// Features that its kubelet declares.
     pub features: BTreeSet<String>,
     /// Its cards, by plugin.
@@ -140,6 +144,7 @@ impl NodeInfo {
             taints,
             cordoned,
             allocatable,
+            images: _,
             features,
             offers,
             aliases,

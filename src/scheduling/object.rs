@@ -1,12 +1,14 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
+pub mod selecting;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 use crate::object::{
-    Labels,
+    Labels, Requirement,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
@@ -32,6 +34,14 @@ pub enum Kind {
     CsiStorageCapacity,
     /// Volumes that are attached to nodes.
     VolumeAttachment,
+    /// Services: their pods are spread by default.
+    Service,
+    /// Old controllers of pods: theirs are too.
+    ReplicationController,
+    /// Controllers of pods, as Deployments make them: theirs are too.
+    ReplicaSet,
+    /// Controllers of pods with names of their own: theirs are too.
+    StatefulSet,
 }
 
 /// An object that plugins read.
@@ -53,6 +63,14 @@ pub enum Object {
     CsiStorageCapacity(Arc<CsiStorageCapacity>),
     /// A volume that is attached to a node.
     VolumeAttachment(Arc<VolumeAttachment>),
+    /// A Service's full name, and the labels of its pods.
+    Service(Arc<str>, Arc<Labels>),
+    /// A ReplicationController's full name, and the labels of its pods.
+    ReplicationController(Arc<str>, Arc<Labels>),
+    /// A ReplicaSet's full name, and what its pods meet.
+    ReplicaSet(Arc<str>, Arc<Vec<Requirement>>),
+    /// A StatefulSet's full name, and what its pods meet.
+    StatefulSet(Arc<str>, Arc<Vec<Requirement>>),
 }
 
 impl Kind {
@@ -66,10 +84,22 @@ impl Kind {
         Self::CsiDriver,
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
+        Self::Service,
+        Self::ReplicationController,
+        Self::ReplicaSet,
+        Self::StatefulSet,
     ];
 
     /// The kinds that decide where a pod with claims may go: such pods wait until these were listed.
-    pub const STORAGE: &[Self] = Self::ALL.split_at(1).1;
+    pub const STORAGE: &[Self] = &[
+        Self::PersistentVolume,
+        Self::PersistentVolumeClaim,
+        Self::StorageClass,
+        Self::CsiNode,
+        Self::CsiDriver,
+        Self::CsiStorageCapacity,
+        Self::VolumeAttachment,
+    ];
 }
 
 impl Object {
@@ -84,13 +114,21 @@ impl Object {
             Self::CsiDriver(_) => Kind::CsiDriver,
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::Service(..) => Kind::Service,
+            Self::ReplicationController(..) => Kind::ReplicationController,
+            Self::ReplicaSet(..) => Kind::ReplicaSet,
+            Self::StatefulSet(..) => Kind::StatefulSet,
         }
     }
 
     /// The object's name; behind its namespace and a `/` where its kind has one.
     pub fn name(&self) -> Arc<str> {
         let metadata = match self {
-            Self::Namespace(name, _) => return name.clone(),
+            Self::Namespace(name, _)
+            | Self::Service(name, _)
+            | Self::ReplicationController(name, _)
+            | Self::ReplicaSet(name, _)
+            | Self::StatefulSet(name, _) => return name.clone(),
             Self::PersistentVolume(object) => &object.metadata,
             Self::PersistentVolumeClaim(object) => &object.metadata,
             Self::StorageClass(object) => &object.metadata,

@@ -12,6 +12,7 @@ use super::{
     decide::Filters,
     evaluation::Evaluation,
     fit_error::FitError,
+    images::Images,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
     object::Objects,
@@ -22,7 +23,7 @@ use super::{
     score::ScoreWeights,
     snapshot::NodeState,
 };
-use crate::device::{Assignment, Card, Inventory, Share};
+use crate::device::{Assignment, Card, CoreUnit, Inventory, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ struct Picture {
 pub(super) struct Context {
     /// The quotas of namespaces.
     pub(super) quotas: Quotas,
+    /// On how many nodes each image is.
+    pub(super) images: Arc<Images>,
     /// Other objects that plugins read.
     pub(super) objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims.
@@ -67,6 +70,8 @@ pub struct Prospect {
     pub node: Arc<NodeState>,
     /// The shares that it would be given.
     pub assignment: Assignment,
+    /// What their compute is counted in.
+    pub core_unit: CoreUnit,
     /// How well that node suits it; higher is better.
     pub score: f64,
     /// How many other nodes would have it too.
@@ -118,14 +123,16 @@ impl Outlook {
         if let Some(error) = filters.rejected() {
             return Some(Err(error));
         }
-        let evaluation = Evaluation::of(filters, &mut counts, go_on)?;
+        let evaluation = Evaluation::of(filters, &mut counts, &context.weights, go_on)?;
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
         let Some((node, score)) = evaluation.best(&context.weights, rank) else {
             return Some(Err(evaluation.fit_error()));
         };
         let assignment = evaluation.filters().decision(node).assignment;
         let others = evaluation.fitting().saturating_sub(1);
-        Some(Ok(Prospect { node: node.clone(), assignment, score, others, refused: evaluation.refused() }))
+        let (node, refused) = (node.clone(), evaluation.refused());
+        let core_unit = demand.ask.profile.core_budget.unit();
+        Some(Ok(Prospect { node, assignment, core_unit, score, others, refused }))
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
@@ -135,6 +142,7 @@ impl Outlook {
             repelling,
             weighing,
             claiming,
+            images: &context.images,
             objects: &context.objects,
             reservations: &context.reservations,
             nominations: &context.nominations,
@@ -161,7 +169,7 @@ impl Prospect {
         let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
         let shares = self.assignment.shares().map(|share| {
             let card = called(share, cards.get(&share.card).copied());
-            format!("{card} ({}, {})", share.memory, share.cores)
+            format!("{card} ({}, {})", share.memory, self.core_unit.words(share.cores))
         });
         format!("{}: {}", self.node.info.name, shares.collect::<Vec<_>>().join(", "))
     }

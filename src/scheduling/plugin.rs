@@ -5,6 +5,7 @@
 //! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
 
 pub mod devices;
+pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
 pub mod node_declared_features;
@@ -36,6 +37,8 @@ pub enum Plugin {
     NodeResourcesFit,
     /// How evenly cpu and memory are used; it only scores.
     NodeResourcesBalancedAllocation,
+    /// Images that the node has already; it only scores.
+    ImageLocality,
     /// Disks that are named in the pod itself, and claims that only one pod may use.
     VolumeRestrictions,
     /// How many volumes a CSI driver can attach to the node.
@@ -64,6 +67,7 @@ impl Plugin {
             Self::NodePorts => "NodePorts",
             Self::NodeResourcesFit => "NodeResourcesFit",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
+            Self::ImageLocality => "ImageLocality",
             Self::VolumeRestrictions => "VolumeRestrictions",
             Self::NodeVolumeLimits => "NodeVolumeLimits",
             Self::VolumeBinding => "VolumeBinding",

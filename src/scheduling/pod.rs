@@ -7,13 +7,14 @@ use jiff::Timestamp;
 use super::{
     footprint::{Exclusive, Footprint},
     node::NodeName,
+    origin::Origin,
     plugin::node_affinity::NodeAffinity,
     plugin::node_declared_features::Feature,
     reason::Reason,
     resources::ResourceAmounts,
 };
 use crate::{
-    device::{Answer, Assignment, InitPhase, PodRequest, Profile, ProfileName},
+    device::{Allocation, InitPhase, PodRequest, Profile, ProfileName},
     object::Toleration,
 };
 
@@ -94,6 +95,8 @@ pub struct Demand {
     pub uid: Uid,
     /// The node that is kept for it, as its status says: it is tried first.
     pub nominated: Option<NodeName>,
+    /// What it is made from: it moves scores alone.
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Demand {
@@ -137,16 +140,12 @@ pub enum Stage {
 pub struct Holding {
     /// The node.
     pub node: NodeName,
-    /// In which dialect its shares are written.
-    pub profile: Option<ProfileName>,
-    /// Its shares of cards; none: it uses none.
-    pub assignment: Option<Arc<Assignment>>,
+    /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
+    pub allocations: Vec<Allocation>,
     /// Whether its init containers still count.
     pub init: InitPhase,
-    /// What the node's agent has made of it.
-    pub answer: Answer,
-    /// The dialect whose agent may serve another pod with the assignment once this one is dead.
-    pub takeable: Option<ProfileName>,
+    /// The dialects whose agents may serve another pod with its assignments once it is dead.
+    pub takeable: Vec<ProfileName>,
     /// Whether the pod is bound there, or only meant to be by another scheduler.
     pub binding: Binding,
 }
@@ -194,6 +193,8 @@ pub struct PodInfo {
     pub holding: Option<Holding>,
     /// What it is to the plugins beside its cards.
     pub footprint: Arc<Footprint>,
+    /// What it is made from, while it waits.
+    pub origin: Option<Arc<Origin>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
 }
@@ -208,6 +209,7 @@ impl PodInfo {
                 priority: self.priority,
                 uid: self.key.uid.clone(),
                 nominated: self.nominated.clone(),
+                origin: self.origin.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    footprint::Footprint, node::NodeInfo, nominations::Nominations, object::Objects,
+    footprint::Footprint, images::Images, node::NodeInfo, nominations::Nominations, object::Objects,
     plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas, snapshot::NodeState,
 };
 
@@ -23,6 +23,8 @@ pub struct Surroundings<'a> {
     pub weighing: &'a BTreeSet<usize>,
     /// The slots of nodes with pods that use claims.
     pub claiming: &'a BTreeSet<usize>,
+    /// On how many nodes each image is.
+    pub images: &'a Images,
     /// Other objects, namespaces among them.
     pub objects: &'a Objects,
     /// What pods that are being placed have chosen for their claims.

@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, fmt, num::NonZeroU32};
 
 use super::{allocate::core_budget, filter::filter, pod::Ask, snapshot::NodeState};
 use crate::device::{
-    Card, CardUsage, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding, Percent, PodRequest,
-    Quota, ShareRequest, Sharing,
+    Card, CardUsage, CoreRequest, Cores, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding,
+    Percent, PodRequest, Quota, ShareRequest, Sharing,
 };
 
 /// A change with which the node would have the pod.
@@ -19,7 +19,7 @@ pub enum Remedy {
     /// At most this part of each card's memory.
     MemoryPart(Percent),
     /// At most so much compute of each card.
-    Cores(Percent),
+    Cores(CoreRequest),
     /// At most so many cards a container.
     Cards(NonZeroU32),
     /// Cards of any model.
@@ -41,7 +41,8 @@ impl fmt::Display for Remedy {
         match self {
             Self::Memory(memory) => write!(formatter, "with at most {memory} per card"),
             Self::MemoryPart(part) => write!(formatter, "with at most {}% of a card's memory", part.get()),
-            Self::Cores(Percent::NONE) => formatter.write_str("without a claim on compute"),
+            Self::Cores(cores) if cores.get() == 0 => formatter.write_str("without a claim on compute"),
+            // It is asked for in percent, whatever it is counted in.
             Self::Cores(cores) => write!(formatter, "with at most {}% of a card's compute", cores.get()),
             Self::Cards(cards) => write!(formatter, "with at most {cards} card(s) per container"),
             Self::AnyModel => formatter.write_str("with any card model"),
@@ -137,11 +138,19 @@ fn parts(ask: &Ask, node: &NodeState) -> Candidates {
 }
 
 fn cores(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
-    let cores = shares(&ask.request).map(|share| share.cores.get()).filter(|&cores| cores > 0);
-    let free = free(ask, node)
-        .map(|(card, used, parts)| core_budget(&ask.profile, card).left(used.cores).get() / parts.max(1));
+    let cores = shares(&ask.request).map(|share| share.cores).filter(|cores| cores.get() > 0);
+    let Some(most) = cores.max_by_key(|cores| cores.get()) else { return Vec::new() };
     let left = quota.cores.map(|left| left.get() / wanted(&ask.request));
-    candidates(cores.max(), free.chain(left).chain([0]), |cores| Remedy::Cores(Percent::new(cores)))
+    let smaller = free(ask, node).flat_map(|(card, used, parts)| {
+        let budget = core_budget(&ask.profile, card);
+        let free = budget.left(used.cores).get() / parts.max(1);
+        let rooms = std::iter::once(free).chain(left);
+        rooms.map(move |room| most.filling(Cores::new(room), budget).get())
+    });
+    // A part of compute units is at least one percent: a container that states none gets all of them.
+    let free_of_claims = matches!(most, CoreRequest::Exact(_)).then_some(0);
+    let smaller = smaller.filter(|&cores| cores > 0).chain(free_of_claims);
+    candidates(Some(most.get()), smaller, |cores| Remedy::Cores(most.with(cores)))
 }
 
 fn cards(ask: &Ask) -> Candidates {
@@ -175,7 +184,7 @@ fn changed(request: &PodRequest, remedy: Remedy) -> PodRequest {
             (Remedy::MemoryPart(most), MemoryRequest::Part(part)) => {
                 share.memory = MemoryRequest::Part(part.min(most));
             }
-            (Remedy::Cores(most), _) => share.cores = share.cores.min(most),
+            (Remedy::Cores(most), _) => share.cores = share.cores.with(share.cores.get().min(most.get())),
             (Remedy::Cards(most), _) => share.cards = share.cards.min(most),
             _ => {}
         }

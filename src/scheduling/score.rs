@@ -9,8 +9,9 @@ use super::{
     cycle::Preferences,
     node::NodeInfo,
     plugin::{
-        Plugin, inter_pod_affinity::scoring::NeighbourScale, node_resources_balanced_allocation,
-        pod_topology_spread::scoring::SpreadScale, taint_toleration,
+        Plugin, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
+        node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration,
+        volume_binding::scoring::VolumeCapacity,
     },
     pod::Ask,
     snapshot::NodeState,
@@ -23,13 +24,16 @@ pub use cards::{cards, fullness};
 pub(super) const MOST: i64 = 100;
 
 /// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
-/// is Berth's own.
-pub const SCORING: [(Plugin, u32); 6] = [
+/// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
+/// every node's images be kept. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
+pub const SCORING: [(Plugin, u32); 8] = [
     (Plugin::TaintToleration, 3),
     (Plugin::NodeAffinity, 2),
     (Plugin::PodTopologySpread, 2),
     (Plugin::InterPodAffinity, 2),
     (Plugin::NodeResourcesBalancedAllocation, 1),
+    (Plugin::ImageLocality, 0),
+    (Plugin::VolumeBinding, 0),
     (Plugin::Devices, 1),
 ];
 
@@ -47,6 +51,12 @@ impl ScoreWeights {
     /// The weights that `of` gives for each plugin.
     pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
         Self(SCORING.map(|(plugin, _)| of(plugin)))
+    }
+
+    /// Whether the plugin's score can decide between nodes: its weight is above 0. As in kube-scheduler, a plugin whose score can't is
+    /// not asked for one where the score depends on more than one node.
+    pub fn counts(&self, plugin: Plugin) -> bool {
+        SCORING.iter().zip(self.0).any(|((scoring, _), weight)| *scoring == plugin && weight > 0)
     }
 }
 
@@ -100,6 +110,8 @@ pub struct Scale<'a> {
     taints: i64,
     spread: Option<SpreadScale<'a>>,
     neighbours: Option<NeighbourScale<'a>>,
+    images: Option<&'a LocalImages<'a>>,
+    volumes: Option<&'a VolumeCapacity<'a>>,
 }
 
 impl<'a> Scale<'a> {
@@ -115,6 +127,8 @@ impl<'a> Scale<'a> {
             taints: greatest(|raw| raw.taints),
             spread: preferences.spread.as_ref().map(|spread| SpreadScale::of(spread, nodes())),
             neighbours: preferences.neighbours.as_ref().map(|domains| NeighbourScale::of(domains, nodes())),
+            images: preferences.images.as_ref(),
+            volumes: preferences.volumes.as_ref(),
         }
     }
 
@@ -128,9 +142,12 @@ impl<'a> Scale<'a> {
             self.spread.as_ref().map(|spread| spread.score(node)),
             self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
             raw.balance,
+            self.images.map(|images| images.score(node)),
+            self.volumes.map(|volumes| volumes.score(node)),
         ];
-        let [taints, affinity, spread, neighbours, balance] = whole.map(|score| score.map(float));
-        Scores([taints, affinity, spread, neighbours, balance, Some(raw.devices)])
+        let [taints, affinity, spread, neighbours, balance, images, volumes] =
+            whole.map(|score| score.map(float));
+        Scores([taints, affinity, spread, neighbours, balance, images, volumes, Some(raw.devices)])
     }
 }
 

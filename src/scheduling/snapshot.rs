@@ -3,6 +3,7 @@
 //! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
 
 mod before;
+mod objects;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,16 +12,17 @@ use std::{
 
 use super::{
     change::Change,
+    images::Images,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
     node_state,
     nominations::Nominations,
-    object::{Kind, Object, Objects},
+    object::{Kind, Objects},
     plan::Plan,
     plugin::volume_binding::Reservations,
-    pod::{PodInfo, Uid},
+    pod::Uid,
     pod_counts::Surroundings,
-    quota::{QuotaInfo, QuotaKey, Quotas},
+    quota::Quotas,
 };
 use crate::device::{Cuts, ProfileName};
 
@@ -43,6 +45,8 @@ pub struct Snapshot {
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
     quotas: Quotas,
+    /// On how many nodes each image is.
+    images: Arc<Images>,
     /// Other objects that plugins read.
     objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims: a fold over charges.
@@ -72,7 +76,7 @@ impl Snapshot {
     }
 
     /// Takes in a node, new or changed.
-    pub fn set_node(&mut self, info: NodeInfo) {
+    pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
@@ -81,21 +85,35 @@ impl Snapshot {
             self.changes.push(Change::Node);
         }
         self.set_cuts(&name, info.cuts());
+        self.take_in_images(slot, &mut info);
         self.fold(slot, &name, Arc::new(info));
     }
 
     /// Takes in a node of which nothing has changed that decides what fits.
-    pub(super) fn refresh_node(&mut self, info: NodeInfo) {
-        let Some(state) = self.by_name.get(&info.name).and_then(|&slot| self.slots[slot].as_mut()) else {
-            return;
+    pub(super) fn refresh_node(&mut self, mut info: NodeInfo) {
+        let Some(&slot) = self.by_name.get(&info.name) else { return };
+        self.take_in_images(slot, &mut info);
+        if let Some(state) = self.slots[slot].as_mut() {
+            Arc::make_mut(state).info = Arc::new(info);
+        }
+    }
+
+    /// Takes in which images the node in this slot has from now on. They decide nothing but scores that are found anew for each
+    /// decision, so no generation moves.
+    fn take_in_images(&mut self, slot: usize, info: &mut NodeInfo) {
+        let before = self.slots[slot].as_ref().map(|state| state.info.images.clone()).unwrap_or_default();
+        info.images = if before == info.images {
+            before
+        } else {
+            Arc::make_mut(&mut self.images).replace(&before, &info.images)
         };
-        Arc::make_mut(state).info = Arc::new(info);
     }
 
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some((name, slot)) = self.by_name.remove_entry(name) {
-            self.slots[slot] = None;
+            let images = self.slots[slot].take().map(|state| state.info.images.clone()).unwrap_or_default();
+            Arc::make_mut(&mut self.images).remove(&images);
             self.repelling.remove(&slot);
             self.weighing.remove(&slot);
             self.claiming.remove(&slot);
@@ -195,6 +213,7 @@ impl Snapshot {
             repelling: &self.repelling,
             weighing: &self.weighing,
             claiming: &self.claiming,
+            images: &self.images,
             objects: &self.objects,
             reservations: &self.reservations,
             nominations: &self.nominations,
@@ -208,24 +227,14 @@ impl Snapshot {
         &self.device_resources
     }
 
+    /// On how many nodes each image is.
+    pub fn images(&self) -> &Arc<Images> {
+        &self.images
+    }
+
     /// Pods that wait for room on a node that is kept for them.
     pub fn nominations(&self) -> &Arc<Nominations> {
         &self.nominations
-    }
-
-    /// Takes in which node is kept for a pod that holds nothing.
-    pub fn nominate(&mut self, pod: &PodInfo) {
-        let holds = self.ledger.get(&pod.key.uid).is_some();
-        if !holds && Arc::make_mut(&mut self.nominations).see(pod) {
-            self.changes.push(Change::Nomination);
-        }
-    }
-
-    /// No node is kept for the pod any more.
-    pub fn end_nomination(&mut self, pod: &Uid) {
-        if self.nominations.holds(pod) && Arc::make_mut(&mut self.nominations).remove(pod) {
-            self.changes.push(Change::Nomination);
-        }
     }
 
     /// What pods that are being placed have chosen for their claims.
@@ -243,27 +252,6 @@ impl Snapshot {
         &self.objects
     }
 
-    /// Takes in an object that plugins read, new or changed.
-    pub fn set_object(&mut self, object: Object) {
-        let (kind, name) = (object.kind(), object.name());
-        if Arc::make_mut(&mut self.objects).set(object) {
-            self.changes.push(Change::Object(kind, name));
-        }
-    }
-
-    /// Takes an object out.
-    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
-        if Arc::make_mut(&mut self.objects).remove(kind, name) {
-            self.changes.push(Change::Object(kind, name.clone()));
-        }
-    }
-
-    /// Takes in that all objects of a kind are known.
-    pub fn note_listed(&mut self, kind: Kind) {
-        Arc::make_mut(&mut self.objects).note_listed(kind);
-        self.changes.push(Change::Object(kind, Arc::default()));
-    }
-
     /// What has changed since this was last asked.
     pub(super) fn take_changes(&mut self) -> Vec<Change> {
         std::mem::take(&mut self.changes)
@@ -277,23 +265,6 @@ impl Snapshot {
     /// The quotas of namespaces.
     pub fn quotas(&self) -> &Quotas {
         &self.quotas
-    }
-
-    /// Takes in a quota, new or changed.
-    pub fn set_quota(&mut self, quota: QuotaInfo) {
-        self.quotas.set(quota, &self.ledger);
-    }
-
-    /// Takes a quota out.
-    pub fn remove_quota(&mut self, key: &QuotaKey) {
-        self.quotas.remove(key);
-    }
-
-    /// Folds anew what the pods of a namespace hold, if it is not what the ledger says; whether it was.
-    pub(super) fn check_quota(&mut self, namespace: &Arc<str>) -> Check {
-        let before = self.quotas.version();
-        self.quotas.refold(namespace, &self.ledger);
-        if self.quotas.version() == before { Check::Right } else { Check::Wrong }
     }
 
     /// A transaction in which pods are placed and evicted on trial.

@@ -33,6 +33,8 @@ struct GivenNode {
     hami: Vec<GivenCard>,
     #[serde(default)]
     vgpu: Vec<GivenCard>,
+    #[serde(default)]
+    amd: Vec<GivenCard>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,6 +43,13 @@ struct GivenCard {
     id: String,
     model: String,
     memory: u32,
+    /// Percent of compute, or AMD's compute units.
+    #[serde(default = "whole")]
+    compute: u32,
+}
+
+fn whole() -> u32 {
+    100
 }
 
 #[derive(Debug, Deserialize)]
@@ -121,15 +130,17 @@ fn set(guards: &mut Guards, guard: &str, severity: &str) {
 impl GivenNode {
     fn object(&self) -> Node {
         let mut annotations = BTreeMap::new();
-        if !self.hami.is_empty() {
+        let registers =
+            [("hami.io/node-nvidia-register", &self.hami), ("hami.io/node-amd-register", &self.amd)];
+        for (key, cards) in registers.into_iter().filter(|(_, cards)| !cards.is_empty()) {
             let card = |(index, card): (usize, &GivenCard)| {
                 json!({
-                    "id": card.id, "index": index, "count": 10, "devmem": card.memory, "devcore": 100,
+                    "id": card.id, "index": index, "count": 10, "devmem": card.memory, "devcore": card.compute,
                     "type": card.model, "mode": "hami-core", "health": true,
                 })
             };
-            let cards: Vec<_> = self.hami.iter().enumerate().map(card).collect();
-            annotations.insert("hami.io/node-nvidia-register", Value::Array(cards).to_string());
+            let cards: Vec<_> = cards.iter().enumerate().map(card).collect();
+            annotations.insert(key, Value::Array(cards).to_string());
         }
         if !self.vgpu.is_empty() {
             let card =

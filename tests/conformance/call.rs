@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use berth::{
     device::{
-        CardId, CardPolicy, Health, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota, Role,
-        Selection, ShareRequest,
+        CardId, CardPolicy, Cores, Health, Inventory, Links, MiB, NodePolicy, Percent, PodRequest, Quota,
+        Role, Selection, ShareRequest,
     },
     dialect::{Dialect, hami::names},
     scheduling::{
@@ -48,6 +48,8 @@ impl Call<'_> {
     /// The answer of a dialect in which these limits ask for one card, on these cards.
     pub(crate) fn outcome_on(self, dialect: &dyn Dialect, limits: &Value, inventory: &Inventory) -> Outcome {
         let ask = request(self.request).expect("a fit asks for at least one card");
+        let cores = dialect.profile().core_budget.request(Percent::new(ask.cores.get()));
+        let ask = ShareRequest { cores, ..ask };
         let pod = pod_of(self.annotations, limits);
         let asked = dialect.request(&pod, berth::dialect::MissingCount::Refuse).unwrap().unwrap();
         let given: Vec<Value> = self.devices.iter().map(|&device| device.clone()).collect();
@@ -137,7 +139,7 @@ pub(crate) fn quota(cache: &Value, namespace: &str) -> Quota {
         match resource.rsplit('/').next() {
             _ if state["LimitSet"] != json!(true) => {}
             Some("gpumem") => quota.memory = Some(MiB::new(left.into())),
-            Some("gpucores") => quota.cores = Some(Percent::new(left)),
+            Some("gpucores") => quota.cores = Some(Cores::new(left)),
             other => panic!("no quota {other:?}"),
         }
     }

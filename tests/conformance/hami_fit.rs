@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use berth::{
-    device::{CardPolicy, MiB, Percent, Placement, PodRequest, Quota, Role, SliceProfile},
+    device::{CardPolicy, Cores, MiB, Placement, PodRequest, Quota, Role, SliceProfile},
     dialect::hami::Hami,
     scheduling::allocate::{allocate, links::subsets, slice::free_place},
 };
@@ -156,7 +156,7 @@ fn a100(name: &str) -> SliceProfile {
     SliceProfile {
         name: name.into(),
         memory: MiB::new(u64::from(size) * 5120),
-        cores: Percent::new(slices * 14),
+        cores: Cores::new(slices * 14),
         slices,
         placements: starts.iter().map(|&start| Placement { start, size }).collect(),
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use berth::{
     cluster::Reader,
     device::{
-        Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent, ProfileName,
-        Quota, Role, Share,
+        Allocation, Answer, Assignment, CardUsage, ContainerShares, Cores, Dimension, InitPhase, MiB,
+        ProfileName, Quota, Role, Share,
     },
     dialect::{Dialect, Dialects},
     object::ResourceQuota,
@@ -80,19 +80,18 @@ fn usage(snapshot: &Snapshot) -> CardUsage {
 
 fn holding(memory: u64, cores: u32) -> Charge {
     let share =
-        Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Percent::new(cores), slice: None };
+        Share { card: "GPU-1".into(), memory: MiB::new(memory), cores: Cores::new(cores), slice: None };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+    let assignment = Assignment { containers, ..Assignment::default() };
     Charge {
         node: "node".into(),
         namespace: "default".into(),
-        profile: Some(profile()),
-        assignment: Some(Arc::new(Assignment { containers, ..Assignment::default() })),
+        allocations: vec![Allocation::new(profile(), Arc::new(assignment), Answer::Succeeded)],
         init: InitPhase::Ahead,
         footprint: Arc::default(),
         volumes: Vec::new(),
         commitment: Commitment::Bound,
         stage: Stage::Running,
-        answer: Answer::Succeeded,
         since: Timestamp::UNIX_EPOCH,
     }
 }
@@ -165,7 +164,7 @@ fn judge(case: &Case) -> Verdict {
     let explicit_zero = (input["hard"]["limits.nvidia.com/gpumem"] == json!("0")).then_some(0);
     let quota = Quota {
         memory: left(&input["gpumem"], factor).or(explicit_zero).map(|left| MiB::new(left.into())),
-        cores: left(&input["gpucore"], 1).map(Percent::new),
+        cores: left(&input["gpucore"], 1).map(Cores::new),
         ..Quota::default()
     };
     let device = json!({"ID": "gpu", "Count": 10, "Totalmem": 100_000, "Totalcore": 1000, "Health": true});

@@ -112,7 +112,12 @@ fn card_score(input: &Value) -> f64 {
             MemoryRequest::Part(part) if part == Percent::NONE => MiB::default(),
             memory => memory.of(card.memory),
         };
-        used = used.with(&berth::device::Share { card: card.id.clone(), memory, cores, slice: None });
+        used = used.with(&berth::device::Share {
+            card: card.id.clone(),
+            memory,
+            cores: cores.of(card.cores),
+            slice: None,
+        });
     }
     10.0 * score::fullness(used, &card, card.cores, Weights::default())
 }

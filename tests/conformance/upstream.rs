@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, num::NonZeroU32};
 use berth::{
     config::Config,
     device::{
-        Assignment, Card, CardUsage, ContainerRequest, ContainerShares, Health, MemoryRequest, MiB, Mode,
-        NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice, SliceProfile, Slicing, Usage,
-        Users,
+        Assignment, Card, CardUsage, ContainerRequest, ContainerShares, CoreRequest, Cores, Health,
+        MemoryRequest, MiB, Mode, NodePolicy, Percent, Placement, Role, Share, ShareRequest, Slice,
+        SliceProfile, Slicing, Usage, Users,
     },
     dialect::{LockForm, LockSpec, hami, volcano},
     object::{Node, Pod},
@@ -77,7 +77,7 @@ pub(crate) fn card(device: &Value) -> Card {
         index: number(device, "Index"),
         slots: number(device, "Count"),
         memory: MiB::new(memory.into()),
-        cores: Percent::new(number(device, "Devcore").max(number(device, "Totalcore"))),
+        cores: Cores::new(number(device, "Devcore").max(number(device, "Totalcore"))),
         model: text(device, "Type").into(),
         numa: number(device, "Numa"),
         mode: match text(device, "Mode") {
@@ -99,7 +99,7 @@ fn profile(profile: &Value) -> SliceProfile {
     SliceProfile {
         name: text(profile, "Name").into(),
         memory: MiB::new(number(profile, "MemoryMB").into()),
-        cores: Percent::new(number(profile, "Core")),
+        cores: Cores::new(number(profile, "Core")),
         slices: number(profile, "SliceCount"),
         placements: list(&profile["Placements"]).iter().map(placement).collect(),
     }
@@ -121,7 +121,7 @@ pub(crate) fn usage(devices: &[Value]) -> Usage {
         let amounts = CardUsage {
             slots: number(device, "Used"),
             memory: MiB::new(number(device, "Usedmem").into()),
-            cores: Percent::new(number(device, "Usedcores")),
+            cores: Cores::new(number(device, "Usedcores")),
         };
         let slices = list(&device["MigAllocationsInUse"]).iter().map(slice).collect();
         (text(device, "ID").into(), Users { amounts, slices, ..Users::default() })
@@ -138,7 +138,7 @@ pub(crate) fn request(request: &Value) -> Option<ShareRequest> {
         (memory, _) => MemoryRequest::Exact(MiB::new(memory.into())),
     };
     // Upstream caps compute within the fit; Berth refuses more than 100 when it reads the pod.
-    let cores = Percent::new(number(request, "Coresreq").min(100));
+    let cores = CoreRequest::Exact(Cores::new(number(request, "Coresreq").min(100)));
     let cards = NonZeroU32::new(number(request, "Nums"))?;
     Some(ShareRequest { cards, memory, cores })
 }
@@ -153,7 +153,7 @@ pub(crate) fn share(device: &Value) -> Share {
     Share {
         card: text(device, "UUID").into(),
         memory: MiB::new(number(device, "Usedmem").into()),
-        cores: Percent::new(number(device, "Usedcores")),
+        cores: Cores::new(number(device, "Usedcores")),
         slice: device["profile"].as_str().map(|profile| Slice::Placed {
             profile: profile.into(),
             placement: placement(&device["placement"]),

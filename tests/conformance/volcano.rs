@@ -2,8 +2,8 @@
 
 use berth::{
     device::{
-        Assignment, Card, CardPolicy, Health, InitPhase, Inventory, MiB, Mode, NodePolicy, Percent,
-        PodRequest, Quota, Slicing, Usage,
+        Assignment, Card, CardPolicy, Cores, Health, InitPhase, Inventory, MiB, Mode, NodePolicy, PodRequest,
+        Quota, Slicing, Usage,
     },
     dialect::{
         Dialect as _,
@@ -42,7 +42,7 @@ pub(crate) fn card(device: &Value) -> Card {
         index: either("Index", "index"),
         slots: if slots == 0 { 10 } else { slots },
         memory: MiB::new(either("Memory", "memory").into()),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "NVIDIA".into(),
         numa: 0,
         mode: Mode::Soft,

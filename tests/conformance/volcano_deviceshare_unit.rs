@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth::{
     config::Config,
-    device::{CardUsage, Inventory, Mark, MiB, Percent, Quota, Usage, Users},
+    device::{CardUsage, Cores, Inventory, Mark, MiB, Quota, Usage, Users},
     dialect::{
         Dialect as _,
         volcano::{Rule, Settings, Volcano, names},
@@ -129,7 +129,7 @@ fn vgpu_score(input: &Value) -> f64 {
     let amounts = CardUsage {
         slots: number(device, "usedNum"),
         memory: MiB::new(number(device, "usedMem").into()),
-        cores: Percent::NONE,
+        cores: Cores::NONE,
     };
     let usage: Usage = [("GPU-0".into(), Users { amounts, ..Users::default() })].into_iter().collect();
     let policy = text(input, "policy");

@@ -2,8 +2,8 @@
 
 use berth::{
     device::{
-        Assignment, CardUsage, ContainerShares, Cuts, Geometry, InitPhase, Instances, Inventory, MiB, Mode,
-        Percent, PodRequest, Quota, Role, Share, Slice, Slicing, Usage, Users,
+        Assignment, CardUsage, ContainerShares, Cores, Cuts, Geometry, InitPhase, Instances, Inventory, MiB,
+        Mode, PodRequest, Quota, Role, Share, Slice, Slicing, Usage, Users,
     },
     dialect::{
         Dialect as _,
@@ -203,7 +203,7 @@ fn picked(case: &Case) -> String {
         let amounts = CardUsage {
             slots: number(seed, "usedNum"),
             memory: MiB::new(number(seed, "usedMem").into()),
-            cores: Percent::NONE,
+            cores: Cores::NONE,
         };
         (format!("GPU-{index}").into(), Users { amounts, ..Users::default() })
     });
@@ -220,7 +220,7 @@ fn score_of(input: &Value) -> f64 {
     let amounts = CardUsage {
         slots: number(device, "UsedNum"),
         memory: MiB::new(number(device, "UsedMem").into()),
-        cores: Percent::NONE,
+        cores: Cores::NONE,
     };
     let usage: Usage = [("GPU-0".into(), Users { amounts, ..Users::default() })].into_iter().collect();
     let own = assignment_of(&["GPU-0"], 0);
@@ -231,7 +231,7 @@ fn assignment_of(cards: &[&str], memory: u64) -> Assignment {
     let share = |card: &&str| Share {
         card: (*card).into(),
         memory: MiB::new(memory),
-        cores: Percent::NONE,
+        cores: Cores::NONE,
         slice: None,
     };
     let shares = cards.iter().map(share).collect();
@@ -264,7 +264,7 @@ fn accumulate(input: &Value, expect: &Value) -> Verdict {
         .iter()
         .map(|add| {
             let mut assignment = assignment_of(&["GPU-0"], number(add, "mem").into());
-            assignment.containers[0].shares[0].cores = Percent::new(number(add, "core"));
+            assignment.containers[0].shares[0].cores = Cores::new(number(add, "core"));
             assignment
         })
         .collect();

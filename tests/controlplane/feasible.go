@@ -10,7 +10,9 @@ import (
 	"runtime"
 	"strings"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/features"
 )
 
 // A Cluster is what one line of the input holds: a `v1` List of Kubernetes objects.
@@ -67,6 +69,10 @@ func runFeasible(args []string, input io.Reader, output io.Writer) error {
 		return err
 	}
 	klog.LogToStderr(true)
+	// Off by default until 1.37: the score of VolumeBinding.
+	if err := utilfeature.DefaultMutableFeatureGate.Set(string(features.StorageCapacityScoring) + "=true"); err != nil {
+		return err
+	}
 	prefixes := strings.Split(*devices, ",")
 	lines := bufio.NewReaderSize(input, 1<<20)
 	waiting := make(chan chan Answer, max(*workers, 1))

@@ -1,11 +1,17 @@
 //! Pods whose place depends on other pods: where they go, what is said while they wait, and which change ends the wait.
 
+use std::{collections::BTreeSet, fmt::Debug};
+
 use berth::sandbox::agent::node::Node;
-use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{apps::v1 as apps, core::v1 as core},
+};
 use kube::{
-    Api,
+    Api, Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,6 +33,19 @@ fn share(name: &str, app: &str) -> Value {
     let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
     pod["metadata"]["labels"] = json!({"app": app});
     pod
+}
+
+/// Creates an object of a kind that lives in namespaces.
+async fn add<T>(world: &World, object: Value)
+where
+    T: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
+    let objects: Api<T> = Api::default_namespaced(world.cluster.client.clone());
+    objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
 }
 
 /// Binds a pod of another scheduler by hand and returns once it runs.
@@ -116,5 +135,52 @@ pub(crate) async fn a_pod_waits_until_the_port_of_a_node_is_free(floor: Floor) {
     world.running("beside").await;
     world.delete("proxy").await;
     world.running("web").await;
+    world.agents_are_content();
+}
+
+/// The nodes of pods that are created one after the other until they are on two nodes; of many pods where they never are.
+async fn nodes_of_pods(world: &World, app: &str, owner: Option<(&str, &str)>) -> BTreeSet<String> {
+    let mut nodes = BTreeSet::new();
+    for at in 0..5 {
+        let name = format!("{app}-{at}");
+        let mut pod = share(&name, app);
+        if let Some((version, kind)) = owner {
+            pod["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": version, "kind": kind, "name": app, "uid": app, "controller": true}]);
+        }
+        world.create(pod).await;
+        nodes.insert(node_of(&world.running(&name).await).to_owned());
+        if nodes.len() > 1 {
+            break;
+        }
+    }
+    nodes
+}
+
+pub(crate) async fn pods_of_a_service_or_a_controller_are_spread_by_default(floor: Floor) {
+    let host = |name: &str| hami_node(name, 2).label("kubernetes.io/hostname", name);
+    let Some(world) = World::start(floor, vec![host("gpu-1"), host("gpu-2")]).await else { return };
+    assert_eq!(nodes_of_pods(&world, "plain", None).await.len(), 1, "pods that nothing selects are packed");
+    let named = |app: &str, spec: Value| json!({"metadata": {"name": app}, "spec": spec});
+    let controller = |app: &str, selector: Value| {
+        let template = json!({"metadata": {"labels": {"app": app}},
+            "spec": {"containers": [{"name": "main", "image": "none"}]}});
+        named(app, json!({"replicas": 5, "selector": selector, "serviceName": app, "template": template}))
+    };
+    let labels = |app: &str| json!({"app": app});
+    let matching = |app: &str| json!({"matchLabels": labels(app)});
+    let service = json!({"selector": labels("served"), "ports": [{"port": 80}]});
+    add::<core::Service>(&world, named("served", service)).await;
+    add::<core::ReplicationController>(&world, controller("old", labels("old"))).await;
+    add::<apps::ReplicaSet>(&world, controller("deployed", matching("deployed"))).await;
+    add::<apps::StatefulSet>(&world, controller("stateful", matching("stateful"))).await;
+    for (app, owner) in [
+        ("served", None),
+        ("old", Some(("v1", "ReplicationController"))),
+        ("deployed", Some(("apps/v1", "ReplicaSet"))),
+        ("stateful", Some(("apps/v1", "StatefulSet"))),
+    ] {
+        assert_eq!(nodes_of_pods(&world, app, owner).await.len(), 2, "{app}");
+    }
     world.agents_are_content();
 }

@@ -130,12 +130,14 @@ pub(crate) fn differences(
 }
 
 /// The plugins whose scores are compared.
-const SCORED: [&str; 5] = [
+const SCORED: [&str; 7] = [
     "TaintToleration",
     "NodeAffinity",
     "PodTopologySpread",
     "InterPodAffinity",
     "NodeResourcesBalancedAllocation",
+    "ImageLocality",
+    "VolumeBinding",
 ];
 
 /// Every difference of a plugin's score, where both find the same nodes feasible: a score is relative to these. A plugin with nothing

@@ -68,10 +68,14 @@ pub(crate) enum Family {
     SoftTaints,
     /// Topology spread with `ScheduleAnyway`.
     SoftSpread,
+    /// Services and controllers, whose pods are spread by default.
+    DefaultSpread,
     /// Preferred affinity and anti-affinity between pods, on both sides.
     PreferredPods,
     /// Nodes whose cpu and memory are used unevenly.
     Balance,
+    /// Images that nodes have already.
+    Images,
     /// Room that is kept for pods which are nominated to a node.
     Nominated,
 }
@@ -107,8 +111,10 @@ const ROWS: &[Row] = &[
     Row(Family::PreferredNodes, "preferred-nodes", &["NodeAffinity"], preferences::nodes),
     Row(Family::SoftTaints, "soft-taints", &["TaintToleration"], preferences::taints),
     Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),
+    Row(Family::DefaultSpread, "default-spread", &["PodTopologySpread"], preferences::default_spread),
     Row(Family::PreferredPods, "preferred-pods", &["InterPodAffinity"], preferences::pods),
     Row(Family::Balance, "balance", &["NodeResourcesBalancedAllocation"], preferences::balance),
+    Row(Family::Images, "images", &["ImageLocality"], preferences::images),
     Row(Family::Nominated, "nominated", &[], pods::nominated),
 ];
 
@@ -153,7 +159,13 @@ impl Family {
     pub(crate) fn scorer(self) -> Option<&'static str> {
         let scores = matches!(
             self,
-            Self::PreferredNodes | Self::SoftTaints | Self::SoftSpread | Self::PreferredPods | Self::Balance
+            Self::PreferredNodes
+                | Self::SoftTaints
+                | Self::SoftSpread
+                | Self::DefaultSpread
+                | Self::PreferredPods
+                | Self::Balance
+                | Self::Images
         );
         scores.then(|| self.row().2[0])
     }

@@ -53,11 +53,14 @@ impl NodeVerdict {
     }
 }
 
+/// Settings with which Berth scores by every plugin that kube-scheduler scores by.
+const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kube_scheduler/berth.yaml");
+
 /// What each node, by name, makes of the pod; empty where the pod is held back whatever the node.
 pub(crate) fn simulate(items: &[&Value], pod: &str) -> Result<BTreeMap<String, NodeVerdict>, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command.args(["simulate", "-f", "-", "--explain", "-o", "json", "--skip-admission"]);
-    command.args(["--at", "2026-01-01T00:00:00Z"]).env_remove("BERTH_CONFIG");
+    command.args(["--at", "2026-01-01T00:00:00Z"]).env("BERTH_CONFIG", CONFIG);
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().unwrap();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();

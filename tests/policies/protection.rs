@@ -33,7 +33,7 @@ const NODE_KEYS: [&str; 9] = [
     "assigned.berth.dev/node",
 ];
 
-const WORDS: &str = "only who has the verb write on assignments.berth.dev may change ";
+const WORDS: &str = "may not write ";
 
 fn binding(pod: &str, annotations: &Value) -> Value {
     json!({
@@ -45,7 +45,8 @@ fn binding(pod: &str, annotations: &Value) -> Value {
 
 async fn world() -> Option<World> {
     let world = World::start().await?;
-    world.install(&Changes::default(), |kind| !kind.ends_with("WebhookConfiguration")).await;
+    let deny = Changes { settings: Some("protection: deny"), ..Changes::default() };
+    world.install(&deny, |kind| !kind.ends_with("WebhookConfiguration")).await;
     world.enforced().await;
     let nodes: Api<Node> = Api::all(world.cluster.client.clone());
     nodes.create(&PostParams::default(), &parsed(json!({"metadata": {"name": "n1"}}))).await.unwrap();

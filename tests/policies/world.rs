@@ -51,6 +51,8 @@ impl World {
         let identities = vec![
             Identity::service_account("berth-system", "berth"),
             Identity::service_account("gpu", "agent"),
+            Identity::service_account("kube-system", "hami-device-plugin"),
+            Identity::service_account("kube-system", "hami-scheduler"),
             Identity::new(USER, &["system:authenticated"]),
             Identity::new(NAMESPACE_ADMIN, &["system:authenticated"]),
             Identity::new(KUBELET, &["system:authenticated"]),
@@ -146,7 +148,7 @@ impl World {
     }
 }
 
-async fn role(client: &Client, namespace: Option<&str>, user: &str, rules: &Value) {
+pub(crate) async fn role(client: &Client, namespace: Option<&str>, user: &str, rules: &Value) {
     let name = format!("test-{}", user.replace(':', "-"));
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
     let group = "rbac.authorization.k8s.io";
@@ -161,7 +163,7 @@ async fn role(client: &Client, namespace: Option<&str>, user: &str, rules: &Valu
     create(client, binding).await;
 }
 
-async fn create(client: &Client, object: impl Into<Value>) {
+pub(crate) async fn create(client: &Client, object: impl Into<Value>) {
     let object: Value = object.into();
     let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap_or_else(|| {
         let version = object["apiVersion"].as_str().unwrap();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile},
+    device::{Allocation, Answer, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile},
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
         PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
@@ -61,8 +61,13 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: berth::scheduling::images::NodeImages::default(),
         features: [].into(),
-        offers: vec![Offer { profile: profile.name.clone(), inventory: Some(inventory) }],
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile: profile.name.clone(),
+            inventory: Some(inventory),
+        }],
         locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
@@ -100,6 +105,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         leaving: None,
         claim,
         holding,
+        origin: None,
         told: None,
     }))
 }
@@ -135,7 +141,7 @@ impl Trio {
     }
 
     /// Lets both decide and has the API server and the agents answer at once, until nothing is left to do.
-    fn settle(&mut self, profile: &Profile) -> Result<(), TestCaseError> {
+    fn settle(&mut self) -> Result<(), TestCaseError> {
         loop {
             let effects = self.plain.settle(Timestamp::UNIX_EPOCH);
             prop_assert_eq!(&effects, &self.hinted.settle(Timestamp::UNIX_EPOCH));
@@ -148,18 +154,19 @@ impl Trio {
             if binds.is_empty() {
                 return Ok(());
             }
-            for (pod, node, assignment) in binds {
+            for (pod, node, mut allocations) in binds {
                 let answer =
                     Event::BindAnswered { pod: pod.clone(), node: node.clone(), outcome: BindOutcome::Bound };
                 self.plain.observe(answer.clone(), Timestamp::UNIX_EPOCH);
                 self.hinted.observe(answer, Timestamp::UNIX_EPOCH);
+                for one in &mut allocations {
+                    one.answer = Answer::Succeeded;
+                }
                 let holding = Holding {
                     node,
-                    profile: Some(profile.name.clone()),
-                    assignment: Some(assignment),
+                    allocations,
                     init: InitPhase::Ahead,
-                    answer: Answer::Succeeded,
-                    takeable: None,
+                    takeable: Vec::new(),
                     binding: Binding::Bound,
                 };
                 let version = self.version();
@@ -169,9 +176,9 @@ impl Trio {
     }
 }
 
-fn bind(effect: Effect) -> Option<(PodKey, Arc<str>, Arc<Assignment>)> {
+fn bind(effect: Effect) -> Option<(PodKey, Arc<str>, Vec<Allocation>)> {
     match effect {
-        Effect::Bind { pod, node, assignment, .. } => Some((pod, node, assignment)),
+        Effect::Bind { pod, node, allocations } => Some((pod, node, allocations)),
         _ => None,
     }
 }
@@ -200,12 +207,12 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None, origin: None };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
-                    trio.settle(&profile)?;
+                    trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
-                    let held = held.map(|charge| (charge.node.clone(), charge.assignment.clone().unwrap()));
+                    let held = held.map(|charge| (charge.node.clone(), charge.assignment().cloned().unwrap()));
                     let told = told.ok().map(|told| (told.node.info.name.clone(), Arc::new(told.assignment)));
                     prop_assert_eq!(held, told);
                 }
@@ -226,7 +233,7 @@ proptest! {
                 Step::QuotaGone => trio.observe(&Event::QuotaGone(quota())),
                 Step::NodeGone(at) => trio.observe(&Event::NodeGone(format!("node-{at}").as_str().into())),
             }
-            trio.settle(&profile)?;
+            trio.settle()?;
         }
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use berth::{
     device::{
-        Answer, Assignment, CardUsage, ContainerShares, Dimension, InitPhase, MiB, Percent, Role, Share,
+        Allocation, Answer, Assignment, CardUsage, ContainerShares, Cores, Dimension, InitPhase, MiB, Role,
+        Share,
     },
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
@@ -46,20 +47,19 @@ fn uid(pod: u8) -> Uid {
 /// What a pod takes of the one card of a node; every other pod has chosen a volume, and each belongs to one of two namespaces.
 fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let namespace: Arc<str> = format!("team-{}", pod % 2).into();
-    let share = Share { card: "GPU".into(), memory: MiB::new(memory), cores: Percent::new(10), slice: None };
+    let share = Share { card: "GPU".into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+    let assignment = Arc::new(Assignment { containers, ..Assignment::default() });
     let volume = || VolumeChoice::Bind { claim: "data".into(), volume: format!("volume-{pod}").into() };
     Charge {
         node: format!("node-{node}").into(),
         namespace: namespace.clone(),
-        profile: Some("test".into()),
-        assignment: Some(Arc::new(Assignment { containers, ..Assignment::default() })),
+        allocations: vec![Allocation::new("test".into(), assignment, Answer::Awaited)],
         init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace, ..Footprint::default() }),
         volumes: if pod.is_multiple_of(2) { vec![volume()] } else { Vec::new() },
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        answer: Answer::Awaited,
         since: Timestamp::UNIX_EPOCH,
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use berth::{
     config::Config,
-    device::{Assignment, ContainerRequest, ContainerShares, MiB, Percent, Placement, Role, Share, Slice},
+    device::{Assignment, ContainerRequest, ContainerShares, Cores, MiB, Placement, Role, Share, Slice},
     dialect::{
         Dialect,
         gpushare::{GpuShare, Unit},
@@ -62,7 +62,7 @@ fn given(
         .prop_map(|(card, memory, cores, slice)| Share {
             card: card.into(),
             memory: MiB::new(memory),
-            cores: Percent::new(cores),
+            cores: Cores::new(cores),
             slice,
         })
         .boxed();
@@ -121,7 +121,7 @@ fn one_asks() -> impl Strategy<Value = Vec<ContainerRequest>> {
         let ask = berth::device::ShareRequest {
             cards: NonZeroU32::MIN,
             memory: berth::device::MemoryRequest::Exact(MiB::new(1)),
-            cores: Percent::NONE,
+            cores: berth::device::CoreRequest::NONE,
         };
         containers[chosen].share.get_or_insert(ask);
         containers
@@ -161,7 +161,7 @@ proptest! {
         let share = |card: &u32| Share {
             card: card.to_string().into(),
             memory: MiB::default(),
-            cores: Percent::WHOLE,
+            cores: Cores::WHOLE,
             slice: None,
         };
         let container = |asked: &ContainerRequest| ContainerShares {

@@ -3,9 +3,9 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use berth::device::{
-    Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, Instances,
-    MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile, Role,
-    Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
+    Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Geometry, Health,
+    Instances, MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile,
+    Role, Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
 };
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         name: "memory".into(),
         blend: Blend::MemoryThenSlots,
         tie: Tie::Lowest,
-        core_budget: CoreBudget::Fixed(Percent::WHOLE),
+        core_budget: CoreBudget::Fixed(Cores::WHOLE),
         slices: SlicesOfCard::One,
     };
     prop_oneof![Just(hami), Just(volcano)]
@@ -33,7 +33,7 @@ fn placements() -> Slicing {
         name: name.into(),
         memory: MiB::new(memory),
         // As HAMi's plugin registers them: rounded up.
-        cores: Percent::new((slices * 100).div_ceil(7)),
+        cores: Cores::new((slices * 100).div_ceil(7)),
         slices,
         placements: starts.iter().map(|&start| Placement { start, size }).collect(),
     };
@@ -71,7 +71,7 @@ fn card() -> impl Strategy<Value = Card> {
             index: 0,
             slots,
             memory: MiB::new(memory * 1024),
-            cores: Percent::new(cores),
+            cores: Cores::new(cores),
             model: "NVIDIA A100".into(),
             numa,
             mode,
@@ -98,7 +98,11 @@ fn share() -> impl Strategy<Value = ShareRequest> {
         (1..=100_u32).prop_map(|part| MemoryRequest::Part(Percent::new(part))),
     ];
     (1..4_u32, memory, prop_oneof![Just(0_u32), 0..=100_u32]).prop_map(|(cards, memory, cores)| {
-        ShareRequest { cards: NonZeroU32::new(cards).unwrap(), memory, cores: Percent::new(cores) }
+        ShareRequest {
+            cards: NonZeroU32::new(cards).unwrap(),
+            memory,
+            cores: CoreRequest::Exact(Cores::new(cores)),
+        }
     })
 }
 

@@ -2,6 +2,7 @@
 
 use berth::{
     config::Config,
+    device::Allocation,
     object::ResourceQuota,
     scheduling::{Effect, Event},
 };
@@ -36,7 +37,8 @@ fn cards(config: &Config, nodes: &[Value], pods: &[Value]) -> Vec<String> {
         machine.tell(Event::LockAnswered { pod, node, profile, outcome });
         effects = machine.settle();
     }
-    let [Effect::Bind { assignment, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Bind { allocations, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let [Allocation { assignment, .. }] = &allocations[..] else { panic!("{allocations:?}") };
     assignment.shares().map(|share| share.card.to_string()).collect()
 }
 

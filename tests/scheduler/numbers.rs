@@ -43,7 +43,9 @@ fn hami_holding(name: &str, devices: &str) -> Value {
 fn cards_of(machine: &mut Machine) -> Vec<String> {
     let effects = machine.settle();
     let bindings = effects.iter().filter_map(|effect| match effect {
-        Effect::Bind { assignment, .. } => Some(assignment.shares().map(|share| share.card.to_string())),
+        Effect::Bind { allocations, .. } => {
+            Some(allocations[0].assignment.shares().map(|share| share.card.to_string()))
+        }
         _ => None,
     });
     bindings.flatten().collect()

@@ -7,7 +7,7 @@ use kube::{Api, api::ListParams};
 use super::stage::Stage;
 use crate::{
     cluster::wire::Watched,
-    device::{Card, CardId, CardUsage, InitPhase, Inventory, Usage},
+    device::{Card, CardId, CardUsage, CoreUnit, InitPhase, Inventory, Usage},
     object::{Node, Pod},
     scheduling::Stage as PodStage,
 };
@@ -25,10 +25,9 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
         let node = reader.node(&node.object).0;
         let here = pods.iter().filter(|pod| pod.stage != PodStage::Ended);
         let here: Vec<_> = here
-            .filter_map(|pod| {
-                let holding = pod.holding.as_ref().filter(|holding| holding.node == node.name)?;
-                Some((pod.key.name.clone(), holding.assignment.clone()?))
-            })
+            .filter_map(|pod| Some((&pod.key.name, pod.holding.as_ref()?)))
+            .filter(|(_, holding)| holding.node == node.name)
+            .flat_map(|(name, holding)| holding.allocations.iter().map(move |one| (name, &one.assignment)))
             .collect();
         let usage = Usage::of(here.iter().map(|(_, assignment)| (assignment.as_ref(), InitPhase::Ahead)));
         let mut tenants: BTreeMap<&CardId, Vec<&str>> = BTreeMap::new();
@@ -41,22 +40,22 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
             stage.say(format_args!("  {} ({})", node.name, offer.profile))?;
             for card in offer.inventory.iter().flat_map(Inventory::cards) {
                 let tenants = tenants.get(&card.id).map(|names| names.join(" ")).unwrap_or_default();
-                stage.say(format_args!("{}", line(card, usage.card(&card.id), &tenants)))?;
+                stage.say(format_args!("{}", line(card, usage.card(&card.id), offer.core_unit, &tenants)))?;
             }
         }
     }
     Ok(())
 }
 
-fn line(card: &Card, usage: CardUsage, tenants: &str) -> String {
+fn line(card: &Card, usage: CardUsage, unit: CoreUnit, tenants: &str) -> String {
     let memory = bar(usage.memory.get(), card.memory.get(), WIDTH);
     let cores = bar(usage.cores.get().into(), card.cores.get().into(), WIDTH / 3);
     format!(
-        "    {:<16} {memory} {:>6}/{:<6} MiB  {cores} {:>3} %  {:>2}/{} slots  {tenants}",
+        "    {:<16} {memory} {:>6}/{:<6} MiB  {cores} {:>5}  {:>2}/{} slots  {tenants}",
         card.id.as_str(),
         usage.memory.get(),
         card.memory.get(),
-        usage.cores.get(),
+        unit.words(usage.cores),
         usage.slots,
         card.slots,
     )

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    config::{Config, ConfigError, Notice, Scope, UnmanagedPods},
+    config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods},
     device::ProfileName,
     dialect::{Dialects, SharingMode, vendor::hygon},
 };
@@ -20,6 +20,9 @@ const BOOKLESS: &str = "default-scheduler";
 
 /// The policy that `unmanagedPods` sets.
 pub(super) const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
+
+/// The policies that `protection` sets.
+const PROTECTION_POLICIES: [&str; 2] = ["berth-assignments.berth.dev", "berth-nodes.berth.dev"];
 
 /// The hint beside which other vendors' hints stand.
 const LAST_HINT: &str = "hygon.com/nouse-gpuuuid";
@@ -52,9 +55,16 @@ impl Settings {
 
     /// Makes an object follow the settings.
     pub(super) fn apply(&self, object: &mut Value) {
-        let name = object["metadata"]["name"].as_str();
-        if object["kind"] == "ValidatingAdmissionPolicyBinding" && name == Some(UNMANAGED_POLICY) {
-            object["spec"]["validationActions"] = json!([self.unmanaged()]);
+        if object["kind"] == "ValidatingAdmissionPolicyBinding" {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let actions = match name {
+                UNMANAGED_POLICY => Some(json!([self.unmanaged()])),
+                name if PROTECTION_POLICIES.contains(&name) => Some(self.protection()),
+                _ => None,
+            };
+            if let Some(actions) = actions {
+                object["spec"]["validationActions"] = actions;
+            }
         }
         if let (Some(text), Some(kept)) = (&self.text, object.pointer_mut("/data/berth.yaml")) {
             *kept = text.as_str().into();
@@ -78,6 +88,14 @@ impl Settings {
             UnmanagedPods::Warn => "Warn",
             UnmanagedPods::Deny => "Deny",
             UnmanagedPods::Allow => "Audit",
+        }
+    }
+
+    /// The actions of the policies on assignments, locks and lists of cards.
+    fn protection(&self) -> Value {
+        match self.config.protection {
+            Protection::Warn => json!(["Warn", "Audit"]),
+            Protection::Deny => json!(["Deny"]),
         }
     }
 

@@ -243,3 +243,40 @@ fn the_priority_class_of_the_pods_is_there() {
     let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
     assert_eq!(pod["priorityClassName"], class["metadata"]["name"]);
 }
+
+#[test]
+fn a_namespace_that_may_be_there_already_gets_no_labels() {
+    let of = |name: &str| {
+        let objects = objects(&args(&["--namespace", name])).unwrap();
+        of_kind(&objects, "Namespace").into_iter().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of(NAMESPACE)[0]["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    let bare = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu"}});
+    assert_eq!(of("gpu"), [bare]);
+    for name in ["default", "kube-system", "kube-public"] {
+        assert_eq!(of(name), Vec::<Value>::new(), "{name}");
+    }
+}
+
+#[test]
+fn each_agent_is_bound_to_the_role_of_writers() {
+    let flags = ["--agent", "kube-system/hami-device-plugin", "--agent", "kube-system/hami-scheduler"];
+    let objects = objects(&args(&flags)).unwrap();
+    let bindings = of_kind(&objects, "ClusterRoleBinding");
+    let bound: Vec<_> = bindings
+        .into_iter()
+        .filter(|binding| binding["roleRef"]["name"] == "berth:assignment-writer")
+        .map(|binding| (&binding["subjects"][0]["namespace"], &binding["subjects"][0]["name"]))
+        .collect();
+    let expected =
+        [("berth-system", "berth"), ("kube-system", "hami-device-plugin"), ("kube-system", "hami-scheduler")];
+    assert_eq!(bound.len(), expected.len());
+    for ((namespace, name), (wanted_namespace, wanted_name)) in bound.into_iter().zip(expected) {
+        assert_eq!((namespace, name), (&json!(wanted_namespace), &json!(wanted_name)));
+    }
+    for wrong in
+        ["hami-device-plugin", "kube-system/", "/name", "Kube/name", "kube-system/a/b", "kube-system/-a"]
+    {
+        assert!(Program::try_parse_from(["manifests", "--agent", wrong]).is_err(), "{wrong}");
+    }
+}

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
@@ -17,7 +17,11 @@ use crate::{
     cluster::watch::read_namespace,
     config::Config,
     dialect::Dialects,
-    object::{Metadata, Node, Pod, ResourceQuota, storage::PersistentVolumeClaim},
+    object::{
+        Metadata, Node, Pod, ResourceQuota,
+        selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
+        storage::PersistentVolumeClaim,
+    },
     scheduling::object::Object,
 };
 
@@ -30,7 +34,7 @@ pub(super) struct Input {
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
     pub(super) quotas: Vec<(ResourceQuota, String)>,
-    /// Objects that plugins read: namespaces and storage.
+    /// Objects that plugins read: namespaces, storage, Services and controllers of pods.
     pub(super) objects: Vec<Object>,
     /// Pods that want a place, in the order of the input.
     pub(super) pods: Vec<Incoming>,
@@ -114,19 +118,10 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
             "PriorityClass" => input.priorities.learn(document.read()?),
-            "ResourceQuota" => input.quotas.push((quota(document)?, called)),
-            "Namespace" => input.objects.push(read_namespace(Arc::new(document.read()?))),
-            "PersistentVolume" => input.objects.push(Object::PersistentVolume(document.read()?)),
-            "PersistentVolumeClaim" => {
-                let mut claim: PersistentVolumeClaim = document.read()?;
-                default_namespace(&mut claim.metadata);
-                input.objects.push(Object::PersistentVolumeClaim(Arc::new(claim)));
+            "ResourceQuota" => {
+                let read = namespaced(document, |one: &mut ResourceQuota| &mut one.metadata)?;
+                input.quotas.push((Arc::unwrap_or_clone(read), called));
             }
-            "StorageClass" => input.objects.push(Object::StorageClass(document.read()?)),
-            "CSINode" => input.objects.push(Object::CsiNode(document.read()?)),
-            "CSIDriver" => input.objects.push(Object::CsiDriver(document.read()?)),
-            "CSIStorageCapacity" => input.objects.push(Object::CsiStorageCapacity(document.read()?)),
-            "VolumeAttachment" => input.objects.push(Object::VolumeAttachment(document.read()?)),
             "PodGroup" => {}
             "Pod" => {
                 let document = identified(document, position, &mut uids)?;
@@ -137,13 +132,44 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                     input.pods.push(Incoming { document, position });
                 }
             }
-            kind => {
-                input.skipped.insert(kind.to_owned());
-            }
+            kind => match object(document)? {
+                Some(object) => input.objects.push(object),
+                None => {
+                    input.skipped.insert(kind.to_owned());
+                }
+            },
         }
     }
     twins(&mut input);
     Ok(input)
+}
+
+/// An object that plugins read; `None`: it is of another kind.
+fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
+    let object = match document.kind() {
+        "Namespace" => read_namespace(Arc::new(document.read()?)),
+        "PersistentVolume" => Object::PersistentVolume(document.read()?),
+        "PersistentVolumeClaim" => {
+            let claim = namespaced(document, |claim: &mut PersistentVolumeClaim| &mut claim.metadata)?;
+            Object::PersistentVolumeClaim(claim)
+        }
+        "StorageClass" => Object::StorageClass(document.read()?),
+        "CSINode" => Object::CsiNode(document.read()?),
+        "CSIDriver" => Object::CsiDriver(document.read()?),
+        "CSIStorageCapacity" => Object::CsiStorageCapacity(document.read()?),
+        "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
+        "Service" => Object::service(namespaced(document, |one: &mut Service| &mut one.metadata)?),
+        "ReplicationController" => {
+            let controller = namespaced(document, |one: &mut ReplicationController| &mut one.metadata)?;
+            Object::replication_controller(controller)
+        }
+        "ReplicaSet" => Object::replica_set(namespaced(document, |one: &mut ReplicaSet| &mut one.metadata)?),
+        "StatefulSet" => {
+            Object::stateful_set(namespaced(document, |one: &mut StatefulSet| &mut one.metadata)?)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(object))
 }
 
 /// How warnings name a document.
@@ -153,17 +179,17 @@ pub(super) fn called(document: &Document) -> String {
     format!("{} ({} {namespace}{name})", document.place, document.kind())
 }
 
-/// The quota with a namespace.
-fn quota(document: &Document) -> Result<ResourceQuota, DocumentError> {
-    let mut quota: ResourceQuota = document.read()?;
-    default_namespace(&mut quota.metadata);
-    Ok(quota)
-}
-
-fn default_namespace(metadata: &mut Metadata) {
+/// An object of a kind that lives in namespaces: in `default` where it names none.
+fn namespaced<T: DeserializeOwned>(
+    document: &Document,
+    metadata: fn(&mut T) -> &mut Metadata,
+) -> Result<Arc<T>, DocumentError> {
+    let mut object: T = document.read()?;
+    let metadata = metadata(&mut object);
     if metadata.namespace.is_empty() {
         "default".clone_into(&mut metadata.namespace);
     }
+    Ok(Arc::new(object))
 }
 
 /// The pod with a namespace and with a uid that no other pod of the input has.

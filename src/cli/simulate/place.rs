@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cluster::{Reader, ledger},
     config::Config,
-    device::{Answer, Assignment, InitPhase, LockOwner, ProfileName, Quota},
+    device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota},
     dialect::{Dialect, Unreadable},
     scheduling::{
         Ask, Claim, Demand, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
@@ -197,9 +197,11 @@ impl Run<'_> {
         let record = dialect.record(&assignment, &node, self.now);
         let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
         let lock = dialect.lock().map(|lock| (lock.key.clone(), lock.value(&owner, self.now)));
-        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), assignment.clone(), self.now));
+        let held = Arc::new(assignment.clone());
+        let allocation = Allocation::new(ask.profile.name.clone(), held, Answer::Succeeded);
+        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocation, self.now));
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
-        row.bound(&node, &assignment, record, lock)
+        row.bound(&node, (&assignment, ask.profile.core_budget.unit()), record, lock)
     }
 
     fn dialect(&self, name: &ProfileName) -> &Arc<dyn Dialect> {
@@ -210,7 +212,7 @@ impl Run<'_> {
     fn verdicts(&self, demand: &Demand) -> Vec<NodeVerdict> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
-        let evaluation = Evaluation::of(filters, &mut counts, || ControlFlow::Continue(()));
+        let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
         let evaluation = evaluation.expect("it was not told to stop");
         let (filters, dialect) = (evaluation.filters(), self.dialect(&demand.ask.profile.name));
         let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {
@@ -252,8 +254,7 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
     Some(Charge {
         node: holding.node.clone(),
         namespace: info.key.namespace.clone(),
-        profile: holding.profile.clone(),
-        assignment: holding.assignment.clone(),
+        allocations: holding.allocations.clone(),
         init: holding.init,
         footprint: info.footprint.clone(),
         volumes: Vec::new(),
@@ -262,28 +263,21 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
             Binding::Intended => Commitment::Intended,
         },
         stage: info.stage,
-        answer: holding.answer,
         since: now,
     })
 }
 
 /// What a pod holds that has just been placed: its agent has allocated at once.
-fn placed(info: &PodInfo, node: NodeName, assignment: Assignment, now: Timestamp) -> Charge {
-    let profile = match &info.claim {
-        Claim::Place(ask) => Some(ask.profile.name.clone()),
-        Claim::None | Claim::Unreadable(_) => None,
-    };
+fn placed(info: &PodInfo, node: NodeName, allocation: Allocation, now: Timestamp) -> Charge {
     Charge {
         node,
         namespace: info.key.namespace.clone(),
-        profile,
-        assignment: Some(Arc::new(assignment)),
+        allocations: vec![allocation],
         init: InitPhase::Ahead,
         footprint: info.footprint.clone(),
         volumes: Vec::new(),
         commitment: Commitment::Bound,
         stage: Stage::Pending,
-        answer: Answer::Succeeded,
         since: now,
     }
 }

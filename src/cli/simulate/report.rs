@@ -11,7 +11,7 @@ use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
     cluster::ledger::NodeRow,
-    device::Assignment,
+    device::{Assignment, CoreUnit},
     dialect::Record,
     scheduling::{FitError, node::NodeName},
 };
@@ -132,13 +132,14 @@ impl PodRow {
     pub(super) fn bound(
         self,
         node: &NodeName,
-        assignment: &Assignment,
+        (assignment, unit): (&Assignment, CoreUnit),
         record: Record,
         lock: Option<(String, String)>,
     ) -> Self {
         let shares = assignment.shares();
-        let shares: Vec<_> =
-            shares.map(|share| format!("{} ({}, {})", share.card, share.memory, share.cores)).collect();
+        let shares: Vec<_> = shares
+            .map(|share| format!("{} ({}, {})", share.card, share.memory, unit.words(share.cores)))
+            .collect();
         Self {
             outcome: Outcome::Bound,
             node: Some(node.to_string()),

@@ -17,6 +17,7 @@ fn node(name: &str) -> Event {
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: crate::scheduling::images::NodeImages::default(),
         features: std::collections::BTreeSet::new(),
         offers: Vec::new(),
         locks: Vec::new(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::{Settings, Unit};
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
+    device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, hints::elements, registered::MOST_CARDS, volcano::names},
     object::{Amount, Node},
 };
@@ -39,7 +39,7 @@ pub(super) fn read(settings: &Settings, node: &Node) -> Result<Option<Inventory>
             Unit::Cards => 1,
         },
         memory: each,
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "".into(),
         numa: 0,
         mode: Mode::Soft,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{Settings, request};
 use crate::{
-    device::{Assignment, ContainerShares, MiB, Percent, Share},
+    device::{Assignment, ContainerShares, Cores, MiB, Share},
     dialect::{Carried, Problem, Record, Unreadable, segments, volcano::names},
     object::Pod,
 };
@@ -26,10 +26,12 @@ pub(super) fn read(settings: &Settings, resource: &str, pod: &Pod) -> Result<Opt
     let mut containers = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
         let shares = match request::share(settings, resource, container, &path) {
-            Ok(ask) => ask.map(|ask| shares(&indices, ask.memory.of(MiB::default()), ask.cores)),
+            Ok(ask) => {
+                ask.map(|ask| shares(&indices, ask.memory.of(MiB::default()), ask.cores.of(Cores::WHOLE)))
+            }
             Err(trouble) => {
                 unread.push(trouble);
-                Some(shares(&indices, MiB::UNREAD, Percent::UNREAD))
+                Some(shares(&indices, MiB::UNREAD, Cores::UNREAD))
             }
         };
         containers.push(ContainerShares { role, shares: shares.unwrap_or_default() });
@@ -47,7 +49,7 @@ fn index(text: &str) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("`{}` is not the number of a card", segments::shown(text)))
 }
 
-fn shares(indices: &[u32], memory: MiB, cores: Percent) -> Vec<Share> {
+fn shares(indices: &[u32], memory: MiB, cores: Cores) -> Vec<Share> {
     let share = |index: &u32| Share { card: index.to_string().into(), memory, cores, slice: None };
     indices.iter().map(share).collect()
 }

@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 use super::{Settings, Unit};
 use crate::{
     device::{
-        CardChoice, CardPolicy, ContainerRequest, MemoryRequest, MiB, NodePolicy, Percent, PodRequest, Role,
-        Selection, ShareRequest,
+        CardChoice, CardPolicy, ContainerRequest, CoreRequest, Cores, MemoryRequest, MiB, NodePolicy,
+        Percent, PodRequest, Role, Selection, ShareRequest,
     },
     dialect::{Problem, Unreadable, amounts::Reader, segments},
     object::{Container, Pod},
@@ -72,11 +72,15 @@ pub(super) fn share(
                 memory: MemoryRequest::Exact(MiB::new(
                     u64::from(blocks) * u64::from(settings.memory_factor.max(1)),
                 )),
-                cores: Percent::NONE,
+                cores: CoreRequest::NONE,
             })
         }
-        Unit::Cards => read.number(resource, "cards", 1)?.and_then(NonZeroU32::new).map(|cards| {
-            ShareRequest { cards, memory: MemoryRequest::Part(Percent::WHOLE), cores: Percent::WHOLE }
-        }),
+        Unit::Cards => {
+            read.number(resource, "cards", 1)?.and_then(NonZeroU32::new).map(|cards| ShareRequest {
+                cards,
+                memory: MemoryRequest::Part(Percent::WHOLE),
+                cores: CoreRequest::Exact(Cores::WHOLE),
+            })
+        }
     })
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names;
 use crate::{
-    device::{Assignment, ContainerShares, MiB, Percent, Placement, Role, Share, Slice},
+    device::{Assignment, ContainerShares, Cores, MiB, Placement, Role, Share, Slice},
     dialect::{Problem, Unreadable, segments},
 };
 
@@ -84,7 +84,7 @@ pub(super) fn apply(text: &str, assignment: &mut Assignment) -> Result<(), Unrea
             continue;
         }
         let card = entry.card.into();
-        let share = Share { card, memory: MiB::default(), cores: Percent::NONE, slice: Some(slice) };
+        let share = Share { card, memory: MiB::default(), cores: Cores::NONE, slice: Some(slice) };
         assignment.containers.push(ContainerShares { role: Role::App, shares: vec![share] });
     }
     Ok(())
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_is_written_is_the_schedulers_part_only() {
         let slice = Slice::Placed { profile: "2g.10gb".into(), placement: Placement { start: 2, size: 2 } };
-        let share = |slice| Share { card: "GPU-a".into(), memory: MiB::new(1), cores: Percent::NONE, slice };
+        let share = |slice| Share { card: "GPU-a".into(), memory: MiB::new(1), cores: Cores::NONE, slice };
         let container = |shares| ContainerShares { role: Role::App, shares };
         let containers = vec![container(vec![]), container(vec![share(None), share(Some(slice))])];
         let assignment = Assignment { containers, ..Assignment::default() };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{links, mig::Place, names};
 use crate::{
-    device::{Card, Health, Inventory, Links, MiB, Mode, Percent, SliceProfile, Slicing},
+    device::{Card, Cores, Health, Inventory, Links, MiB, Mode, SliceProfile, Slicing},
     dialect::{Problem, Unreadable, hints::elements, registered},
     excerpt::{VALUE, excerpt},
     object::Node,
@@ -124,7 +124,7 @@ impl Entry {
             index: self.index,
             slots: self.count,
             memory: MiB::new(self.devmem.into()),
-            cores: Percent::new(self.devcore),
+            cores: Cores::new(self.devcore),
             model: self.model.into(),
             numa: u32::try_from(self.numa).unwrap_or(0),
             mode: mode(&self.mode),
@@ -141,7 +141,7 @@ fn slicing(profiles: Vec<Profile>) -> Slicing {
     let profile = |profile: Profile| SliceProfile {
         name: profile.name.into(),
         memory: MiB::new(profile.memory.into()),
-        cores: Percent::new(profile.core),
+        cores: Cores::new(profile.core),
         slices: profile.slice_count,
         placements: profile.placements.into_iter().flatten().map(Into::into).collect(),
     };

@@ -32,7 +32,7 @@ pub fn row(resources: Resources) -> Row {
             default: Percent::WHOLE,
             least: Percent::new(1),
             several: Several::Alike,
-            budget: CoreBudget::Parts,
+            budget: CoreBudget::Units,
         },
         containers: Containers::One,
         keys: Keys::of("amd"),

@@ -4,7 +4,7 @@ use super::row::{
     Beside, Cards, Containers, CoreColumn, Dead, HAMI_LOCK, Keys, MemoryColumn, Resources, Row, Several,
     Sizes, ids_only, name,
 };
-use crate::device::{CoreBudget, Percent};
+use crate::device::{CoreBudget, Cores, Percent};
 
 /// The name by default.
 pub fn resources() -> Resources {
@@ -27,10 +27,7 @@ pub fn row(resources: Resources) -> Row {
         containers: Containers::Any,
         keys: Keys::of("Biren"),
         hints: ids_only("birentech.com/use-gpuuuid", "birentech.com/nouse-gpuuuid"),
-        cards: Cards::Registered {
-            key: "hami.io/node-biren-register".to_owned(),
-            cores: Some(Percent::WHOLE),
-        },
+        cards: Cards::Registered { key: "hami.io/node-biren-register".to_owned(), cores: Some(Cores::WHOLE) },
         lock: HAMI_LOCK,
         dead: Dead::PassedOver,
         beside: Beside::Nothing,

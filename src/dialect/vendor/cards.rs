@@ -5,7 +5,7 @@ use super::{
     row::{Cards, Row, Sizes, Splitting},
 };
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
+    device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, hami::register, registered::MOST_CARDS},
     object::Node,
 };
@@ -33,12 +33,12 @@ fn split(row: &Row, node: &Node) -> Option<Splitting> {
 }
 
 /// In software a card's compute is shared by percent, whatever its plugin registered.
-fn as_split(card: Card, cores: Option<Percent>, split: Option<Splitting>) -> Card {
+fn as_split(card: Card, cores: Option<Cores>, split: Option<Splitting>) -> Card {
     let cores = cores.unwrap_or(card.cores);
     match split {
         None => Card { cores, ..card },
         Some(Splitting::Templates) => Card { cores, mode: Mode::Templates, ..card },
-        Some(Splitting::Software) => Card { cores: Percent::WHOLE, mode: Mode::Soft, ..card },
+        Some(Splitting::Software) => Card { cores: Cores::WHOLE, mode: Mode::Soft, ..card },
     }
 }
 
@@ -80,7 +80,7 @@ fn reckoned(
         index: u32::try_from(number).unwrap_or(u32::MAX),
         slots: 100,
         memory: MiB::new(u64::try_from(memory).unwrap_or(u64::MAX)),
-        cores: Percent::new(cores_of_a_card),
+        cores: Cores::new(cores_of_a_card),
         model: row.word.as_str().into(),
         numa: 0,
         mode: Mode::Soft,

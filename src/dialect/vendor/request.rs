@@ -105,7 +105,11 @@ fn share(
     };
     let Some(cards) = count::cards(&read, &names.count, names.shares(), None)? else { return Ok(None) };
     let ask = Ask { row, read: &read, cards, in_software: in_software(row, pod) };
-    Ok(Some(ShareRequest { cards, memory: ask.memory(memory)?, cores: ask.cores(cores)? }))
+    Ok(Some(ShareRequest {
+        cards,
+        memory: ask.memory(memory)?,
+        cores: row.cores.budget.request(ask.cores(cores)?),
+    }))
 }
 
 struct Ask<'a> {
@@ -156,8 +160,11 @@ impl Ask<'_> {
             return Ok(if self.takes_all(several) { Percent::WHOLE } else { default });
         };
         if stated < least {
-            let message =
-                format!("`{}` is less than {least}; leave it out for all of a card's", stated.get());
+            let message = format!(
+                "`{}` is less than {} %; leave it out for all of a card's",
+                stated.get(),
+                least.get()
+            );
             return Err(self.refuse(Problem::Quantity, name, message));
         }
         let by_template = matches!(self.row.memory.sizes, Sizes::Templates(_)) && !self.in_software;

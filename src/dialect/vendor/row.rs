@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use jiff::SignedDuration;
 
 use crate::{
-    device::{CoreBudget, MiB, Percent, ProfileName},
+    device::{CoreBudget, Cores, MiB, Percent, ProfileName},
     dialect::{HintKeys, LockForm, hami},
 };
 
@@ -201,7 +201,7 @@ pub enum Cards {
         /// The annotation.
         key: String,
         /// The compute of a card whose plugin does not tell it.
-        cores: Option<Percent>,
+        cores: Option<Cores>,
     },
     /// Nowhere: they are reckoned from what the node has of compute and memory.
     Capacity {

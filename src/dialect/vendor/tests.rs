@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{row::Sizes, *};
-use crate::device::{MemoryRequest, MiB, Mode, Percent, ShareRequest};
+use crate::device::{CoreRequest, Cores, MemoryRequest, MiB, Mode, Percent, ShareRequest};
 
 fn rows() -> Vec<Row> {
     let iluvatar = iluvatar::WORDS.map(|word| iluvatar::row(word, iluvatar::resources(word)));
@@ -105,7 +105,7 @@ fn what_is_not_said_is_the_vendors_default() {
 fn several_iluvatar_cards_are_computed_on_alone() {
     let iluvatar = vendor(iluvatar::row("BI-V150", iluvatar::resources("BI-V150")));
     let limits = json!({"iluvatar.ai/BI-V150-vgpu": "2", "iluvatar.ai/BI-V150.vCore": "30"});
-    assert_eq!(share(&iluvatar, &json!({}), &limits).unwrap().cores, Percent::WHOLE);
+    assert_eq!(share(&iluvatar, &json!({}), &limits).unwrap().cores, CoreRequest::Exact(Cores::WHOLE));
 }
 
 #[test]

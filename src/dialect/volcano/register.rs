@@ -6,7 +6,7 @@
 
 use super::{ModelGeometries, Settings, names};
 use crate::{
-    device::{Card, Health, Inventory, MiB, Mode, Percent, Slicing},
+    device::{Card, Cores, Health, Inventory, MiB, Mode, Slicing},
     dialect::{Problem, Unreadable, go_bool, registered},
     excerpt::{VALUE, excerpt},
     object::Node,
@@ -56,7 +56,7 @@ fn card(at: usize, piece: &str, memory_factor: u32) -> Result<Card, String> {
         index: u32::try_from(at).map_err(|_| "too many cards".to_owned())?,
         slots: number("count", count)?,
         memory: MiB::new(memory),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: model.into(),
         numa: 0,
         mode: if rest.first() == Some(&"mig") { Mode::Mig } else { Mode::Soft },

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use super::{Settings, Volcano, mark, names};
 use crate::{
-    device::{ContainerRequest, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest},
+    device::{
+        ContainerRequest, Cores, MemoryRequest, Mode, Percent, PodRequest, Role, Selection, ShareRequest,
+    },
     dialect::{MissingCount, Problem, Unreadable, amounts::Reader, segments, share::Terms},
     object::{Container, Pod},
 };
@@ -82,7 +84,7 @@ fn share(
         memory_factor: settings.memory_factor,
         default_count: missing.supplied(DEFAULT_COUNT),
         default_memory: MemoryRequest::Part(Percent::WHOLE),
-        default_cores: Percent::NONE,
+        default_cores: Cores::NONE,
     };
     terms.read(&Reader::new(container, path))
 }

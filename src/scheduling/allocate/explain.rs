@@ -15,7 +15,8 @@ pub struct CardFailure {
     pub card: CardId,
     /// The test that it fails.
     pub reason: CardReason,
-    /// What the container needs and what is free, where the test is about an amount: MiB, percent of compute, or slots.
+    /// What the container needs and what is free, where the test is about an amount: MiB, compute in the profile's unit,
+    /// or slots.
     pub amounts: Option<Amounts>,
 }
 
@@ -96,7 +97,8 @@ fn failure(scene: &Scene<'_>, card: &Card, role: Role, ask: ShareRequest) -> Opt
             Some((ask.memory.of(card.memory).get(), card.memory.left(used.memory).get()))
         }
         CardReason::CardInsufficientCore => {
-            Some((ask.cores.get().into(), core_budget(scene.profile, card).left(used.cores).get().into()))
+            let (needed, budget) = (ask.cores.of(card.cores), core_budget(scene.profile, card));
+            Some((needed.get().into(), budget.left(used.cores).get().into()))
         }
         CardReason::CardTimeSlicingExhausted => Some((1, 0)),
         _ => None,

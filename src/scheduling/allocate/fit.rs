@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{core_budget, is_placed, slice};
 use crate::{
     device::{
-        Card, CardId, CardUsage, Health, Inventory, Mode, Percent, PodRequest, Profile, Quota, Role, Share,
+        Card, CardId, CardUsage, Cores, Health, Inventory, Mode, PodRequest, Profile, Quota, Role, Share,
         ShareRequest, Sharing, Slice, SlicesOfCard, Usage, usage,
     },
     scheduling::reason::CardReason,
@@ -79,7 +79,7 @@ impl Scene<'_> {
         let want = Share {
             card: card.id.clone(),
             memory: ask.memory.of(card.memory),
-            cores: self.profile.core_budget.share(ask.cores, card.cores),
+            cores: ask.cores.of(card.cores),
             slice: None,
         };
         self.fit_users(card, before, used)?;
@@ -141,7 +141,7 @@ impl Scene<'_> {
     /// Whether what is in use leaves the compute that is asked.
     fn fit_compute(&self, card: &Card, used: CardUsage, want: &Share) -> Result<(), CardReason> {
         let budget = core_budget(self.profile, card);
-        let whole = want.cores >= Percent::WHOLE && want.cores >= budget;
+        let whole = self.profile.core_budget.is_whole(want.cores, budget);
         if budget.left(used.cores) < want.cores {
             return Err(CardReason::CardInsufficientCore);
         }
@@ -149,7 +149,7 @@ impl Scene<'_> {
             return Err(CardReason::ExclusiveDeviceAllocateConflict);
         }
         // Slices with a place are limited by it, not by the sum of their compute, which is rounded up.
-        if !is_placed(card) && budget > Percent::NONE && used.cores >= budget {
+        if !is_placed(card) && budget > Cores::NONE && used.cores >= budget {
             return Err(CardReason::CardComputeUnitsExhausted);
         }
         Ok(())

@@ -131,13 +131,13 @@ pub fn subsets(of: usize, size: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::{CardId, MiB, Percent};
+    use crate::device::{CardId, Cores, MiB};
 
     fn candidates(count: usize) -> Vec<Share> {
         let share = |at: usize| Share {
             card: format!("GPU-{at}").into(),
             memory: MiB::default(),
-            cores: Percent::NONE,
+            cores: Cores::NONE,
             slice: None,
         };
         (0..count).map(share).collect()

@@ -33,7 +33,7 @@ impl<'a> Standing<'a> {
         let share = Share {
             card: card.id.clone(),
             memory: ask.memory.of(card.memory),
-            cores: scene.profile.core_budget.share(ask.cores, card.cores),
+            cores: ask.cores.of(card.cores),
             slice: None,
         };
         let budget = core_budget(scene.profile, card);

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     device::{
-        Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, Geometry, Health, InitPhase, Instances,
-        MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share, ShareRequest,
-        SliceProfile, SlicesOfCard, Tie,
+        Blend, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Geometry, Health,
+        InitPhase, Instances, MemoryRequest, MiB, NodePolicy, NumaBinding, Placement, Role, Selection, Share,
+        ShareRequest, SliceProfile, SlicesOfCard, Tie,
     },
     scheduling::{reason::CardReason, score},
 };
@@ -30,7 +30,7 @@ fn card(index: u32) -> Card {
         index,
         slots: 4,
         memory: MiB::new(10_000),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "NVIDIA A100".into(),
         numa: 0,
         mode: Mode::Soft,
@@ -45,7 +45,7 @@ fn ask(containers: &[(Role, u32, u64, u32)]) -> PodRequest {
         share: NonZeroU32::new(cards).map(|cards| ShareRequest {
             cards,
             memory: MemoryRequest::Exact(MiB::new(memory)),
-            cores: Percent::new(cores),
+            cores: CoreRequest::Exact(Cores::new(cores)),
         }),
     };
     PodRequest {
@@ -67,7 +67,7 @@ fn held(index: u32, memory: u64, cores: u32) -> Assignment {
     let share = Share {
         card: format!("GPU-{index}").into(),
         memory: MiB::new(memory),
-        cores: Percent::new(cores),
+        cores: Cores::new(cores),
         slice: None,
     };
     Assignment {
@@ -214,7 +214,7 @@ fn a_card_whose_users_slices_are_unknown_is_not_cut() {
     let profile = SliceProfile {
         name: "1g.5gb".into(),
         memory: MiB::new(5120),
-        cores: Percent::new(14),
+        cores: Cores::new(14),
         slices: 1,
         placements: (0..7).map(|start| Placement { start, size: 1 }).collect(),
     };
@@ -257,7 +257,7 @@ fn a100() -> Card {
     let profile = |name: &str, memory, cores, slices, size, starts: &[u32]| SliceProfile {
         name: name.into(),
         memory: MiB::new(memory),
-        cores: Percent::new(cores),
+        cores: Cores::new(cores),
         slices,
         placements: starts.iter().map(|&start| Placement { start, size }).collect(),
     };

@@ -22,6 +22,7 @@ fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<
         priority: 0,
         uid: "pod".into(),
         nominated: None,
+        origin: None,
     };
     classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
 }

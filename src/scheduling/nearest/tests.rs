@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    device::{Assignment, ContainerShares, InitPhase, MiB, Percent, Role, Share, Usage},
+    device::{Assignment, ContainerShares, Cores, InitPhase, MiB, Role, Share, Usage},
     object::Quantity,
     scheduling::{
         ResourceAmounts,
@@ -23,8 +23,7 @@ fn nearest_of(nodes: Vec<NodeState>, ask: &Ask) -> Nearest {
 /// So much of the node's first card is in use.
 fn used(mut node: NodeState, memory: u64, cores: u32) -> NodeState {
     let card = format!("GPU-{}-0", node.info.name);
-    let share =
-        Share { card: card.into(), memory: MiB::new(memory), cores: Percent::new(cores), slice: None };
+    let share = Share { card: card.into(), memory: MiB::new(memory), cores: Cores::new(cores), slice: None };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
     let assignment = Assignment { containers, ..Assignment::default() };
     node.usage = Usage::of([(&assignment, InitPhase::Done)]);

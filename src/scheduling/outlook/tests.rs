@@ -5,9 +5,9 @@ use std::{cell::Cell, num::NonZeroU32};
 use super::*;
 use crate::{
     device::{
-        Blend, CardPolicy, ContainerRequest, CoreBudget, Health, Inventory, MemoryRequest, MiB, Mode,
-        NodePolicy, Percent, PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Slicing, Tie,
-        Usage,
+        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, CoreUnit, Cores, Health, Inventory,
+        MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest,
+        SlicesOfCard, Slicing, Tie, Usage,
     },
     object::Taint,
     scheduling::{
@@ -34,7 +34,7 @@ fn card(node: &str, index: u32, memory: u64) -> Card {
         index,
         slots: 10,
         memory: MiB::new(memory),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "NVIDIA A100".into(),
         numa: 0,
         mode: Mode::Soft,
@@ -54,8 +54,13 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: crate::scheduling::images::NodeImages::default(),
         features: std::collections::BTreeSet::new(),
-        offers: vec![Offer { profile: profile().name, inventory: Some(Inventory::new(cards)) }],
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile: profile().name,
+            inventory: Some(Inventory::new(cards)),
+        }],
         locks: Vec::new(),
         aliases: Vec::new(),
         expiries: Vec::new(),
@@ -83,7 +88,7 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
     let share = ShareRequest {
         cards: NonZeroU32::new(cards).unwrap(),
         memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: Percent::new(cores),
+        cores: CoreRequest::Exact(Cores::new(cores)),
     };
     Ask {
         profile: profile(),
@@ -113,6 +118,7 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
         priority: 0,
         uid: "pod".into(),
         nominated: None,
+        origin: None,
     }
 }
 

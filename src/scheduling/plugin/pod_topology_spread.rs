@@ -3,6 +3,7 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`.
 
 pub(in crate::scheduling) mod scoring;
+mod system_default;
 
 use std::{collections::HashMap, sync::Arc};
 

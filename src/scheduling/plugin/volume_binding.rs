@@ -6,6 +6,7 @@
 
 mod by_label;
 mod delayed;
+pub(in crate::scheduling) mod scoring;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,6 +77,7 @@ pub fn selected_node(claim: &PersistentVolumeClaim) -> Option<&str> {
 /// The claims of one pod that is to be placed.
 #[derive(Debug)]
 pub(in crate::scheduling) struct Claims<'a> {
+    objects: &'a Objects,
     /// Volumes that are bound; `None` where the volume does not exist.
     bound: Vec<Option<&'a Arc<PersistentVolume>>>,
     /// Claims that are bound with the pod, smallest first.
@@ -98,7 +100,7 @@ impl<'a> Claims<'a> {
         }
         let namespace = &demand.footprint.namespace;
         let found = uses.iter().map(|one| usable(one, namespace, objects)).collect::<Result<Vec<_>, _>>()?;
-        let mut claims = Self { bound: Vec::new(), delayed: Vec::new() };
+        let mut claims = Self { objects, bound: Vec::new(), delayed: Vec::new() };
         for claim in found {
             if claim.is_bound() {
                 claims.bound.push(objects.volume(&claim.spec.volume_name));
@@ -167,7 +169,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         Change::Object(Kind::PersistentVolumeClaim, name) => {
             pod.claims.iter().any(|one| full_name(&pod.namespace, &one.name) == *name)
         }
-        Change::Object(kind, _) => *kind != Kind::Namespace,
+        Change::Object(kind, _) => Kind::STORAGE.contains(kind),
         Change::Node => true,
         Change::PodAdded(_) | Change::PodRemoved(_) | Change::Nomination => false,
     }

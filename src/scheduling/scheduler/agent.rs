@@ -159,18 +159,24 @@ impl Scheduler {
         expiries.into_iter().map(|(_, at)| at)
     }
 
-    /// Takes in what has become of a pod's charge: an answer ends its plugin's silence, and a failure is said.
+    /// Takes in what has become of a pod's charge: an answer of one of the node's plugins ends the node's silence, and a failure is
+    /// reported once.
     pub(super) fn hear_agent(&mut self, pod: &PodInfo, before: Option<&Charge>, charge: &Charge) {
-        let was = |answer| before.is_some_and(|before| before.answer == answer);
-        let answered = matches!(charge.answer, Answer::Succeeded | Answer::Failed);
-        if charge.commitment != Commitment::Bound || !answered {
+        if charge.commitment != Commitment::Bound {
             return;
         }
-        if was(Answer::Awaited) {
+        let was = |profile| before.and_then(|before| before.answer_of(profile));
+        let answers = || charge.allocations.iter().map(|one| (was(&one.profile), one.answer));
+        let is_answer = |answer| matches!(answer, Answer::Succeeded | Answer::Failed);
+        if answers().any(|(was, is)| was == Some(Answer::Awaited) && is_answer(is)) {
             self.silences.remove(&charge.node);
         }
-        let fresh = charge.answer == Answer::Failed && !was(Answer::Failed);
-        if fresh && pod.stage == Stage::Pending && pod.placer == Placer::Berth {
+        let failed_before = before.is_some_and(|before| before.has_answer(Answer::Failed));
+        if !failed_before
+            && charge.has_answer(Answer::Failed)
+            && pod.stage == Stage::Pending
+            && pod.placer == Placer::Berth
+        {
             let (pod, node) = (pod.key.clone(), charge.node.clone());
             self.effects.push(Effect::TellFailedAllocation { pod, node });
         }

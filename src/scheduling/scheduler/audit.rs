@@ -196,6 +196,6 @@ impl Scheduler {
 
 fn is_of(charge: &Charge, holding: &Holding) -> bool {
     let commitment = if holding.binding == Binding::Bound { Commitment::Bound } else { Commitment::Intended };
-    (&charge.node, &charge.assignment, charge.init, charge.commitment)
-        == (&holding.node, &holding.assignment, holding.init, commitment)
+    (&charge.node, &charge.allocations, charge.init, charge.commitment)
+        == (&holding.node, &holding.allocations, holding.init, commitment)
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::{
-    device::{Answer, Assignment, InitPhase},
+    device::{Allocation, Answer, Assignment, InitPhase},
     scheduling::{
         decide::Decision,
         fit_error::FitError,
@@ -152,21 +152,21 @@ pub(super) fn assumed(
     volumes: Vec<VolumeChoice>,
     now: Timestamp,
 ) -> Charge {
-    let profile = match &pod.claim {
-        Claim::Place(ask) => Some(ask.profile.name.clone()),
-        Claim::None | Claim::Unreadable(_) => None,
+    let allocations = match &pod.claim {
+        Claim::Place(ask) => {
+            vec![Allocation::new(ask.profile.name.clone(), Arc::new(assignment), Answer::Awaited)]
+        }
+        Claim::None | Claim::Unreadable(_) => Vec::new(),
     };
     Charge {
         node,
         namespace: pod.key.namespace.clone(),
-        profile,
-        assignment: Some(Arc::new(assignment)),
+        allocations,
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),
         volumes,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
-        answer: Answer::Awaited,
         since: now,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Scheduler;
 use crate::{
-    device::{Card, CardId, CardUsage, Inventory, MiB, Percent, Usage},
+    device::{Card, CardId, CardUsage, CoreUnit, Cores, Usage},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -44,8 +44,7 @@ impl Scheduler {
         let aliases = self.snapshot.node(node).map(|state| state.info.aliases.clone()).unwrap_or_default();
         let is_it = |id: &CardId| id == card || aliases.iter().any(|(one, other)| one == id && other == card);
         let holds = |charge: &Charge| {
-            let mut shares = charge.assignment.iter().flat_map(|assignment| assignment.shares());
-            charge.commitment == Commitment::Bound && shares.any(|share| is_it(&share.card))
+            charge.commitment == Commitment::Bound && charge.shares().any(|share| is_it(&share.card))
         };
         let holding = self.snapshot.ledger().on_node(node).filter(|(_, charge)| holds(charge));
         holding.filter_map(|(uid, _)| Some(self.pods.get(uid)?.info.key.clone())).collect()
@@ -61,22 +60,24 @@ fn excess_in(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, String> {
 
 /// What is held of a card beyond what there is, by the plugin that has most of it to give; `None`: nothing, or no plugin names it.
 fn words(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<String> {
-    let inventories = info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
-    let cards = inventories.flat_map(Inventory::cards).filter(|card| card.id == *id);
-    let least = cards.map(|card| beyond(card, used)).min_by_key(Vec::len);
+    let inventories =
+        info.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+    let cards = inventories.flat_map(|(unit, cards)| cards.cards().iter().map(move |card| (unit, card)));
+    let cards = cards.filter(|(_, card)| card.id == *id);
+    let least = cards.map(|(unit, card)| beyond(unit, card, used)).min_by_key(Vec::len);
     let beyond = least.filter(|beyond| !beyond.is_empty())?;
     Some(format!("more is held of card {id} of node {} than there is: {}", info.name, beyond.join(", ")))
 }
 
-fn beyond(card: &Card, used: CardUsage) -> Vec<String> {
-    let cores = card.cores.max(Percent::WHOLE);
-    let read = |unread: bool, amount: String| if unread { "an unreadable amount".to_owned() } else { amount };
-    let memory = read(used.memory >= MiB::UNREAD, used.memory.to_string());
-    let compute = read(used.cores >= Percent::UNREAD, used.cores.get().to_string());
+fn beyond(unit: CoreUnit, card: &Card, used: CardUsage) -> Vec<String> {
+    let cores = match unit {
+        CoreUnit::Percent => card.cores.max(Cores::WHOLE),
+        CoreUnit::Units => card.cores,
+    };
     let beyond = [
         (used.slots > card.slots).then(|| format!("{} of {} slots", used.slots, card.slots)),
-        (used.memory > card.memory).then(|| format!("{memory} of {}", card.memory)),
-        (used.cores > cores).then(|| format!("{compute} of {} percent of compute", cores.get())),
+        (used.memory > card.memory).then(|| format!("{} of {}", used.memory, card.memory)),
+        (used.cores > cores).then(|| unit.words_of(used.cores, cores)),
     ];
     beyond.into_iter().flatten().collect()
 }

@@ -198,14 +198,12 @@ impl Scheduler {
         let charge = Charge {
             node: holding.node.clone(),
             namespace: pod.key.namespace.clone(),
-            profile: holding.profile.clone(),
-            assignment: holding.assignment.clone(),
+            allocations: holding.allocations.clone(),
             init: holding.init,
             footprint: pod.footprint.clone(),
             volumes: Vec::new(),
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,
-            answer: holding.answer,
             since: since.map_or(now, |held| held.since),
         };
         self.hear_agent(pod, held, &charge);

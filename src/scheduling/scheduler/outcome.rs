@@ -9,7 +9,7 @@ use super::{
 };
 use crate::device::ProfileName;
 use crate::scheduling::{
-    effect::Effect,
+    effect::{Effect, REACH},
     event::{BindOutcome, LockOutcome, Setback},
     ledger::Commitment,
     line::Step,
@@ -22,8 +22,6 @@ use crate::scheduling::{
 const MOST_BINDINGS: u32 = 5;
 /// After so many locks in a row that were not to be had, the pod is decided anew.
 const MOST_LOCKS: u32 = 6;
-/// So long after a Binding was in doubt it can still arrive: the API server gives it up after 5 s.
-const REACH: SignedDuration = SignedDuration::from_secs(6);
 
 impl Scheduler {
     pub(super) fn lock_answered(

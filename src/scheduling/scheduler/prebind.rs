@@ -13,7 +13,7 @@ use super::{Scheduler, Work};
 use crate::{
     object::storage::{PersistentVolume, PersistentVolumeClaim},
     scheduling::{
-        effect::{Effect, VolumeWrite},
+        effect::{Effect, REACH, VolumeWrite},
         event::WriteOutcome,
         node::NodeName,
         plugin::volume_binding::{self, VolumeChoice},
@@ -88,9 +88,6 @@ pub(super) struct Undo {
     tries: u32,
     state: State,
 }
-
-/// After this time from its sending nothing can come of a write any more.
-const REACH: SignedDuration = SignedDuration::from_secs(8);
 
 /// Writes of this kind that are refused so often are left as they are: the volume controller settles them.
 const MOST_UNDOS: u32 = 5;

@@ -60,6 +60,7 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         | Plugin::NodePorts
         | Plugin::NodeResourcesFit
         | Plugin::NodeResourcesBalancedAllocation
+        | Plugin::ImageLocality
         | Plugin::NodeDeclaredFeatures
         | Plugin::Devices => false,
     }

@@ -181,16 +181,15 @@ impl Scheduler {
         serving.bindings += 1;
         let uid = serving.uid.clone();
         line.refusals = 0;
-        let charge = self.snapshot.ledger().get(&uid).and_then(|charge| charge.assignment.clone());
-        let (Some(entry), Some(assignment)) = (self.pods.get(&uid), charge) else {
+        let ledger = self.snapshot.ledger();
+        let (Some(entry), Some(charge)) = (self.pods.get(&uid), ledger.get(&uid)) else {
             return;
         };
-        let Claim::Place(ask) = &entry.info.claim else {
-            return;
-        };
-        let (pod, profile) = (entry.info.key.clone(), ask.profile.name.clone());
-        let assignment = self.snapshot.ledger().dated(assignment, node);
-        self.effects.push(Effect::Bind { pod, node: node.clone(), profile, assignment });
+        if matches!(entry.info.claim, Claim::Place(_)) {
+            let pod = entry.info.key.clone();
+            let allocations = ledger.dated(&charge.allocations, node);
+            self.effects.push(Effect::Bind { pod, node: node.clone(), allocations });
+        }
     }
 
     /// Sends the Binding once more, if the node is still as it was decided and its lock still the pod's; else the pod is given up

@@ -66,6 +66,7 @@ impl Scheduler {
         let nodes = self.snapshot.nodes().cloned().collect();
         let context = Context {
             quotas: self.snapshot.quotas().clone(),
+            images: self.snapshot.images().clone(),
             objects: self.snapshot.objects().clone(),
             reservations: self.snapshot.reservations().clone(),
             nominations: self.snapshot.nominations().clone(),
@@ -80,6 +81,7 @@ impl Scheduler {
         self.snapshot.generation()
             + self.snapshot.quotas().version()
             + self.snapshot.objects().version()
+            + self.snapshot.images().version()
             + self.lines.changes()
     }
 }

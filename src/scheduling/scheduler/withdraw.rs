@@ -34,7 +34,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub(super) struct Remnant {
     pod: PodKey,
-    profile: ProfileName,
+    /// The dialects of what it carries.
+    profiles: Vec<ProfileName>,
     since: Timestamp,
     step: Step,
 }
@@ -46,13 +47,16 @@ impl Scheduler {
             return;
         };
         let dead = pod.stage == Stage::Ended || (pod.stage == Stage::Pending && pod.leaving.is_some());
-        match holding.takeable.clone().filter(|_| dead) {
-            Some(profile) => {
-                let remnant = Remnant { pod: pod.key.clone(), profile, since: now, step: Step::Due };
-                let node = self.remnants.entry(holding.node.clone()).or_default();
-                node.entry(pod.key.uid.clone()).or_insert(remnant);
+        if dead && !holding.takeable.is_empty() {
+            let profiles = holding.takeable.clone();
+            let new = Remnant { pod: pod.key.clone(), profiles, since: now, step: Step::Due };
+            let node = self.remnants.entry(holding.node.clone()).or_default();
+            let known = node.entry(pod.key.uid.clone()).or_insert_with(|| new.clone());
+            if new.profiles.iter().any(|profile| !known.profiles.contains(profile)) {
+                *known = Remnant { since: known.since, ..new };
             }
-            None => self.drop_remains(&holding.node.clone(), &pod.key.uid),
+        } else {
+            self.drop_remains(&holding.node.clone(), &pod.key.uid);
         }
         self.lines.touch(&holding.node);
     }
@@ -78,8 +82,8 @@ impl Scheduler {
             };
             if due {
                 remnant.step = Step::UnderWay;
-                let (pod, profile) = (remnant.pod.clone(), remnant.profile.clone());
-                self.effects.push(Effect::Withdraw { pod, node: node.clone(), profile });
+                let (pod, profiles) = (remnant.pod.clone(), remnant.profiles.clone());
+                self.effects.push(Effect::Withdraw { pod, node: node.clone(), profiles });
             }
         }
     }
@@ -125,7 +129,7 @@ impl Scheduler {
 
     /// When a withdrawn pod, which its kubelet has not ended yet, is to be gone, and its node's agent done if it was at work for it.
     pub(super) fn goes_by(&self, uid: &Uid, charge: &Charge) -> Option<Timestamp> {
-        let withdrawn = charge.answer == Answer::Withdrawn
+        let withdrawn = charge.has_answer(Answer::Withdrawn)
             && charge.commitment == Commitment::Bound
             && charge.stage == Stage::Pending;
         self.pods.get(uid).filter(|_| withdrawn)?.info.leaving?.checked_add(CLEARANCE).ok()

@@ -2,14 +2,14 @@
 
 use crate::{
     device::{
-        Assignment, Blend, Card, CardUsage, InitPhase, Inventory, MiB, NodePolicy, Percent, Profile, Usage,
+        Assignment, Blend, Card, CardUsage, Cores, InitPhase, Inventory, MiB, NodePolicy, Profile, Usage,
         Weights,
     },
     scheduling::allocate,
 };
 
 /// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
-pub fn fullness(usage: CardUsage, card: &Card, budget: Percent, weights: Weights) -> f64 {
+pub fn fullness(usage: CardUsage, card: &Card, budget: Cores, weights: Weights) -> f64 {
     let slots = part(usage.slots.into(), card.slots.into());
     let cores = part(usage.cores.get().into(), budget.get().into());
     let memory = part(usage.memory.get(), card.memory.get());
@@ -42,7 +42,7 @@ fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> Ca
     let cards = inventory.cards();
     let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
     let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
-    let cores: Percent = cards.iter().map(|card| allocate::core_budget(profile, card)).sum();
+    let cores: Cores = cards.iter().map(|card| allocate::core_budget(profile, card)).sum();
     let memory: MiB = cards.iter().map(|card| card.memory).sum();
     let parts = part(used.slots.into(), slots)
         + part(used.cores.get().into(), cores.get().into())

@@ -1,5 +1,9 @@
 //! What each plugin makes of nodes that fit, and what the weights make of that. The numbers are those of kube-scheduler's arithmetic.
 
+mod default_spread;
+mod images;
+mod volume_capacity;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::ControlFlow,
@@ -13,7 +17,10 @@ use crate::{
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
         class::Classes,
+        images::NodeImages,
         ledger::{Charge, Commitment},
+        object::{Kind, Object},
+        origin::{Origin, PodImages},
         outlook::{Context, Outlook, tests},
         plugin::node_affinity::NodeAffinity,
         pod::Stage,
@@ -53,19 +60,29 @@ impl Cluster {
         self
     }
 
+    fn with_images(mut self, node: &str, images: &[(&str, i64)]) -> Self {
+        let mut info = (*self.0.node(node).unwrap().info).clone();
+        info.images = NodeImages::new(images.iter().map(|(name, size)| (*name, size * 1024 * 1024)));
+        self.0.set_node(info);
+        self
+    }
+
+    fn with_object(mut self, object: Object) -> Self {
+        self.0.set_object(object);
+        self
+    }
+
     fn with_pod(mut self, node: &str, pod: &str) -> Self {
         let uid: Arc<str> = format!("{node}-{}", self.0.node(node).unwrap().pods.len()).into();
         let charge = Charge {
             node: node.into(),
             namespace: "default".into(),
-            profile: None,
-            assignment: None,
+            allocations: Vec::new(),
             init: crate::device::InitPhase::Done,
             footprint: footprint(pod, ResourceAmounts::default()),
             volumes: Vec::new(),
             commitment: Commitment::Bound,
             stage: Stage::Running,
-            answer: crate::device::Answer::Succeeded,
             since: jiff::Timestamp::UNIX_EPOCH,
         };
         self.0.charge(uid, charge);
@@ -74,7 +91,13 @@ impl Cluster {
 
     /// The scores by one plugin, node by node; `None` where it has nothing to score.
     fn scores(&self, demand: &Demand, plugin: Plugin) -> Vec<Option<i64>> {
-        let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut PodCounts::default());
+        self.weighed(demand, plugin, &ScoreWeights::default())
+    }
+
+    /// The same under these weights, by which scores are not multiplied here.
+    fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
+        let mut counts = PodCounts::default();
+        let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), Quota::default());
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> = states
@@ -90,6 +113,7 @@ impl Cluster {
     fn place(&self, demand: &Demand, weights: ScoreWeights) -> NodeName {
         let decided = Classes::new(weights).decide(demand, &self.0, |_| 0).unwrap().node;
         let context = Context {
+            images: self.0.images().clone(),
             objects: self.0.objects().clone(),
             reservations: self.0.reservations().clone(),
             weights,
@@ -120,10 +144,19 @@ fn demand(pod: &str) -> Demand {
     let mut ask = tests::ask(1, 100, 0);
     let read: Pod = serde_json::from_str(pod).unwrap();
     ask.resources = ResourceAmounts::of_pod(&read).unwrap();
-    let preferred = read.spec.affinity.node_affinity.map(|affinity| affinity.preferred).unwrap_or_default();
+    let preferred =
+        read.spec.affinity.node_affinity.clone().map(|affinity| affinity.preferred).unwrap_or_default();
     ask.constraints.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
     let footprint = footprint(pod, ask.resources.clone());
-    Demand { footprint, ask: Arc::new(ask), priority: 0, uid: "pod".into(), nominated: None }
+    let origin = Origin { images: PodImages::of_pod(&read), controller: read.metadata.controller.clone() };
+    Demand {
+        footprint,
+        ask: Arc::new(ask),
+        priority: 0,
+        uid: "pod".into(),
+        nominated: None,
+        origin: Some(Arc::new(origin)),
+    }
 }
 
 const ZONES: &[(&str, &[(&str, &str)])] =
@@ -214,6 +247,23 @@ fn terms_of_both_sides_attract_and_repel() {
     }
     let repelling = Cluster::new(ZONES).with_pod("a", &preferring("podAntiAffinity"));
     assert_eq!(&*repelling.place(&demand(plain), ScoreWeights::default()), "c");
+}
+
+#[test]
+fn a_plugin_of_weight_0_is_not_asked_about_other_nodes() {
+    let own = r#"{"metadata":{"labels":{"app":"x"}}}"#;
+    let pod = demand(
+        r#"{"spec":{"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"ScheduleAnyway",
+            "labelSelector":{"matchLabels":{"app":"x"}}}],
+            "affinity":{"podAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":10,
+            "podAffinityTerm":{"topologyKey":"zone","labelSelector":{"matchLabels":{"app":"x"}}}}]}}}}"#,
+    );
+    let cluster = Cluster::new(ZONES).with_pod("a", own);
+    for plugin in [Plugin::PodTopologySpread, Plugin::InterPodAffinity] {
+        let others = ScoreWeights::each(|other| u32::from(other != plugin));
+        assert!(cluster.scores(&pod, plugin).iter().all(Option::is_some), "{plugin:?}");
+        assert_eq!(cluster.weighed(&pod, plugin, &others), [None; 4], "{plugin:?}");
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn books(
     let unread = dialect.assignment(&bound);
     let unread = unread.map_or_else(|trouble| vec![trouble], |carried| carried.unwrap_or_default().unread);
     assert!(unread.iter().all(|trouble| troubles.contains(trouble)), "{unread:?} is told");
-    if unread.is_empty() && holding.assignment.is_none() {
+    if unread.is_empty() && holding.allocations.is_empty() {
         return;
     }
     let untold = unread.iter().any(|trouble| trouble.problem == Problem::Card);
@@ -71,14 +71,12 @@ fn books(
     let charge = Charge {
         node: holding.node,
         namespace: info.key.namespace,
-        profile: holding.profile,
-        assignment: holding.assignment,
+        allocations: holding.allocations,
         init: holding.init,
         footprint: info.footprint,
         volumes: Vec::new(),
         commitment: Commitment::Bound,
         stage: info.stage,
-        answer: holding.answer,
         since: Timestamp::UNIX_EPOCH,
     };
     snapshot.charge(info.key.uid, charge);

@@ -96,11 +96,15 @@ fn capacities(world: &mut World) {
         for class in ["dynamic", "zoned"] {
             let (field, size) =
                 world.dice.one_of(&[("capacity", "1Gi"), ("capacity", "20Gi"), ("maximumVolumeSize", "5Gi")]);
-            world.objects.push(json!({
+            let mut published = json!({
                 "apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity",
                 "metadata": {"name": format!("capacity-{class}-{at}"), "namespace": "default"},
-                "storageClassName": class, "nodeTopology": {"matchLabels": {ZONE: zone}}, field: size,
-            }));
+                "storageClassName": class, "nodeTopology": {"matchLabels": {ZONE: zone}},
+                // kube-scheduler's score ends with a panic where there is none.
+                "capacity": world.dice.one_of(&["17Gi", "30Gi"]),
+            });
+            published[field] = json!(size);
+            world.objects.push(published);
         }
     }
 }

@@ -1,12 +1,15 @@
 //! What moves the scores of nodes and rejects none.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     nodes,
     spread::{TOPOLOGIES, constraint_of, term},
 };
-use crate::world::{World, push};
+use crate::{
+    dice::Dice,
+    world::{NAMESPACES, World, push},
+};
 
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -58,14 +61,91 @@ pub(super) fn spread(world: &mut World) {
             let at = usize::try_from(world.dice.below(topologies.len() as u64)).expect("it is below 3");
             let topology = topologies.swap_remove(at);
             let constraints = &mut world.waiting[pod]["spec"]["topologySpreadConstraints"];
-            let has = |one: &serde_json::Value| {
-                one["topologyKey"] == topology && one["whenUnsatisfiable"] == "ScheduleAnyway"
-            };
+            let has =
+                |one: &Value| one["topologyKey"] == topology && one["whenUnsatisfiable"] == "ScheduleAnyway";
             if !constraints.as_array().is_some_and(|constraints| constraints.iter().any(has)) {
                 push(constraints, constraint_of(&mut world.dice, topology, "ScheduleAnyway"));
             }
         }
     }
+}
+
+/// Services of every namespace, and controllers that waiting pods name as their owners: of each kind, some that are not there, some
+/// of another group, some that own without control.
+pub(super) fn default_spread(world: &mut World) {
+    for (namespace, _) in NAMESPACES {
+        for at in 0..world.dice.below(4) {
+            let selector = match world.dice.below(5) {
+                0 => json!({"app": "web", "tier": world.dice.one_of(&["x", "y"])}),
+                1 => json!({"tier": world.dice.one_of(&["x", "y"])}),
+                2 => json!(null),
+                _ => json!({"app": world.dice.one_of(&["web", "db"])}),
+            };
+            world.add(json!({
+                "apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": format!("s{at}"), "namespace": namespace},
+                "spec": {"selector": selector, "ports": [{"port": 80}]},
+            }));
+        }
+    }
+    for pod in world.chosen() {
+        if world.dice.in_thousand(250) {
+            continue;
+        }
+        let (kind, group) = world.dice.one_of(CONTROLLERS);
+        let (namespace, name) = (world.namespace(pod), format!("{}-{pod}", kind.to_lowercase()));
+        let app = world.waiting[pod]["metadata"]["labels"]["app"].clone();
+        if world.dice.in_thousand(850) {
+            let controller = controller(&mut world.dice, (kind, group), &namespace, &name, &app);
+            world.add(controller);
+        }
+        let group = if world.dice.in_thousand(100) { "example.com/v1" } else { group };
+        let owner = json!({
+            "apiVersion": group, "kind": kind, "name": name, "uid": format!("uid-{name}"),
+            "controller": world.dice.in_thousand(850),
+        });
+        push(&mut world.waiting[pod]["metadata"]["ownerReferences"], owner);
+    }
+}
+
+const CONTROLLERS: &[(&str, &str)] =
+    &[("ReplicationController", "v1"), ("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1")];
+
+/// A controller whose pods have this label `app`, or one that they no longer have.
+fn controller(
+    dice: &mut Dice,
+    (kind, group): (&str, &str),
+    namespace: &str,
+    name: &str,
+    app: &Value,
+) -> Value {
+    let app = if dice.in_thousand(100) { &json!("web") } else { app };
+    let tier = dice.one_of(&["x", "y"]);
+    let mut labels = json!({"app": app});
+    let selector = if kind == "ReplicationController" {
+        labels.clone()
+    } else if dice.in_thousand(400) {
+        labels["tier"] = json!(tier);
+        json!({"matchLabels": {"app": app}, "matchExpressions": [
+            {"key": "tier", "operator": dice.one_of(&["In", "Exists"]), "values": [tier]}]})
+    } else {
+        json!({"matchLabels": labels})
+    };
+    let mut controller = json!({
+        "apiVersion": group, "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "uid": format!("uid-{name}")},
+        "spec": {"selector": selector, "template": {
+            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}},
+    });
+    if let Some(expression) = controller["spec"]["selector"]["matchExpressions"].get_mut(0)
+        && expression["operator"] == "Exists"
+    {
+        expression["values"] = json!([]);
+    }
+    if kind == "StatefulSet" {
+        controller["spec"]["serviceName"] = json!("none");
+    }
+    controller
 }
 
 /// Preferred affinity and anti-affinity of waiting and bound pods, and required affinity of bound ones.
@@ -113,6 +193,56 @@ pub(super) fn balance(world: &mut World) {
         resources["requests"]["cpu"] = json!(world.dice.one_of(&["100m", "3", "9"]));
         if world.dice.in_thousand(700) {
             resources["requests"]["memory"] = json!(world.dice.one_of(&["500M", "3Gi", "9Gi"]));
+        }
+    }
+}
+
+/// Images by name, with the size in MB: names with and without a tag, with a registry's port, with a digest.
+const IMAGES: &[(&str, u64)] = &[
+    ("cuda:latest", 4000),
+    ("registry.example.com:5000/torch:latest", 1500),
+    ("registry.example.com:5000/torch:2", 1700),
+    ("tools:1", 20),
+    ("tools@sha256:1111111111111111111111111111111111111111111111111111111111111111", 300),
+];
+/// Names under which pods ask for these and for others.
+const ASKED: &[&str] = &[
+    "cuda",
+    "cuda:latest",
+    "registry.example.com:5000/torch",
+    "registry.example.com:5000/torch:2",
+    "tools:1",
+    "tools@sha256:1111111111111111111111111111111111111111111111111111111111111111",
+    "absent",
+];
+
+/// Nodes that have images, and pods whose containers, init containers and volumes ask for some.
+pub(super) fn images(world: &mut World) {
+    for node in &mut world.nodes {
+        for (name, size) in IMAGES {
+            if world.dice.in_thousand(450) {
+                let image = json!({"names": [name, format!("mirror/{name}")], "sizeBytes": size * 1_000_000});
+                push(&mut node["status"]["images"], image);
+            }
+        }
+    }
+    for pod in world.chosen() {
+        let spec = &mut world.waiting[pod]["spec"];
+        spec["containers"][0]["image"] = json!(world.dice.one_of(ASKED));
+        for at in 0..world.dice.below(3) {
+            let container = json!({"name": format!("with-image-{at}"), "image": world.dice.one_of(ASKED)});
+            push(&mut spec["containers"], container);
+        }
+        if world.dice.in_thousand(400) {
+            let mut init = json!({"name": "init-image", "image": world.dice.one_of(ASKED)});
+            if world.dice.in_thousand(500) {
+                init["restartPolicy"] = json!("Always");
+            }
+            push(&mut spec["initContainers"], init);
+        }
+        if world.dice.in_thousand(400) {
+            let reference = world.dice.one_of(ASKED);
+            push(&mut spec["volumes"], json!({"name": "files", "image": {"reference": reference}}));
         }
     }
 }

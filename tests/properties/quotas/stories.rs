@@ -5,8 +5,9 @@
 use std::num::NonZeroU32;
 
 use berth::device::{
-    Blend, Card, CardPolicy, ContainerRequest, CoreBudget, Health, MemoryRequest, MiB, Mode, NodePolicy,
-    Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, SlicesOfCard, Slicing, Tie,
+    Blend, Card, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Health, MemoryRequest, MiB,
+    Mode, NodePolicy, Percent, PodRequest, Profile, ProfileName, Role, Selection, ShareRequest, SlicesOfCard,
+    Slicing, Tie,
 };
 
 use super::world::{Step, World, quota};
@@ -28,7 +29,7 @@ fn roomy() -> World {
         index,
         slots: 10,
         memory: MiB::new(40_960),
-        cores: Percent::WHOLE,
+        cores: Cores::WHOLE,
         model: "NVIDIA A100".into(),
         numa: 0,
         mode: Mode::Soft,
@@ -49,7 +50,7 @@ fn roomy() -> World {
 fn asking(containers: &[(Role, MemoryRequest)]) -> Box<PodRequest> {
     let container = |&(role, memory): &(Role, MemoryRequest)| ContainerRequest {
         role,
-        share: Some(ShareRequest { cards: NonZeroU32::MIN, memory, cores: Percent::NONE }),
+        share: Some(ShareRequest { cards: NonZeroU32::MIN, memory, cores: CoreRequest::NONE }),
     };
     Box::new(PodRequest {
         containers: containers.iter().map(container).collect(),

@@ -6,7 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
     device::{
-        Answer, Assignment, Card, Dimension, InitPhase, Inventory, PodRequest, Profile, ProfileName, Role,
+        Answer, Assignment, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile,
+        ProfileName, Role,
     },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
@@ -90,21 +91,21 @@ impl World {
 
     fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node, assignment, .. } => {
+            Effect::Bind { pod, node, mut allocations } => {
                 self.bindings += 1;
                 if self.bindings.is_multiple_of(self.refuse) {
                     let outcome = BindOutcome::Refused("no".to_owned());
                     return self.observe(Event::BindAnswered { pod, node, outcome });
                 }
-                let profile = Some(self.profile.name.clone());
                 let uid = pod.uid.clone();
                 self.observe(Event::BindAnswered { pod, node: node.clone(), outcome: BindOutcome::Bound });
                 if let Some((info, _)) = self.pods.iter_mut().find(|(info, _)| info.key.uid == uid) {
-                    let (init, answer) = (InitPhase::Ahead, Answer::Succeeded);
-                    let (assignment, binding) = (Some(assignment), Binding::Bound);
+                    let (init, binding) = (InitPhase::Ahead, Binding::Bound);
+                    for one in &mut allocations {
+                        one.answer = Answer::Succeeded;
+                    }
                     info.claim = Claim::None;
-                    info.holding =
-                        Some(Holding { node, profile, assignment, init, answer, takeable: None, binding });
+                    info.holding = Some(Holding { node, allocations, init, takeable: Vec::new(), binding });
                     let seen = Event::PodSeen(Box::new(info.clone()));
                     self.observe(seen);
                 }
@@ -161,7 +162,7 @@ impl World {
         let mut held = [[0; 3]; 2];
         for (_, charge) in self.scheduler.snapshot().ledger().all() {
             let namespace = NAMESPACES.iter().position(|name| **name == *charge.namespace).unwrap();
-            let peak = charge.assignment.as_ref().map_or([0; 3], |assignment| peak(assignment, charge.init));
+            let peak = charge.assignment().map_or([0; 3], |assignment| peak(assignment, charge.init));
             held[namespace] = [0, 1, 2].map(|at| held[namespace][at] + peak[at]);
         }
         held
@@ -241,8 +242,13 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         taints: Vec::new(),
         cordoned: false,
         allocatable: ResourceAmounts::default(),
+        images: berth::scheduling::images::NodeImages::default(),
         features: [].into(),
-        offers: vec![Offer { profile, inventory: Some(Inventory::new(cards.to_vec())) }],
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile,
+            inventory: Some(Inventory::new(cards.to_vec())),
+        }],
         aliases: Vec::new(),
         expiries: Vec::new(),
         locks: Vec::new(),
@@ -269,6 +275,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
+        origin: None,
         told: None,
     }
 }

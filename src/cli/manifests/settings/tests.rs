@@ -81,6 +81,26 @@ fn unmanaged_pods_are_the_action_of_their_policy() {
 }
 
 #[test]
+fn the_protection_policies_warn_until_they_are_set_to_deny() {
+    let cases = [
+        ("", json!(["Warn", "Audit"])),
+        ("protection: warn", json!(["Warn", "Audit"])),
+        ("protection: deny", json!(["Deny"])),
+    ];
+    for (settings, actions) in cases {
+        let objects = installed(settings);
+        let binding = |name: &&str| {
+            objects.iter().find(|object| {
+                object["kind"] == "ValidatingAdmissionPolicyBinding" && object["metadata"]["name"] == *name
+            })
+        };
+        let bound: Vec<_> = PROTECTION_POLICIES.iter().filter_map(binding).collect();
+        assert_eq!(bound.len(), 2);
+        assert!(bound.iter().all(|binding| binding["spec"]["validationActions"] == actions), "{settings}");
+    }
+}
+
+#[test]
 fn who_comes_in_unasked_is_every_namespace_but_ours_and_those_that_are_labelled() {
     let text = |objects: &[Value]| serde_json::to_string(objects).unwrap();
     let built_in = text(&installed(""));

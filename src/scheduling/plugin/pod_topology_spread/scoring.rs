@@ -1,11 +1,13 @@
-//! How well nodes suit a pod by its spread constraints with `ScheduleAnyway`.
+//! How well nodes suit a pod by its spread constraints with `ScheduleAnyway`, or by those that it has by default.
 //!
-//! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`. kube-scheduler's system default constraints for pods
-//! without any need the Services and controllers that select the pod, which are not watched: they are left out.
+//! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
-use super::{counted, includes};
+use super::{counted, includes, system_default};
 use crate::scheduling::{
     footprint::SpreadConstraint,
     node::{NodeInfo, NodeName},
@@ -19,7 +21,21 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// How many matching pods there are by each constraint, for one pod that is to be placed.
 #[derive(Debug)]
-pub(in crate::scheduling) struct PreferredSpread<'a>(Vec<(&'a SpreadConstraint, Matching)>);
+pub(in crate::scheduling) struct PreferredSpread<'a> {
+    constraints: Cow<'a, [SpreadConstraint]>,
+    /// In the order of the constraints.
+    matching: Vec<Matching>,
+    needed: Needed,
+}
+
+/// Which topology keys a node must have to be scored and to have its pods counted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Needed {
+    /// Those of every constraint.
+    AllKeys,
+    /// None: nodes without zones are still spread over by name. Of a constraint by zone those without one are a domain together.
+    NoKey,
+}
 
 /// How many pods match one constraint.
 #[derive(Debug)]
@@ -31,29 +47,38 @@ enum Matching {
 }
 
 impl<'a> PreferredSpread<'a> {
-    /// How pods are spread now; `None`: the pod has no such constraint.
+    /// How pods are spread now; `None`: the pod has no such constraint, by itself or by default.
     pub(in crate::scheduling) fn prepare(
         demand: &'a Demand,
         around: Surroundings<'_>,
         counts: &mut PodCounts,
     ) -> Option<Self> {
-        let constraints = &demand.footprint.preferred_spread;
+        let own = &*demand.footprint.preferred_spread;
+        let (constraints, needed) = if own.is_empty() {
+            (Cow::Owned(system_default::constraints(demand, around.objects)), Needed::NoKey)
+        } else {
+            (Cow::Borrowed(own), Needed::AllKeys)
+        };
         if constraints.is_empty() {
             return None;
         }
-        let matching = |one: &'a SpreadConstraint| (one, Matching::prepare(one, demand, around, counts));
-        Some(Self(constraints.iter().map(matching).collect()))
+        let keyed = if needed == Needed::AllKeys { &*constraints } else { &[] };
+        let matching = |one: &SpreadConstraint| Matching::prepare(one, keyed, demand, around, counts);
+        let matching = constraints.iter().map(matching).collect();
+        Some(Self { constraints, matching, needed })
     }
 
-    /// Whether the node has every topology key.
+    /// Whether the node has every topology key that is needed.
     fn concerns(&self, node: &NodeInfo) -> bool {
-        self.0.iter().all(|(constraint, _)| node.labels.contains_key(&*constraint.topology_key))
+        let has = |constraint: &SpreadConstraint| node.labels.contains_key(&*constraint.topology_key);
+        self.needed == Needed::NoKey || self.constraints.iter().all(has)
     }
 }
 
 impl Matching {
     fn prepare(
         constraint: &SpreadConstraint,
+        keyed: &[SpreadConstraint],
         demand: &Demand,
         around: Surroundings<'_>,
         counts: &mut PodCounts,
@@ -64,11 +89,8 @@ impl Matching {
         }
         let mut domains = HashMap::new();
         for (info, pods) in occupied {
-            if !includes(constraint, &demand.footprint.preferred_spread, demand, info) {
-                continue;
-            }
-            if let Some(value) = info.labels.get(&*constraint.topology_key) {
-                *domains.entry(value.clone()).or_default() += pods;
+            if includes(constraint, keyed, demand, info) {
+                *domains.entry(domain(constraint, info).to_owned()).or_default() += pods;
             }
         }
         Self::ByDomain(domains)
@@ -81,6 +103,11 @@ impl Matching {
         };
         matching.copied().unwrap_or_default()
     }
+}
+
+/// The node's domain; empty where the topology key is missing.
+fn domain<'n>(constraint: &SpreadConstraint, node: &'n NodeInfo) -> &'n str {
+    node.labels.get(&*constraint.topology_key).map_or("", String::as_str)
 }
 
 /// By what the raw scores of the nodes that fit are normalised.
@@ -100,13 +127,12 @@ impl<'a> SpreadScale<'a> {
         feasible: impl Iterator<Item = &'n NodeInfo>,
     ) -> Self {
         let nodes: Vec<&NodeInfo> = feasible.filter(|node| spread.concerns(node)).collect();
-        let weight = |(constraint, _): &(&SpreadConstraint, Matching)| {
-            let domains: HashSet<_> =
-                nodes.iter().filter_map(|node| node.labels.get(&*constraint.topology_key)).collect();
-            let size = if &*constraint.topology_key == HOSTNAME { nodes.len() } else { domains.len() };
+        let weight = |constraint: &SpreadConstraint| {
+            let domains = || nodes.iter().map(|node| domain(constraint, node)).collect::<HashSet<_>>();
+            let size = if &*constraint.topology_key == HOSTNAME { nodes.len() } else { domains().len() };
             float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
         };
-        let weights = spread.0.iter().map(weight).collect();
+        let weights = spread.constraints.iter().map(weight).collect();
         let mut scale = Self { spread, weights, least: 0, most: 0 };
         let raw: Vec<i64> = nodes.iter().map(|node| scale.raw(node)).collect();
         scale.least = raw.iter().copied().min().unwrap_or_default();
@@ -126,10 +152,11 @@ impl<'a> SpreadScale<'a> {
     /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
     /// so that it waters small differences down.
     fn raw(&self, node: &NodeInfo) -> i64 {
-        let score = |((constraint, matching), weight): (&(&SpreadConstraint, Matching), &f64)| {
+        let score = |((constraint, matching), weight): ((&SpreadConstraint, &Matching), &f64)| {
             let value = node.labels.get(&*constraint.topology_key)?;
             Some(float(matching.at(node, value)) * weight + float(constraint.max_skew - 1))
         };
-        whole(self.spread.0.iter().zip(&self.weights).filter_map(score).sum::<f64>().round())
+        let constraints = self.spread.constraints.iter().zip(&self.spread.matching);
+        whole(constraints.zip(&self.weights).filter_map(score).sum::<f64>().round())
     }
 }

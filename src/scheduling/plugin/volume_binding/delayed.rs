@@ -45,19 +45,17 @@ impl<'a> Delayed<'a> {
     pub(super) fn prepare(claim: &'a PersistentVolumeClaim, around: Surroundings<'a>) -> Self {
         let own_name = full_name(&claim.metadata.namespace, &claim.metadata.name);
         let class = around.objects.class(claim.class());
+        let class = class.filter(|class| makes_volumes(class));
         let mut delayed = Self {
             claim,
             reserved: around.reservations.claims.get(&own_name),
-            class: class.filter(|class| makes_volumes(class)),
+            class,
             meant: Vec::new(),
             free: ByLabel::default(),
-            published: None,
+            published: class.and_then(|class| published(claim, class, around)),
         };
-        if delayed.reserved.is_none() {
-            delayed.published = delayed.class.and_then(|class| published(claim, class, around));
-            if selected_node(claim).is_none() {
-                delayed.find_volumes(&own_name, around);
-            }
+        if delayed.reserved.is_none() && selected_node(claim).is_none() {
+            delayed.find_volumes(&own_name, around);
         }
         delayed
     }
@@ -114,10 +112,15 @@ impl<'a> Delayed<'a> {
 
     /// Whether there is enough storage to make a volume for a node with these labels, as far as the driver says.
     fn has_capacity(&self, labels: &Labels) -> bool {
+        self.published.is_none() || self.published(labels).is_some()
+    }
+
+    /// What the driver publishes for a node with these labels and is enough for the claim, the first by name.
+    pub(super) fn published(&self, labels: &Labels) -> Option<&'a CsiStorageCapacity> {
         let reaches = |capacity: &CsiStorageCapacity| {
             capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(labels))
         };
-        self.published.as_ref().is_none_or(|published| published.first(labels, reaches).is_some())
+        self.published.as_ref()?.first(labels, reaches)
     }
 }
 

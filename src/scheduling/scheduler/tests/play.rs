@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     device::{
-        Answer, Assignment, Card, ContainerShares, Health, InitPhase, Inventory, Lock, MiB, Mode, Percent,
-        ProfileName, Role, Share, Slicing,
+        Allocation, Answer, Assignment, Card, ContainerShares, CoreUnit, Cores, Health, InitPhase, Inventory,
+        Lock, MiB, Mode, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
@@ -190,7 +190,7 @@ impl Play {
             index: 0,
             slots: 8,
             memory: MiB::new(10_000),
-            cores: Percent::WHOLE,
+            cores: Cores::WHOLE,
             model: "NVIDIA A100".into(),
             numa: 0,
             mode: Mode::Soft,
@@ -207,8 +207,13 @@ impl Play {
             taints: Vec::new(),
             cordoned: false,
             allocatable: ResourceAmounts::default(),
+            images: crate::scheduling::images::NodeImages::default(),
             features: std::collections::BTreeSet::new(),
-            offers: vec![Offer { profile: hami(), inventory: Some(Inventory::new(vec![card])) }],
+            offers: vec![Offer {
+                core_unit: CoreUnit::Percent,
+                profile: hami(),
+                inventory: Some(Inventory::new(vec![card])),
+            }],
             locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
         }
     }
@@ -233,14 +238,13 @@ impl Play {
     /// That pod, bound.
     pub(super) fn bound_pod(&self, name: &str, answer: Answer) -> PodInfo {
         let uid = name.into();
-        let held = self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment.clone());
+        let held =
+            self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment().cloned());
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(hami()),
-            takeable: None,
-            assignment: held,
+            takeable: Vec::new(),
+            allocations: held.into_iter().map(|held| Allocation::new(hami(), held, answer)).collect(),
             init: InitPhase::Done,
-            answer,
             binding: Binding::Bound,
         };
         PodInfo { claim: Claim::None, holding: Some(holding), ..self.pod(name) }
@@ -276,17 +280,14 @@ impl Play {
 
     /// Another scheduler's pod, bound here with so much of the card.
     pub(super) fn foreign_pod(&self, name: &str, memory: u64) -> PodInfo {
-        let share =
-            Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Percent::NONE, slice: None };
+        let share = Share { card: "GPU-0".into(), memory: MiB::new(memory), cores: Cores::NONE, slice: None };
         let shares = ContainerShares { role: Role::App, shares: vec![share] };
         let assignment = Assignment { containers: vec![shares], ..Assignment::default() };
         let holding = Holding {
             node: NODE.into(),
-            profile: Some(hami()),
-            takeable: None,
-            assignment: Some(Arc::new(assignment)),
+            takeable: Vec::new(),
+            allocations: vec![Allocation::new(hami(), Arc::new(assignment), Answer::Succeeded)],
             init: InitPhase::Done,
-            answer: Answer::Succeeded,
             binding: Binding::Bound,
         };
         let pod = self.pod(name);

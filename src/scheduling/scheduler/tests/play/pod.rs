@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::hami;
 use crate::{
     device::{
-        Blend, CardPolicy, ContainerRequest, CoreBudget, MemoryRequest, MiB, NodePolicy, Percent, PodRequest,
-        Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
+        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, MemoryRequest, MiB, NodePolicy,
+        PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
     },
     scheduling::{Ask, Claim, Constraints, Footprint, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
 };
@@ -22,7 +22,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
     let share = ShareRequest {
         cards: NonZeroU32::MIN,
         memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: Percent::NONE,
+        cores: CoreRequest::NONE,
     };
     let request = PodRequest {
         containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
@@ -53,6 +53,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         claim: Claim::Place(Arc::new(ask)),
         holding: None,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
+        origin: None,
         told: None,
     }
 }

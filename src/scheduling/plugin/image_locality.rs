@@ -1,0 +1,76 @@
+//! How many bytes of a pod's images a node has already.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`. Upstream takes the size of an image from the node
+//! that reported its name first; here each node's own counts.
+
+use std::borrow::Cow;
+
+use crate::scheduling::{
+    node::NodeInfo,
+    pod::Demand,
+    pod_counts::Surroundings,
+    score::{MOST, float, whole},
+};
+
+const MB: i64 = 1024 * 1024;
+/// Below so many bytes a node's images are worth nothing.
+const LEAST_BYTES: i64 = 23 * MB;
+/// Beyond so many bytes for each container they are worth no more.
+const MOST_BYTES: i64 = 1000 * MB;
+
+/// The pod's images that some node has.
+#[derive(Debug)]
+pub(in crate::scheduling) struct LocalImages<'a> {
+    /// Each name, and which part of all nodes has it: an image that few nodes have counts less, so that these don't draw every pod.
+    images: Vec<(&'a str, f64)>,
+    /// The bytes beyond which a node's images are worth no more.
+    most: i64,
+}
+
+impl<'a> LocalImages<'a> {
+    /// The images as nodes have them now; `None`: no node has any.
+    pub(in crate::scheduling) fn prepare(demand: &'a Demand, around: Surroundings<'_>) -> Option<Self> {
+        let wanted = &demand.origin.as_ref()?.images;
+        let all = count(around.slots.iter().flatten().count());
+        let known = wanted.names.iter().map(|name| (&**name, count(around.images.nodes(name)) / all));
+        let images: Vec<_> = known.filter(|(_, part)| *part > 0.0).collect();
+        let containers = i64::try_from(wanted.containers).unwrap_or(i64::MAX);
+        (!images.is_empty()).then_some(Self { images, most: MOST_BYTES.saturating_mul(containers.max(1)) })
+    }
+
+    /// 0 to 100: 0 up to 23 MiB of the pod's images on the node, 100 from 1000 MiB for each container on.
+    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+        let worth = |(name, part): &(&str, f64)| Some(whole(float(node.images.size(name)?) * part));
+        let bytes = self.images.iter().filter_map(worth).fold(0, i64::saturating_add);
+        MOST * (bytes.clamp(LEAST_BYTES, self.most) - LEAST_BYTES) / (self.most - LEAST_BYTES)
+    }
+}
+
+fn count(nodes: usize) -> f64 {
+    float(i64::try_from(nodes).unwrap_or(i64::MAX))
+}
+
+/// The name of an image as nodes report it: with the tag `latest` where it has neither tag nor digest.
+pub(in crate::scheduling) fn normalized(name: &str) -> Cow<'_, str> {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if last.contains(':') { name.into() } else { format!("{name}:latest").into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_without_a_tag_is_the_latest() {
+        for (name, expected) in [
+            ("root", "root:latest"),
+            ("root:tag", "root:tag"),
+            ("gcr.io:5000/root", "gcr.io:5000/root:latest"),
+            ("gcr.io:5000/root:tag", "gcr.io:5000/root:tag"),
+            ("root@sha256:12", "root@sha256:12"),
+            ("", ":latest"),
+        ] {
+            assert_eq!(normalized(name), expected);
+        }
+    }
+}

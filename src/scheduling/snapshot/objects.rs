@@ -1,0 +1,66 @@
+//! What the snapshot takes in beside nodes and charges: nominations, quotas, and other objects that plugins read.
+
+use std::sync::Arc;
+
+use super::{Check, Snapshot};
+use crate::scheduling::{
+    change::Change,
+    object::{Kind, Object},
+    pod::{PodInfo, Uid},
+    quota::{QuotaInfo, QuotaKey},
+};
+
+impl Snapshot {
+    /// Takes in which node is kept for a pod that holds nothing.
+    pub fn nominate(&mut self, pod: &PodInfo) {
+        let holds = self.ledger.get(&pod.key.uid).is_some();
+        if !holds && Arc::make_mut(&mut self.nominations).see(pod) {
+            self.changes.push(Change::Nomination);
+        }
+    }
+
+    /// No node is kept for the pod any more.
+    pub fn end_nomination(&mut self, pod: &Uid) {
+        if self.nominations.holds(pod) && Arc::make_mut(&mut self.nominations).remove(pod) {
+            self.changes.push(Change::Nomination);
+        }
+    }
+
+    /// Takes in an object that plugins read, new or changed.
+    pub fn set_object(&mut self, object: Object) {
+        let (kind, name) = (object.kind(), object.name());
+        if Arc::make_mut(&mut self.objects).set(object) {
+            self.changes.push(Change::Object(kind, name));
+        }
+    }
+
+    /// Takes an object out.
+    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
+        if Arc::make_mut(&mut self.objects).remove(kind, name) {
+            self.changes.push(Change::Object(kind, name.clone()));
+        }
+    }
+
+    /// Takes in that all objects of a kind are known.
+    pub fn note_listed(&mut self, kind: Kind) {
+        Arc::make_mut(&mut self.objects).note_listed(kind);
+        self.changes.push(Change::Object(kind, Arc::default()));
+    }
+
+    /// Takes in a quota, new or changed.
+    pub fn set_quota(&mut self, quota: QuotaInfo) {
+        self.quotas.set(quota, &self.ledger);
+    }
+
+    /// Takes a quota out.
+    pub fn remove_quota(&mut self, key: &QuotaKey) {
+        self.quotas.remove(key);
+    }
+
+    /// Folds anew what the pods of a namespace hold, if it is not what the ledger says; whether it was.
+    pub(in crate::scheduling) fn check_quota(&mut self, namespace: &Arc<str>) -> Check {
+        let before = self.quotas.version();
+        self.quotas.refold(namespace, &self.ledger);
+        if self.quotas.version() == before { Check::Right } else { Check::Wrong }
+    }
+}
