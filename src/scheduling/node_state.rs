@@ -33,6 +33,8 @@ pub struct NodeState {
     pub expired: BTreeSet<ProfileName>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
+    /// Its place in the snapshot, which it keeps while the node exists.
+    pub slot: usize,
 }
 
 impl NodeState {

@@ -335,6 +335,7 @@ impl Snapshot {
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
+            slot,
         };
         self.put(slot, Arc::new(state));
     }

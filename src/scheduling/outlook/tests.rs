@@ -73,7 +73,8 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         anti_affinity: Vec::new(),
         agent: Agent::Answering,
         expired: BTreeSet::new(),
-        generation: 1,
+        generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
+        slot: 0,
     }
 }
 
