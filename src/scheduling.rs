@@ -38,6 +38,7 @@ pub mod resources;
 pub mod scheduler;
 pub mod score;
 pub mod snapshot;
+pub mod topology;
 pub mod verdict;
 
 pub use effect::{Concern, Effect};

@@ -121,7 +121,7 @@ impl Classes {
             let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
             let raw =
                 filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
-            Some(Feasible { node: &state.info, raw })
+            Some(Feasible { node: state, raw })
         });
         let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
         if let Some(name) = best_scored(ask, &preferences, relation, &self.weights, fitting, rank) {

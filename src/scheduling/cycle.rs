@@ -63,8 +63,8 @@ impl<'a> Cycle<'a> {
         self.attachments.as_ref().map_or(Ok(()), |attachments| attachments.test(node)).map_err(alone)?;
         self.volumes(node)?;
         self.zones.as_ref().map_or(Ok(()), |zones| zones.test(&node.info.labels)).map_err(alone)?;
-        self.spread.as_ref().map_or(Ok(()), |spread| spread.test(&node.info)).map_err(alone)?;
-        self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(&node.info)).map_err(alone)
+        self.spread.as_ref().map_or(Ok(()), |spread| spread.test(node)).map_err(alone)?;
+        self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(node)).map_err(alone)
     }
 
     /// What binds the pod's claims on this node.

@@ -58,7 +58,7 @@ impl<'a> Evaluation<'a> {
         let feasible: Vec<_> = self.feasible().map(|(_, feasible)| feasible).collect();
         let scale = Scale::of(&self.filters.demand.ask, &self.preferences, &feasible);
         let scored = self.nodes.iter().map(|(state, judged)| {
-            let scores = judged.as_ref().map(|raw| scale.scores(&Feasible { node: &state.info, raw: *raw }));
+            let scores = judged.as_ref().map(|raw| scale.scores(&Feasible { node: state, raw: *raw }));
             (*state, scores)
         });
         scored.collect()
@@ -116,7 +116,7 @@ impl<'a> Evaluation<'a> {
 
     fn feasible(&self) -> impl Iterator<Item = (&'a Arc<NodeState>, Feasible<'a>)> {
         self.nodes.iter().filter_map(|(state, judged)| {
-            Some((*state, Feasible { node: &state.info, raw: *judged.as_ref().ok()? }))
+            Some((*state, Feasible { node: state, raw: *judged.as_ref().ok()? }))
         })
     }
 }

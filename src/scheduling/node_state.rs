@@ -33,6 +33,8 @@ pub struct NodeState {
     pub expired: BTreeSet<ProfileName>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
+    /// Its place in the snapshot, which it keeps while the node exists.
+    pub slot: usize,
 }
 
 impl NodeState {
@@ -44,6 +46,11 @@ impl NodeState {
     /// Whether the terms of a pod on it move the scores of nodes for other pods.
     pub(super) fn weighs(&self) -> bool {
         self.pods.iter().any(|pod| pod.weighs())
+    }
+
+    /// Whether a pod on it uses claims.
+    pub(super) fn claims(&self) -> bool {
+        self.pods.iter().any(|pod| !pod.claims.is_empty())
     }
 
     /// With these pods on it too.

@@ -94,14 +94,15 @@ impl Nominations {
         let kept = Arc::new(NodeState::clone(node).beside(before));
         filter(&demand.ask, &kept, around.device_resources, Quota::default())?;
         let mut slots = around.slots.to_vec();
-        let mut repelling = around.repelling.clone();
+        let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
         for (slot, state) in slots.iter_mut().enumerate() {
             if state.as_ref().is_some_and(|state| state.info.name == kept.info.name) {
                 *state = Some(kept.clone());
                 repelling.insert(slot);
+                claiming.insert(slot);
             }
         }
-        let around = Surroundings { slots: &slots, repelling: &repelling, ..around };
+        let around = Surroundings { slots: &slots, repelling: &repelling, claiming: &claiming, ..around };
         // Counts are kept by generation, and this state has none of its own.
         let mut counts = PodCounts::default();
         let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;

@@ -37,6 +37,8 @@ struct Picture {
     repelling: BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     weighing: BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    claiming: BTreeSet<usize>,
     /// Nodes whose lines are full or held up, and how they rank.
     passed_over: BTreeMap<NodeName, usize>,
     context: Context,
@@ -93,8 +95,9 @@ impl Outlook {
         };
         let repelling = slots_of(NodeState::repels);
         let weighing = slots_of(NodeState::weighs);
+        let claiming = slots_of(NodeState::claims);
         let slots = nodes.into_iter().map(Some).collect();
-        Self(Arc::new(Picture { slots, repelling, weighing, passed_over, context }))
+        Self(Arc::new(Picture { slots, repelling, weighing, claiming, passed_over, context }))
     }
 
     /// Every node, by name.
@@ -133,11 +136,12 @@ impl Outlook {
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
-        let Picture { slots, repelling, weighing, context, .. } = &*self.0;
+        let Picture { slots, repelling, weighing, claiming, context, .. } = &*self.0;
         Surroundings {
             slots,
             repelling,
             weighing,
+            claiming,
             images: &context.images,
             objects: &context.objects,
             reservations: &context.reservations,

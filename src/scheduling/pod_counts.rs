@@ -1,4 +1,5 @@
-//! How many pods of a selector stand on each node: counted anew where a node has changed, kept everywhere else.
+//! How many pods of a selector stand on each node, and in which domains the nodes are: found anew where a node has changed, kept
+//! everywhere else.
 //!
 //! A count is a function of one node's state, so nothing has to be undone when a pod is placed on trial.
 
@@ -8,8 +9,9 @@ use std::{
 };
 
 use super::{
-    footprint::Footprint, images::Images, node::NodeInfo, nominations::Nominations, object::Objects,
+    footprint::Footprint, images::Images, nominations::Nominations, object::Objects,
     plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas, snapshot::NodeState,
+    topology::Topology,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -21,6 +23,8 @@ pub struct Surroundings<'a> {
     pub repelling: &'a BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     pub weighing: &'a BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    pub claiming: &'a BTreeSet<usize>,
     /// On how many nodes each image is.
     pub images: &'a Images,
     /// Other objects, namespaces among them.
@@ -84,18 +88,22 @@ struct Counts {
 pub struct PodCounts {
     by_selector: HashMap<Counted, Counts>,
     asked: u64,
+    topologies: HashMap<Arc<str>, Arc<Topology>>,
 }
 
 /// Selectors beyond this number are forgotten, those first that were not asked for longest.
 const REMEMBERED: usize = 512;
 
+/// Beyond this number of topology keys all of them are forgotten: few clusters have more than a handful.
+const KEYS: usize = 32;
+
 impl PodCounts {
-    /// Every node, and how many of these pods stand on it.
+    /// Every node with its slot, and how many of these pods stand on it.
     pub fn of<'s, 'a>(
         &'s mut self,
         counted: &Counted,
         around: Surroundings<'a>,
-    ) -> impl Iterator<Item = (&'a NodeInfo, i64)> + use<'s, 'a> {
+    ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> + use<'s, 'a> {
         self.asked += 1;
         if !self.by_selector.contains_key(counted) {
             self.forget_oldest();
@@ -118,10 +126,21 @@ impl PodCounts {
                 (*generation, *count) = (state.generation, matching.count());
             }
         }
-        let counted = around.slots.iter().zip(&counts.by_slot);
-        counted.filter_map(|(state, (_, count))| {
-            Some((&*state.as_ref()?.info, i64::try_from(*count).unwrap_or(i64::MAX)))
+        let counted = around.slots.iter().zip(&counts.by_slot).enumerate();
+        counted.filter_map(|(slot, (state, (_, count)))| {
+            Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
         })
+    }
+
+    /// The domains of a topology key.
+    pub fn topology(&mut self, key: &Arc<str>, around: Surroundings<'_>) -> Arc<Topology> {
+        if self.topologies.len() >= KEYS && !self.topologies.contains_key(key) {
+            self.topologies.clear();
+        }
+        let known = self.topologies.remove(key).unwrap_or_else(|| Arc::new(Topology::of_key(key)));
+        let topology = known.refreshed(around.slots);
+        self.topologies.insert(key.clone(), topology.clone());
+        topology
     }
 
     fn forget_oldest(&mut self) {

@@ -7,7 +7,6 @@ pub mod cards;
 
 use super::{
     cycle::Preferences,
-    node::NodeInfo,
     plugin::{
         Plugin, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
         node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration,
@@ -96,7 +95,7 @@ impl RawScores {
 #[derive(Clone, Copy, Debug)]
 pub struct Feasible<'a> {
     /// The node.
-    pub node: &'a NodeInfo,
+    pub node: &'a NodeState,
     /// What the plugins that look at one node make of it.
     pub raw: RawScores,
 }
@@ -142,8 +141,8 @@ impl<'a> Scale<'a> {
             self.spread.as_ref().map(|spread| spread.score(node)),
             self.neighbours.as_ref().map(|neighbours| neighbours.score(node)),
             raw.balance,
-            self.images.map(|images| images.score(node)),
-            self.volumes.map(|volumes| volumes.score(node)),
+            self.images.map(|images| images.score(&node.info)),
+            self.volumes.map(|volumes| volumes.score(&node.info)),
         ];
         let [taints, affinity, spread, neighbours, balance, images, volumes] =
             whole.map(|score| score.map(float));

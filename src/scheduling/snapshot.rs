@@ -57,6 +57,8 @@ pub struct Snapshot {
     nominations: Arc<Nominations>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
     weighing: BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    claiming: BTreeSet<usize>,
     /// What has changed since it was last asked.
     changes: Vec<Change>,
     silent: BTreeSet<NodeName>,
@@ -114,6 +116,7 @@ impl Snapshot {
             Arc::make_mut(&mut self.images).remove(&images);
             self.repelling.remove(&slot);
             self.weighing.remove(&slot);
+            self.claiming.remove(&slot);
             self.changes.push(Change::Node);
             self.generation += 1;
             self.set_cuts(&name, Cuts::default());
@@ -209,6 +212,7 @@ impl Snapshot {
             slots: &self.slots,
             repelling: &self.repelling,
             weighing: &self.weighing,
+            claiming: &self.claiming,
             images: &self.images,
             objects: &self.objects,
             reservations: &self.reservations,
@@ -331,12 +335,18 @@ impl Snapshot {
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
+            slot,
         };
         self.put(slot, Arc::new(state));
     }
 
     fn put(&mut self, slot: usize, state: Arc<NodeState>) {
-        for (slots, holds) in [(&mut self.repelling, state.repels()), (&mut self.weighing, state.weighs())] {
+        let kinds = [
+            (&mut self.repelling, state.repels()),
+            (&mut self.weighing, state.weighs()),
+            (&mut self.claiming, state.claims()),
+        ];
+        for (slots, holds) in kinds {
             if holds {
                 slots.insert(slot);
             } else {

@@ -80,7 +80,8 @@ pub(super) fn best_scored<'a>(
     feasible: impl Iterator<Item = Feasible<'a>>,
     rank: impl Fn(&NodeName) -> usize,
 ) -> Option<&'a NodeName> {
-    let scored = |scale: &Scale<'_>, one: &Feasible<'a>| (&one.node.name, scale.scores(one).total(weights));
+    let scored =
+        |scale: &Scale<'_>, one: &Feasible<'a>| (&one.node.info.name, scale.scores(one).total(weights));
     if relation == Relation::Independent {
         let scale = Scale::of(ask, preferences, &[]);
         return best(feasible.map(|one| scored(&scale, &one)), rank);

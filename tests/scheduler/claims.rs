@@ -368,15 +368,33 @@ fn after_a_restart_the_pod_goes_on_with_what_was_written() {
     assert_eq!(machine.run().1, [("p".to_owned(), "n2".to_owned())]);
 }
 
-#[test]
-fn a_claim_of_one_pod_keeps_the_next_waiting_until_that_has_ended() {
-    let mut single = json!({
-        "metadata": {"name": "data", "namespace": "default", "uid": "claim", "annotations": {COMPLETED: "yes"}},
+/// The claim `data` for one pod only, bound to a volume of the second node.
+fn of_one_pod() -> Machine {
+    let single = json!({
+        "metadata": {"name": "data", "namespace": "default", "uid": "claim", "resourceVersion": "2",
+            "annotations": {COMPLETED: "yes"}},
         "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv-1"},
     });
-    single["metadata"]["resourceVersion"] = json!("2");
     let single = Event::Seen(Object::PersistentVolumeClaim(object(&single)));
-    let mut machine = machine([volume("pv-1", 1, "n2", Some("claim")), single]);
+    machine([volume("pv-1", 1, "n2", Some("claim")), single])
+}
+
+#[test]
+fn a_claim_of_one_pod_is_kept_for_the_pod_that_the_node_is_kept_for() {
+    let mut machine = of_one_pod();
+    let mut first = share("first");
+    first["spec"]["schedulerName"] = json!("default-scheduler");
+    first["status"] = json!({"nominatedNodeName": "n2"});
+    machine.show_pod(&first);
+    machine.show_pod(&share("next"));
+    assert_eq!(machine.run().1, []);
+    machine.tell(Event::PodGone("first".into()));
+    assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
+}
+
+#[test]
+fn a_claim_of_one_pod_keeps_the_next_waiting_until_that_has_ended() {
+    let mut machine = of_one_pod();
     let mut first = bound(share("first"), "n2", json!({}));
     first["status"]["phase"] = json!("Running");
     machine.show_pod(&first);

@@ -10,7 +10,12 @@ use crate::{
         SlicesOfCard, Slicing, Tie, Usage,
     },
     object::Taint,
-    scheduling::{Ask, Constraints, Footprint, Offer, ResourceAmounts, snapshot::Agent},
+    scheduling::{
+        Ask, Constraints, Footprint, Offer, ResourceAmounts,
+        footprint::ClaimUse,
+        object::{Kind, Object},
+        snapshot::Agent,
+    },
 };
 
 fn profile() -> Profile {
@@ -68,7 +73,8 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         anti_affinity: Vec::new(),
         agent: Agent::Answering,
         expired: BTreeSet::new(),
-        generation: 1,
+        generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
+        slot: 0,
     }
 }
 
@@ -206,4 +212,33 @@ fn judging_ends_when_it_is_told_to_and_then_says_nothing() {
     assert!(stop_at(4).is_none());
     assert_eq!(asked.get(), 5, "no further node is judged");
     assert!(stop_at(9).is_some());
+}
+
+#[test]
+fn a_claim_for_one_pod_only_keeps_others_out_while_a_pod_uses_it() {
+    let claim = serde_json::json!({
+        "metadata": {"namespace": "default", "name": "data", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"accessModes": ["ReadWriteOncePod"], "volumeName": "pv"}});
+    let volume = serde_json::json!({"metadata": {"name": "pv"}});
+    let mut objects = Objects::default();
+    objects.set(Object::PersistentVolumeClaim(serde_json::from_value(claim).unwrap()));
+    objects.set(Object::PersistentVolume(serde_json::from_value(volume).unwrap()));
+    for kind in Kind::ALL {
+        objects.note_listed(*kind);
+    }
+    let objects = Arc::new(objects);
+    let claims = vec![ClaimUse { name: "data".into(), owner: None }];
+    let footprint = Arc::new(Footprint { namespace: "default".into(), claims, ..Footprint::default() });
+    let demand = Demand { footprint: footprint.clone(), ..demand(&ask(1, 1000, 0)) };
+    let place = |pods: Vec<Arc<Footprint>>| {
+        let mut used = node("a", 1, 8_000);
+        used.pods = pods;
+        let nodes = [used, node("b", 1, 8_000)].map(Arc::new).to_vec();
+        let context = Context { objects: objects.clone(), ..Context::default() };
+        let outlook = Outlook::new(nodes, BTreeMap::new(), context);
+        outlook.place(&demand, || ControlFlow::Continue(())).expect("it was never told to stop")
+    };
+    assert_eq!(&*place(Vec::new()).unwrap().node.info.name, "a");
+    let error = place(vec![footprint]).unwrap_err().to_string();
+    assert!(error.contains("ReadWriteOncePod access mode already in-use"), "{error}");
 }

@@ -5,41 +5,35 @@
 
 pub(in crate::scheduling) mod scoring;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use crate::scheduling::{
     change::Change,
     footprint::Footprint,
-    node::NodeInfo,
     object::{Kind, Objects},
     pod::Demand,
     pod_counts::{Counted, PodCounts, Surroundings, Terminating},
     pod_selector::PodTerm,
     reason::Reason,
+    snapshot::NodeState,
+    topology::ByDomain,
 };
 
 /// Domains that attract or repel one pod that is to be placed.
 #[derive(Debug, Default)]
 pub(in crate::scheduling) struct Neighbours {
     /// For each required term of affinity, the domains with a pod that matches all of them.
-    attracting: Vec<Domains>,
+    attracting: Vec<Occupied>,
     /// Whether the pod is the first of its kind: it matches its own terms and no other pod does.
     first: bool,
     /// For each required term of anti-affinity, the domains with a pod that matches it.
-    repelling: Vec<Domains>,
-    /// Domains with a pod whose required anti-affinity is about this one, by topology key.
-    forbidden: HashMap<Arc<str>, HashSet<String>>,
+    repelling: Vec<Occupied>,
+    /// For each topology key, the domains with a pod whose required anti-affinity is about this one.
+    forbidden: Vec<Occupied>,
 }
 
-/// Domains of one topology key, by the label's value.
-#[derive(Debug)]
-struct Domains {
-    topology_key: Arc<str>,
-    values: HashSet<String>,
-}
+/// Whether one of some pods stands in a domain.
+type Occupied = ByDomain<bool>;
 
 impl Neighbours {
     /// The domains as they are now; `None`: no pod has a term that concerns this one, and it has none itself.
@@ -49,43 +43,38 @@ impl Neighbours {
         counts: &mut PodCounts,
     ) -> Option<Self> {
         let footprint = &demand.footprint;
-        let forbidden = forbidden(demand, around);
+        let forbidden = forbidden(demand, around, counts);
         if footprint.affinity.is_empty() && footprint.anti_affinity.is_empty() && forbidden.is_empty() {
             return None;
         }
         let all = counted(footprint.affinity.iter());
         let attracting: Vec<_> =
-            footprint.affinity.iter().map(|term| Domains::with(term, &all, around, counts)).collect();
+            footprint.affinity.iter().map(|term| occupied(term, &all, around, counts)).collect();
         let repelling = footprint.anti_affinity.iter();
         let repelling =
-            repelling.map(|term| Domains::with(term, &counted([term.as_ref()]), around, counts)).collect();
-        let alone = attracting.iter().all(|domains| domains.values.is_empty());
+            repelling.map(|term| occupied(term, &counted([term.as_ref()]), around, counts)).collect();
+        let alone = attracting.iter().all(|domains| !domains.values().contains(&true));
         let first = alone && all.matches(footprint, around.objects);
         Some(Self { attracting, first, repelling, forbidden })
     }
 
     /// Fails on a node whose domains lack a pod that the pod wants to be near, or have one that keeps it away.
-    pub(in crate::scheduling) fn test(&self, node: &NodeInfo) -> Result<(), Reason> {
+    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         let mut attracted = true;
         for domains in &self.attracting {
-            match node.labels.get(&*domains.topology_key) {
+            match domains.of_node(node) {
                 None => return Err(Reason::PodAffinity),
-                Some(value) => attracted &= domains.values.contains(value),
+                Some(occupied) => attracted &= occupied,
             }
         }
         if !attracted && !self.first {
             return Err(Reason::PodAffinity);
         }
-        let within = |domains: &Domains| {
-            node.labels.get(&*domains.topology_key).is_some_and(|value| domains.values.contains(value))
-        };
+        let within = |domains: &Occupied| domains.of_node(node).is_some_and(|occupied| *occupied);
         if self.repelling.iter().any(within) {
             return Err(Reason::PodAntiAffinity);
         }
-        let kept_away = |(key, values): (&Arc<str>, &HashSet<String>)| {
-            node.labels.get(&**key).is_some_and(|value| values.contains(value))
-        };
-        if self.forbidden.iter().any(kept_away) {
+        if self.forbidden.iter().any(within) {
             return Err(Reason::ExistingAntiAffinity);
         }
         Ok(())
@@ -108,13 +97,15 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
     }
 }
 
-impl Domains {
-    /// The domains of the term's key in which one of these pods stands.
-    fn with(term: &PodTerm, counted: &Counted, around: Surroundings<'_>, counts: &mut PodCounts) -> Self {
-        let occupied = counts.of(counted, around).filter(|(_, count)| *count > 0);
-        let values = occupied.filter_map(|(node, _)| node.labels.get(&*term.topology_key).cloned());
-        Self { topology_key: term.topology_key.clone(), values: values.collect() }
+/// The domains of the term's key in which one of these pods stands.
+fn occupied(term: &PodTerm, counted: &Counted, around: Surroundings<'_>, counts: &mut PodCounts) -> Occupied {
+    let mut domains = Occupied::of(counts.topology(&term.topology_key, around));
+    for (slot, _, _) in counts.of(counted, around).filter(|(_, _, pods)| *pods > 0) {
+        if let Some(occupied) = domains.of_slot(slot) {
+            *occupied = true;
+        }
     }
+    domains
 }
 
 /// Pods that match every one of the terms, those that are being deleted too.
@@ -123,17 +114,26 @@ fn counted<'a>(terms: impl IntoIterator<Item = &'a PodTerm>) -> Counted {
     Counted { selectors, terminating: Terminating::Counted }
 }
 
-/// The domains with a pod whose required anti-affinity is about this one.
-fn forbidden(demand: &Demand, around: Surroundings<'_>) -> HashMap<Arc<str>, HashSet<String>> {
-    let mut forbidden: HashMap<Arc<str>, HashSet<String>> = HashMap::new();
-    for state in around.repelling.iter().filter_map(|&slot| around.slots[slot].as_ref()) {
+/// For each topology key, the domains with a pod whose required anti-affinity is about this one.
+fn forbidden(demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) -> Vec<Occupied> {
+    let mut forbidden: HashMap<&Arc<str>, Occupied> = HashMap::new();
+    for &slot in around.repelling {
+        let Some(state) = &around.slots[slot] else { continue };
         for term in &state.anti_affinity {
-            let Some(value) = state.info.labels.get(&*term.topology_key) else { continue };
-            let known = forbidden.get(&term.topology_key).is_some_and(|values| values.contains(value));
-            if !known && term.pods.matches(&demand.footprint, around.objects) {
-                forbidden.entry(term.topology_key.clone()).or_default().insert(value.clone());
+            let key = &term.topology_key;
+            let known =
+                forbidden.get_mut(key).and_then(|domains| domains.of_slot(slot)).is_some_and(|known| *known);
+            if known
+                || !state.info.labels.contains_key(&**key)
+                || !term.pods.matches(&demand.footprint, around.objects)
+            {
+                continue;
+            }
+            let domains = forbidden.entry(key).or_insert_with(|| Occupied::of(counts.topology(key, around)));
+            if let Some(occupied) = domains.of_slot(slot) {
+                *occupied = true;
             }
         }
     }
-    forbidden
+    forbidden.into_values().collect()
 }

@@ -29,6 +29,11 @@ pub struct NodeAffinity {
 }
 
 impl NodeAffinity {
+    /// Whether every node will do.
+    pub fn admits_all(&self) -> bool {
+        self.selector.is_empty() && self.required.is_none()
+    }
+
     /// Whether a node of this name and these labels will do.
     pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         let selected = self.selector.iter().all(|(key, value)| labels.get(key) == Some(value));

@@ -2,7 +2,7 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`, without the translation of in-tree volumes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::scheduling::{
     change::Change,
@@ -21,13 +21,15 @@ type Volume = (String, String);
 pub(in crate::scheduling) struct Attachments<'a> {
     objects: &'a Objects,
     volumes: BTreeSet<Volume>,
+    /// By node, the volumes of the same drivers that are attached, whether a pod uses them or not.
+    attached: HashMap<&'a str, Vec<(&'a str, &'a str)>>,
 }
 
 impl<'a> Attachments<'a> {
     /// The volumes of the pod's claims; `None`: no CSI driver attaches any.
     pub(in crate::scheduling) fn prepare(demand: &Demand, objects: &'a Objects) -> Option<Self> {
         let volumes: BTreeSet<Volume> = volumes(&demand.footprint, objects).collect();
-        (!volumes.is_empty()).then_some(Self { objects, volumes })
+        (!volumes.is_empty()).then(|| Self { objects, attached: attached(&volumes, objects), volumes })
     }
 
     /// Fails on a node whose limit of volumes of a driver would be exceeded.
@@ -40,28 +42,37 @@ impl<'a> Attachments<'a> {
             return Ok(());
         }
         let in_use: BTreeSet<Volume> = node.pods.iter().flat_map(|pod| volumes(pod, self.objects)).collect();
-        let all: BTreeSet<Volume> = in_use.iter().cloned().chain(self.attached(&node.info.name)).collect();
+        let attached = self.attached.get(&*node.info.name).into_iter().flatten().copied();
+        let in_use_by_name = in_use.iter().map(|(driver, handle)| (&**driver, &**handle));
+        let all: BTreeSet<(&str, &str)> = in_use_by_name.chain(attached).collect();
         for (driver, limit) in limits {
-            let of_driver = |volume: &&Volume| volume.0 == driver;
             // A volume that is attached and that no pod there uses any more counts beside itself, as upstream counts it.
-            let new = self.volumes.difference(&in_use).filter(of_driver).count();
-            let used = all.iter().filter(of_driver).count();
+            let new = self.volumes.difference(&in_use).filter(|volume| volume.0 == driver).count();
+            let used = all.iter().filter(|volume| volume.0 == driver).count();
             if new > 0 && i64::try_from(used + new).unwrap_or(i64::MAX) > limit {
                 return Err(Reason::VolumeLimit);
             }
         }
         Ok(())
     }
+}
 
-    /// The volumes that are attached to the node, whether a pod uses them or not.
-    fn attached(&self, node: &str) -> impl Iterator<Item = Volume> {
-        let attachments = self.objects.attachments().filter(move |one| one.spec.node_name == node);
-        attachments.filter_map(|one| {
-            let volume = self.objects.volume(one.spec.source.persistent_volume_name.as_deref()?)?;
-            let attacher = Some(one.spec.attacher.clone()).filter(|attacher| !attacher.is_empty())?;
-            Some((attacher, volume.spec.csi.as_ref()?.volume_handle.clone()))
-        })
+/// The volumes that are attached to each node, of the drivers of these volumes.
+fn attached<'a>(
+    volumes: &BTreeSet<Volume>,
+    objects: &'a Objects,
+) -> HashMap<&'a str, Vec<(&'a str, &'a str)>> {
+    let drivers: BTreeSet<&str> = volumes.iter().map(|(driver, _)| &**driver).collect();
+    let mut attached: HashMap<_, Vec<_>> = HashMap::new();
+    for one in objects.attachments().filter(|one| drivers.contains(&*one.spec.attacher)) {
+        let named = one.spec.source.persistent_volume_name.as_deref();
+        let volume = named.and_then(|name| objects.volume(name));
+        if let Some(csi) = volume.and_then(|volume| volume.spec.csi.as_ref()) {
+            let known = attached.entry(&*one.spec.node_name).or_default();
+            known.push((&*one.spec.attacher, &*csi.volume_handle));
+        }
     }
+    attached
 }
 
 /// The volumes of a pod's claims: of one that is not bound yet, the one that its class will have made.

@@ -5,17 +5,19 @@
 pub(in crate::scheduling) mod scoring;
 mod system_default;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use super::taint_toleration::tolerates_all;
+use super::{node_affinity::NodeAffinity, taint_toleration::tolerates_all};
+use crate::object::Toleration;
 use crate::scheduling::{
     change::Change,
     footprint::{Footprint, Inclusion, SpreadConstraint},
-    node::NodeInfo,
     object::Objects,
-    pod::{Ask, Demand},
+    pod::{Constraints, Demand},
     pod_counts::{Counted, PodCounts, Surroundings, Terminating},
     reason::Reason,
+    snapshot::NodeState,
+    topology::{ByDomain, Topology},
 };
 
 /// How the pods of each constraint are spread, for one pod that is to be placed.
@@ -25,8 +27,8 @@ pub(in crate::scheduling) struct Spread(Vec<Domains>);
 /// How the pods of one constraint are spread.
 #[derive(Debug)]
 struct Domains {
-    topology_key: Arc<str>,
-    matching: HashMap<String, i64>,
+    /// `None`: no node of the domain counts.
+    matching: ByDomain<Option<i64>>,
     /// The fewest of any domain.
     fewest: i64,
     /// How many more the pod itself is: 1 where the constraint is about it, else 0.
@@ -45,17 +47,18 @@ impl Spread {
         if constraints.is_empty() {
             return None;
         }
-        Some(Self(constraints.iter().map(|one| Domains::prepare(one, demand, around, counts)).collect()))
+        let keyed = topologies(constraints, around, counts);
+        let domains = |one| Domains::prepare(one, &keyed, demand, around, counts);
+        Some(Self(constraints.iter().map(domains).collect()))
     }
 
     /// Fails on a node that lacks a topology key, or where the pod would make the skew too large.
-    pub(in crate::scheduling) fn test(&self, node: &NodeInfo) -> Result<(), Reason> {
+    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         for domains in &self.0 {
-            let Some(value) = node.labels.get(&*domains.topology_key) else {
+            let Some(matching) = domains.matching.of_node(node) else {
                 return Err(Reason::SpreadLabelMissing);
             };
-            let matching = domains.matching.get(value).copied().unwrap_or(0);
-            if matching + domains.own - domains.fewest > domains.max_skew {
+            if matching.unwrap_or_default() + domains.own - domains.fewest > domains.max_skew {
                 return Err(Reason::SpreadSkew);
             }
         }
@@ -77,27 +80,23 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
 impl Domains {
     fn prepare(
         constraint: &SpreadConstraint,
+        keyed: &[Arc<Topology>],
         demand: &Demand,
         around: Surroundings<'_>,
         counts: &mut PodCounts,
     ) -> Self {
-        let mut matching: HashMap<String, i64> = HashMap::new();
-        for (info, count) in counted(constraint, around, counts) {
-            if !includes(constraint, &demand.footprint.spread, demand, info) {
-                continue;
-            }
-            let Some(value) = info.labels.get(&*constraint.topology_key) else { continue };
-            match matching.get_mut(value) {
-                Some(total) => *total += count,
-                None => {
-                    matching.insert(value.clone(), count);
-                }
+        let mut matching: ByDomain<Option<i64>> =
+            ByDomain::of(counts.topology(&constraint.topology_key, around));
+        let counting = Counting::of(constraint, keyed, demand);
+        for (slot, node, count) in counted(constraint, around, counts) {
+            if let Some(total) = matching.of_slot(slot).filter(|_| counting.admits(slot, node)) {
+                *total.get_or_insert(0) += count;
             }
         }
-        let fewest = matching.values().copied().min().unwrap_or(i64::from(i32::MAX));
+        let domains = || matching.values().iter().flatten().copied();
+        let fewest = domains().min().unwrap_or(i64::from(i32::MAX));
         Self {
-            topology_key: constraint.topology_key.clone(),
-            fewest: if matching.len() < constraint.min_domains { 0 } else { fewest },
+            fewest: if domains().count() < constraint.min_domains { 0 } else { fewest },
             own: i64::from(constraint.pods.matches(&demand.footprint, around.objects)),
             max_skew: constraint.max_skew,
             matching,
@@ -105,28 +104,49 @@ impl Domains {
     }
 }
 
-/// Every node, and how many pods the constraint counts on it. An empty selector selects every pod, and counts none here.
+/// The domains of each constraint's topology key.
+fn topologies(
+    constraints: &[SpreadConstraint],
+    around: Surroundings<'_>,
+    counts: &mut PodCounts,
+) -> Vec<Arc<Topology>> {
+    constraints.iter().map(|constraint| counts.topology(&constraint.topology_key, around)).collect()
+}
+
+/// Every node with its slot, and how many pods the constraint counts on it. An empty selector selects every pod, and counts none here.
 fn counted<'a>(
     constraint: &SpreadConstraint,
     around: Surroundings<'a>,
     counts: &mut PodCounts,
-) -> impl Iterator<Item = (&'a NodeInfo, i64)> {
+) -> impl Iterator<Item = (usize, &'a NodeState, i64)> {
     let selects = constraint.pods.labels.as_ref().is_some_and(|labels| !labels.is_empty());
     let pods = Counted { selectors: vec![constraint.pods.clone()], terminating: Terminating::Skipped };
-    counts.of(&pods, around).map(move |(node, count)| (node, if selects { count } else { 0 }))
+    counts.of(&pods, around).map(move |(slot, node, count)| (slot, node, if selects { count } else { 0 }))
 }
 
-/// Whether a node's pods count: it has the topology key of every constraint in `all`, and passes the tests that this one honours.
-fn includes(
-    constraint: &SpreadConstraint,
-    all: &[SpreadConstraint],
-    demand: &Demand,
-    node: &NodeInfo,
-) -> bool {
-    let Ask { constraints, .. } = &*demand.ask;
-    all.iter().all(|one| node.labels.contains_key(&*one.topology_key))
-        && (constraint.node_affinity == Inclusion::Ignore
-            || constraints.affinity.admits(&node.name, &node.labels))
-        && (constraint.node_taints == Inclusion::Ignore
-            || tolerates_all(&constraints.tolerations, &node.taints))
+/// Which nodes' pods a constraint counts.
+struct Counting<'a> {
+    /// The topology keys that a node must have.
+    keyed: &'a [Arc<Topology>],
+    /// What a node must pass; `None`: every node does.
+    affinity: Option<&'a NodeAffinity>,
+    tolerations: Option<&'a [Toleration]>,
+}
+
+impl<'a> Counting<'a> {
+    /// Of nodes with all these topology keys, those that pass the tests that the constraint honours.
+    fn of(constraint: &SpreadConstraint, keyed: &'a [Arc<Topology>], demand: &'a Demand) -> Self {
+        let Constraints { affinity, tolerations, .. } = &demand.ask.constraints;
+        let affinity = Some(affinity).filter(|_| constraint.node_affinity == Inclusion::Honor);
+        let tolerations = Some(&**tolerations).filter(|_| constraint.node_taints == Inclusion::Honor);
+        Self { keyed, affinity: affinity.filter(|affinity| !affinity.admits_all()), tolerations }
+    }
+
+    /// Whether the pods count of the node in this slot.
+    fn admits(&self, slot: usize, node: &NodeState) -> bool {
+        let info = &node.info;
+        self.keyed.iter().all(|topology| topology.of_slot(slot).is_some())
+            && self.affinity.is_none_or(|affinity| affinity.admits(&info.name, &info.labels))
+            && self.tolerations.is_none_or(|tolerations| tolerates_all(tolerations, &info.taints))
+    }
 }

@@ -4,6 +4,8 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumebinding` and `k8s.io/component-helpers/storage/volume`. Volumes of in-tree
 //! drivers are not translated to CSI: where one carries only the old zone labels, they count as they are.
 
+mod by_label;
+mod delayed;
 pub(in crate::scheduling) mod scoring;
 
 use std::{
@@ -11,11 +13,13 @@ use std::{
     sync::Arc,
 };
 
+use delayed::Delayed;
+
 use super::node_affinity::matches_one_of;
 use crate::{
     object::{
         Amount, Labels, Quantity, Requirement,
-        storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
+        storage::{PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
         change::Change,
@@ -74,11 +78,10 @@ pub fn selected_node(claim: &PersistentVolumeClaim) -> Option<&str> {
 #[derive(Debug)]
 pub(in crate::scheduling) struct Claims<'a> {
     objects: &'a Objects,
-    reservations: &'a Reservations,
     /// Volumes that are bound; `None` where the volume does not exist.
     bound: Vec<Option<&'a Arc<PersistentVolume>>>,
     /// Claims that are bound with the pod, smallest first.
-    delayed: Vec<&'a Arc<PersistentVolumeClaim>>,
+    delayed: Vec<Delayed<'a>>,
 }
 
 impl<'a> Claims<'a> {
@@ -87,7 +90,7 @@ impl<'a> Claims<'a> {
         demand: &Demand,
         around: Surroundings<'a>,
     ) -> Result<Option<Self>, Reason> {
-        let Surroundings { objects, reservations, .. } = around;
+        let objects = around.objects;
         let uses = &demand.footprint.claims;
         if uses.is_empty() {
             return Ok(None);
@@ -97,17 +100,17 @@ impl<'a> Claims<'a> {
         }
         let namespace = &demand.footprint.namespace;
         let found = uses.iter().map(|one| usable(one, namespace, objects)).collect::<Result<Vec<_>, _>>()?;
-        let mut claims = Self { objects, reservations, bound: Vec::new(), delayed: Vec::new() };
+        let mut claims = Self { objects, bound: Vec::new(), delayed: Vec::new() };
         for claim in found {
             if claim.is_bound() {
                 claims.bound.push(objects.volume(&claim.spec.volume_name));
             } else if claim.spec.volume_name.is_empty() && is_delayed(claim, objects) {
-                claims.delayed.push(claim);
+                claims.delayed.push(Delayed::prepare(claim, around));
             } else {
                 return Err(Reason::ClaimsUnbound);
             }
         }
-        claims.delayed.sort_by_key(|claim| size(claim.spec.resources.request("storage")));
+        claims.delayed.sort_by_key(|delayed| size(delayed.claim.spec.resources.request("storage")));
         Ok(Some(claims))
     }
 
@@ -132,108 +135,31 @@ impl<'a> Claims<'a> {
     fn choose_delayed(&self, node: &NodeInfo) -> Result<Vec<VolumeChoice>, Reason> {
         let (mut choices, mut to_provision) = (Vec::new(), Vec::new());
         let (mut open, mut chosen) = (Vec::new(), BTreeSet::new());
-        for claim in &self.delayed {
-            let names = &claim.metadata;
-            let reserved = self.reservations.claims.get(&full_name(&names.namespace, &names.name));
-            match (reserved, selected_node(claim)) {
+        for delayed in &self.delayed {
+            match (delayed.reserved, selected_node(delayed.claim)) {
                 // Another pod has chosen for this claim, or a volume is being made for it: on that node or nowhere.
                 (Some((other, _)), _) if *other != node.name => return Err(Reason::NoVolumeToBind),
                 (_, Some(other)) if *other != *node.name => return Err(Reason::NoVolumeToBind),
                 (Some((_, choice)), _) => choices.push(choice.clone()),
-                (None, Some(_)) => to_provision.push(*claim),
-                (None, None) => open.push(*claim),
+                (None, Some(_)) => to_provision.push(delayed),
+                (None, None) => open.push(delayed),
             }
         }
-        for claim in open {
-            match self.matching(claim, node, &chosen) {
+        for delayed in open {
+            match delayed.matching(node, &chosen) {
                 Some(volume) => {
                     chosen.insert(volume.metadata.name.as_str());
                     let volume = volume.metadata.name.as_str().into();
-                    choices.push(VolumeChoice::Bind { claim: claim.metadata.name.as_str().into(), volume });
+                    choices.push(VolumeChoice::Bind { claim: delayed.name(), volume });
                 }
-                None => to_provision.push(claim),
+                None => to_provision.push(delayed),
             }
         }
-        for claim in to_provision {
-            self.provision(claim, node)?;
-            choices.push(VolumeChoice::Provision { claim: claim.metadata.name.as_str().into() });
+        for delayed in to_provision {
+            delayed.can_be_made(node)?;
+            choices.push(VolumeChoice::Provision { claim: delayed.name() });
         }
         Ok(choices)
-    }
-
-    /// The volume that is meant for the claim, else the smallest that will do; equals go by name.
-    fn matching(
-        &self,
-        claim: &PersistentVolumeClaim,
-        node: &NodeInfo,
-        chosen: &BTreeSet<&str>,
-    ) -> Option<&'a PersistentVolume> {
-        let needed = size(claim.spec.resources.request("storage"));
-        let mut smallest: Option<(Amount, &PersistentVolume)> = None;
-        for volume in self.objects.volumes() {
-            let capacity = size(volume.spec.capacity.get("storage"));
-            let taken = volume.spec.claim_ref.is_some() && !is_meant_for(volume, claim)
-                || self.is_reserved_for_another(volume, claim);
-            if taken
-                || chosen.contains(&*volume.metadata.name)
-                || capacity < needed
-                || !is_alike(volume, claim)
-            {
-                continue;
-            }
-            if is_meant_for(volume, claim) {
-                return is_mountable(volume, node).then_some(volume);
-            }
-            let smaller = smallest.is_none_or(|(least, _)| capacity < least);
-            if smaller && is_free_for(volume, claim) && is_mountable(volume, node) {
-                smallest = Some((capacity, volume));
-            }
-        }
-        smallest.map(|(_, volume)| volume)
-    }
-
-    fn is_reserved_for_another(&self, volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-        let names = &claim.metadata;
-        let reserved = self.reservations.volumes.get(&*volume.metadata.name);
-        reserved.is_some_and(|other| *other != full_name(&names.namespace, &names.name))
-    }
-
-    /// Whether a volume can be made for the claim on this node.
-    fn provision(&self, claim: &PersistentVolumeClaim, node: &NodeInfo) -> Result<(), Reason> {
-        let class = self.objects.class(claim.class()).ok_or(Reason::NoVolumeToBind)?;
-        let can = !matches!(class.provisioner.as_str(), "" | "kubernetes.io/no-provisioner");
-        if !can || !admits(class, &node.labels) {
-            return Err(Reason::NoVolumeToBind);
-        }
-        let enough = !self.is_published(claim, class) || self.published(claim, class, node).is_some();
-        if enough { Ok(()) } else { Err(Reason::StorageFull) }
-    }
-
-    /// Whether the driver of the class publishes how much there is for a claim that says how much it needs.
-    fn is_published(&self, claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {
-        let driver = self.objects.csi_driver(&class.provisioner);
-        claim.spec.resources.request("storage").is_some()
-            && driver.is_some_and(|driver| driver.spec.storage_capacity)
-    }
-
-    /// What the driver publishes for the node and is enough for the claim, the first by name.
-    fn published(
-        &self,
-        claim: &PersistentVolumeClaim,
-        class: &StorageClass,
-        node: &NodeInfo,
-    ) -> Option<&'a CsiStorageCapacity> {
-        if !self.is_published(claim, class) {
-            return None;
-        }
-        let needed = size(claim.spec.resources.request("storage")).units_rounded_up();
-        let enough = |capacity: &&CsiStorageCapacity| {
-            let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
-            let reachable = capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(&node.labels));
-            reachable && most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed)
-        };
-        let of_class = |capacity: &&CsiStorageCapacity| capacity.storage_class_name == class.metadata.name;
-        self.objects.capacities().filter(of_class).find(enough)
     }
 }
 

@@ -44,7 +44,8 @@ pub(in crate::scheduling) fn test_claims(demand: &Demand, around: Surroundings<'
                 .iter()
                 .any(|one| one.owner.is_none() && single.iter().any(|wanted| wanted.name == one.name))
     };
-    let mut pods = around.slots.iter().flatten().flat_map(|state| &state.pods);
+    let states = around.claiming.iter().filter_map(|&slot| around.slots[slot].as_ref());
+    let mut pods = states.flat_map(|state| &state.pods);
     if pods.any(|pod| uses(pod)) { Err(Reason::ClaimInUse) } else { Ok(()) }
 }
 

@@ -100,10 +100,8 @@ impl Cluster {
         let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), Quota::default());
         let states: Vec<_> = self.0.nodes().collect();
-        let feasible: Vec<_> = states
-            .iter()
-            .map(|state| Feasible { node: &state.info, raw: judged(state).unwrap().1 })
-            .collect();
+        let feasible: Vec<_> =
+            states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();
         let scale = Scale::of(&demand.ask, &preferences, &feasible);
         let of = |one: &Feasible<'_>| scale.scores(one).by_plugin().find(|(other, _)| *other == plugin);
         feasible.iter().map(|one| of(one).map(|(_, score)| whole(score))).collect()

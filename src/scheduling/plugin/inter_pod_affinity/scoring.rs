@@ -6,19 +6,20 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::counted;
 use crate::scheduling::{
-    node::NodeInfo,
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     pod_selector::PodTerm,
     score::{MOST, float, whole},
+    snapshot::NodeState,
+    topology::{ByDomain, Topology},
 };
 
 /// What a required term of affinity of a pod that is there counts (`hardPodAffinityWeight`, whose default is 1).
 const REQUIRED: i64 = 1;
 
-/// By topology key and value, how much the terms of both sides weigh: more is better.
+/// By topology key and domain, how much the terms of both sides weigh: more is better.
 #[derive(Debug, Default)]
-pub(in crate::scheduling) struct PreferredNeighbours(HashMap<Arc<str>, HashMap<String, i64>>);
+pub(in crate::scheduling) struct PreferredNeighbours(HashMap<Arc<str>, ByDomain<i64>>);
 
 impl PreferredNeighbours {
     /// The weights as they are now; `None`: no term of either side matches a pod.
@@ -30,41 +31,54 @@ impl PreferredNeighbours {
         let mut domains = Self::default();
         for weighted in &demand.footprint.preferred {
             let counted = counted([&weighted.term]);
-            for (node, pods) in counts.of(&counted, around).filter(|(_, pods)| *pods > 0) {
-                domains.add(&weighted.term, node, weighted.weight.saturating_mul(pods));
+            let topology = counts.topology(&weighted.term.topology_key, around);
+            for (slot, node, pods) in counts.of(&counted, around).filter(|(_, _, pods)| *pods > 0) {
+                let weight = weighted.weight.saturating_mul(pods);
+                domains.add(&weighted.term, (slot, node), weight, || topology.clone());
             }
         }
-        domains.add_of_others(demand, around);
+        domains.add_of_others(demand, around, counts);
         (!domains.0.is_empty()).then_some(domains)
     }
 
     /// Adds the terms of the pods that are there.
-    fn add_of_others(&mut self, demand: &Demand, around: Surroundings<'_>) {
-        for state in around.weighing.iter().filter_map(|&slot| around.slots[slot].as_ref()) {
+    fn add_of_others(&mut self, demand: &Demand, around: Surroundings<'_>, counts: &mut PodCounts) {
+        for &slot in around.weighing {
+            let Some(state) = &around.slots[slot] else { continue };
             for pod in &state.pods {
                 let required = pod.affinity.iter().map(|term| (term, REQUIRED));
                 let preferred = pod.preferred.iter().map(|weighted| (&weighted.term, weighted.weight));
                 for (term, weight) in required.chain(preferred) {
                     if term.pods.matches(&demand.footprint, around.objects) {
-                        self.add(term, &state.info, weight);
+                        self.add(term, (slot, state), weight, || counts.topology(&term.topology_key, around));
                     }
                 }
             }
         }
     }
 
-    fn add(&mut self, term: &PodTerm, node: &NodeInfo, weight: i64) {
-        let Some(value) = node.labels.get(&*term.topology_key) else { return };
-        let domains = self.0.entry(term.topology_key.clone()).or_default();
-        let total = domains.entry(value.clone()).or_default();
-        *total = total.saturating_add(weight);
+    /// Adds to the domain of the node in this slot, if that is in one of the term's key.
+    fn add(
+        &mut self,
+        term: &PodTerm,
+        (slot, node): (usize, &NodeState),
+        weight: i64,
+        topology: impl FnOnce() -> Arc<Topology>,
+    ) {
+        if !node.info.labels.contains_key(&*term.topology_key) {
+            return;
+        }
+        let domains = self.0.entry(term.topology_key.clone()).or_insert_with(|| ByDomain::of(topology()));
+        if let Some(total) = domains.of_slot(slot) {
+            *total = total.saturating_add(weight);
+        }
     }
 
-    fn raw(&self, node: &NodeInfo) -> i64 {
-        let weight = |(key, domains): (&Arc<str>, &HashMap<String, i64>)| {
-            node.labels.get(&**key).and_then(|value| domains.get(value)).copied()
-        };
-        self.0.iter().filter_map(weight).fold(0, i64::saturating_add)
+    fn raw(&self, node: &NodeState) -> i64 {
+        self.0
+            .values()
+            .filter_map(|domains| domains.of_node(node))
+            .fold(0, |sum, weight| sum.saturating_add(*weight))
     }
 }
 
@@ -80,7 +94,7 @@ impl<'a> NeighbourScale<'a> {
     /// The extremes over these nodes.
     pub(in crate::scheduling) fn of<'n>(
         domains: &'a PreferredNeighbours,
-        feasible: impl Iterator<Item = &'n NodeInfo>,
+        feasible: impl Iterator<Item = &'n NodeState>,
     ) -> Self {
         let scores: Vec<i64> = feasible.map(|node| domains.raw(node)).collect();
         let least = scores.iter().copied().min().unwrap_or_default();
@@ -89,7 +103,7 @@ impl<'a> NeighbourScale<'a> {
     }
 
     /// 0 to 100, 100 where the terms weigh most; 0 where they weigh the same on every node.
-    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+    pub(in crate::scheduling) fn score(&self, node: &NodeState) -> i64 {
         let range = self.most.saturating_sub(self.least);
         if range == 0 {
             return 0;

@@ -2,18 +2,17 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/podtopologyspread/scoring.go`.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use super::{counted, includes, system_default};
+use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
     footprint::SpreadConstraint,
-    node::{NodeInfo, NodeName},
+    node::NodeName,
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     score::{MOST, float, whole},
+    snapshot::NodeState,
+    topology::{ByDomain, Topology},
 };
 
 /// The topology whose domains are single nodes.
@@ -23,6 +22,8 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 #[derive(Debug)]
 pub(in crate::scheduling) struct PreferredSpread<'a> {
     constraints: Cow<'a, [SpreadConstraint]>,
+    /// The domains of the topology keys, in the order of the constraints.
+    topologies: Vec<Arc<Topology>>,
     /// In the order of the constraints.
     matching: Vec<Matching>,
     needed: Needed,
@@ -40,8 +41,8 @@ enum Needed {
 /// How many pods match one constraint.
 #[derive(Debug)]
 enum Matching {
-    /// By the value of the topology key. A domain without pods may be absent.
-    ByDomain(HashMap<String, i64>),
+    /// By domain of the topology key.
+    ByDomain(ByDomain<i64>),
     /// By node. A node without pods is absent.
     ByNode(HashMap<NodeName, i64>),
 }
@@ -62,52 +63,70 @@ impl<'a> PreferredSpread<'a> {
         if constraints.is_empty() {
             return None;
         }
-        let keyed = if needed == Needed::AllKeys { &*constraints } else { &[] };
-        let matching = |one: &SpreadConstraint| Matching::prepare(one, keyed, demand, around, counts);
-        let matching = constraints.iter().map(matching).collect();
-        Some(Self { constraints, matching, needed })
+        let topologies = topologies(&constraints, around, counts);
+        let keyed = if needed == Needed::AllKeys { &*topologies } else { &[] };
+        let matching = constraints.iter().zip(&topologies).map(|(one, topology)| {
+            let counting = Counting::of(one, keyed, demand);
+            Matching::prepare(one, topology, &counting, around, counts)
+        });
+        let matching = matching.collect();
+        Some(Self { constraints, topologies, matching, needed })
     }
 
     /// Whether the node has every topology key that is needed.
-    fn concerns(&self, node: &NodeInfo) -> bool {
-        let has = |constraint: &SpreadConstraint| node.labels.contains_key(&*constraint.topology_key);
-        self.needed == Needed::NoKey || self.constraints.iter().all(has)
+    fn concerns(&self, node: &NodeState) -> bool {
+        let has = |topology: &Arc<Topology>| topology.of_node(node).is_some();
+        self.needed == Needed::NoKey || self.topologies.iter().all(has)
     }
 }
 
 impl Matching {
     fn prepare(
         constraint: &SpreadConstraint,
-        keyed: &[SpreadConstraint],
-        demand: &Demand,
+        topology: &Arc<Topology>,
+        counting: &Counting<'_>,
         around: Surroundings<'_>,
         counts: &mut PodCounts,
     ) -> Self {
-        let occupied = counted(constraint, around, counts).filter(|(_, pods)| *pods > 0);
+        let occupied = counted(constraint, around, counts).filter(|(_, _, pods)| *pods > 0);
         if &*constraint.topology_key == HOSTNAME {
-            return Self::ByNode(occupied.map(|(info, pods)| (info.name.clone(), pods)).collect());
+            return Self::ByNode(occupied.map(|(_, node, pods)| (node.info.name.clone(), pods)).collect());
         }
-        let mut domains = HashMap::new();
-        for (info, pods) in occupied {
-            if includes(constraint, keyed, demand, info) {
-                *domains.entry(domain(constraint, info).to_owned()).or_default() += pods;
-            }
+        let mut domains = ByDomain::of(topology.clone());
+        let mut unlabelled = 0;
+        for (slot, _, pods) in occupied.filter(|(slot, node, _)| counting.admits(*slot, node)) {
+            *domains.of_slot(slot).unwrap_or(&mut unlabelled) += pods;
+        }
+        // Upstream reads a label that is missing as an empty value.
+        if let Some(pods) = domains.of_value("") {
+            *pods += unlabelled;
         }
         Self::ByDomain(domains)
     }
 
-    fn at(&self, node: &NodeInfo, value: &str) -> i64 {
+    /// How many there are in the node's domain; `None`: the topology key is missing.
+    fn at(&self, node: &NodeState, topology: &Topology) -> Option<i64> {
+        topology.of_node(node)?;
         let matching = match self {
-            Self::ByDomain(domains) => domains.get(value),
-            Self::ByNode(nodes) => nodes.get(&node.name),
+            Self::ByDomain(domains) => domains.of_node(node),
+            Self::ByNode(nodes) => nodes.get(&node.info.name),
         };
-        matching.copied().unwrap_or_default()
+        Some(matching.copied().unwrap_or_default())
     }
 }
 
-/// The node's domain; empty where the topology key is missing.
-fn domain<'n>(constraint: &SpreadConstraint, node: &'n NodeInfo) -> &'n str {
-    node.labels.get(&*constraint.topology_key).map_or("", String::as_str)
+/// In how many domains the nodes are; those that lack the topology key are in one with those that have an empty value of it.
+fn count_domains(topology: &Arc<Topology>, nodes: &[&NodeState]) -> usize {
+    let mut domains = ByDomain::of(topology.clone());
+    let mut unlabelled = false;
+    for node in nodes {
+        *domains.of_node_mut(node).unwrap_or(&mut unlabelled) = true;
+    }
+    if let Some(empty) = domains.of_value("") {
+        *empty |= unlabelled;
+        unlabelled = false;
+    }
+    domains.values().iter().filter(|is_there| **is_there).count() + usize::from(unlabelled)
 }
 
 /// By what the raw scores of the nodes that fit are normalised.
@@ -124,15 +143,15 @@ impl<'a> SpreadScale<'a> {
     /// The extremes over these nodes.
     pub(in crate::scheduling) fn of<'n>(
         spread: &'a PreferredSpread<'a>,
-        feasible: impl Iterator<Item = &'n NodeInfo>,
+        feasible: impl Iterator<Item = &'n NodeState>,
     ) -> Self {
-        let nodes: Vec<&NodeInfo> = feasible.filter(|node| spread.concerns(node)).collect();
-        let weight = |constraint: &SpreadConstraint| {
-            let domains = || nodes.iter().map(|node| domain(constraint, node)).collect::<HashSet<_>>();
-            let size = if &*constraint.topology_key == HOSTNAME { nodes.len() } else { domains().len() };
+        let nodes: Vec<&NodeState> = feasible.filter(|node| spread.concerns(node)).collect();
+        let weight = |(constraint, topology): (&SpreadConstraint, &Arc<Topology>)| {
+            let of_nodes = &*constraint.topology_key == HOSTNAME;
+            let size = if of_nodes { nodes.len() } else { count_domains(topology, &nodes) };
             float(i64::try_from(size).unwrap_or(i64::MAX).saturating_add(2)).ln()
         };
-        let weights = spread.constraints.iter().map(weight).collect();
+        let weights = spread.constraints.iter().zip(&spread.topologies).map(weight).collect();
         let mut scale = Self { spread, weights, least: 0, most: 0 };
         let raw: Vec<i64> = nodes.iter().map(|node| scale.raw(node)).collect();
         scale.least = raw.iter().copied().min().unwrap_or_default();
@@ -141,7 +160,7 @@ impl<'a> SpreadScale<'a> {
     }
 
     /// 0 to 100, 100 where the fewest matching pods are; 0 where a topology key is missing.
-    pub(in crate::scheduling) fn score(&self, node: &NodeInfo) -> i64 {
+    pub(in crate::scheduling) fn score(&self, node: &NodeState) -> i64 {
         match (self.spread.concerns(node), self.most) {
             (false, _) => 0,
             (true, 0) => MOST,
@@ -151,12 +170,16 @@ impl<'a> SpreadScale<'a> {
 
     /// How many matching pods there are, weighed by how many domains each constraint has. The skew that a constraint allows is added,
     /// so that it waters small differences down.
-    fn raw(&self, node: &NodeInfo) -> i64 {
-        let score = |((constraint, matching), weight): ((&SpreadConstraint, &Matching), &f64)| {
-            let value = node.labels.get(&*constraint.topology_key)?;
-            Some(float(matching.at(node, value)) * weight + float(constraint.max_skew - 1))
+    fn raw(&self, node: &NodeState) -> i64 {
+        let score = |((constraint, topology), (matching, weight)): (
+            (&SpreadConstraint, &Arc<Topology>),
+            (&Matching, &f64),
+        )| {
+            let pods = matching.at(node, topology)?;
+            Some(float(pods) * weight + float(constraint.max_skew - 1))
         };
-        let constraints = self.spread.constraints.iter().zip(&self.spread.matching);
-        whole(constraints.zip(&self.weights).filter_map(score).sum::<f64>().round())
+        let constraints = self.spread.constraints.iter().zip(&self.spread.topologies);
+        let counted = self.spread.matching.iter().zip(&self.weights);
+        whole(constraints.zip(counted).filter_map(score).sum::<f64>().round())
     }
 }

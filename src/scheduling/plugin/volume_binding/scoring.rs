@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Claims, VolumeChoice, size};
+use super::{Claims, VolumeChoice, delayed::Delayed, size};
 use crate::{
     object::Quantity,
     scheduling::{
@@ -65,19 +65,20 @@ impl<'a> VolumeCapacity<'a> {
 
     /// All claims of one class share what there is of it.
     fn add_made(&self, classes: &mut BTreeMap<&'a str, Storage>, claim: &str, node: &NodeInfo) {
-        let claims = &self.0;
-        let Some(claim) = claims.delayed.iter().find(|one| one.metadata.name == *claim) else { return };
-        let Some(class) = claims.objects.class(claim.class()) else { return };
-        let published = claims.published(claim, class, node);
-        let Some(capacity) = published.and_then(|published| published.capacity.as_ref()) else { return };
-        let storage = classes.entry(&class.metadata.name).or_default();
-        storage.requested = storage.requested.saturating_add(self.requested(&claim.metadata.name));
+        let published = self.delayed(claim).and_then(|delayed| delayed.published(&node.labels));
+        let Some(published) = published else { return };
+        let Some(capacity) = &published.capacity else { return };
+        let storage = classes.entry(&published.storage_class_name).or_default();
+        storage.requested = storage.requested.saturating_add(self.requested(claim));
         storage.capacity = bytes(Some(capacity));
     }
 
     fn requested(&self, claim: &str) -> i64 {
-        let claim = self.0.delayed.iter().find(|one| one.metadata.name == *claim);
-        bytes(claim.and_then(|claim| claim.spec.resources.request("storage")))
+        bytes(self.delayed(claim).and_then(|delayed| delayed.claim.spec.resources.request("storage")))
+    }
+
+    fn delayed(&self, claim: &str) -> Option<&Delayed<'a>> {
+        self.0.delayed.iter().find(|delayed| delayed.claim.metadata.name == *claim)
     }
 }
 

@@ -1,0 +1,227 @@
+//! A cluster of nodes with 8 cards and two pods each, and pods that are placed on it one after the other.
+
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
+
+use berth::{
+    device::{
+        Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
+        CoreBudget, CoreRequest, CoreUnit, Cores, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode,
+        NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard, Slicing, Tie,
+    },
+    object::{Pod, Taint},
+    scheduling::{
+        Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage, Uid,
+        class::Classes,
+        decide::Decision,
+        ledger::{Charge, Commitment},
+        object::Kind,
+        plugin::{node_affinity::NodeAffinity, volume_binding::VolumeChoice},
+    },
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    family::{Family, HOSTNAME, STANDING, ZONE},
+    storage::objects,
+};
+
+/// A cluster, and the pods that are placed on it.
+pub(crate) struct World {
+    family: Family,
+    nodes: usize,
+    snapshot: Snapshot,
+    classes: Classes,
+    placed: usize,
+}
+
+/// Pods that can be placed: each has a claim of its own where its family has claims.
+const PODS: usize = 1_000;
+
+impl World {
+    pub(crate) fn new(nodes: usize, family: Family) -> Self {
+        let mut snapshot = Snapshot::default();
+        for at in 0..nodes {
+            snapshot.set_node(node(at, family));
+            for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
+                let footprint = footprint(&read(&spec, STANDING));
+                let assignment = share(at, pod);
+                let name = name(at);
+                snapshot
+                    .charge(format!("{name}/{pod}").into(), charge(&name, assignment, footprint, Vec::new()));
+            }
+        }
+        for kind in Kind::ALL {
+            snapshot.note_listed(*kind);
+        }
+        for object in objects(family, nodes, PODS) {
+            snapshot.set_object(object);
+        }
+        Self { family, nodes, snapshot, classes: Classes::default(), placed: 0 }
+    }
+
+    /// Decides the next pod, with so much memory in MiB, and charges it; how long the decision took.
+    pub(crate) fn place(&mut self, memory: u64) -> Duration {
+        let pod = read(&self.family.spec(self.placed), "work");
+        let footprint = footprint(&pod);
+        let ask = Arc::new(ask(&pod, &footprint, self.family.memory(memory)));
+        let uid: Uid = format!("placed/{}", self.placed).into();
+        let demand = Demand {
+            ask,
+            footprint: footprint.clone(),
+            priority: 0,
+            uid: uid.clone(),
+            nominated: None,
+            origin: None,
+        };
+        let started = Instant::now();
+        let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
+        let spent = started.elapsed();
+        assert_eq!(decision.is_ok(), self.family.fits(), "{}: {decision:?}", self.family.name());
+        let charge = match decision {
+            Ok(Decision { node, assignment, volumes }) => charge(&node, assignment, footprint, volumes),
+            Err(_) => self.another(),
+        };
+        self.snapshot.charge(uid, charge);
+        self.placed += 1;
+        spent
+    }
+
+    /// What a pod of no constraint holds, on another node each time.
+    fn another(&self) -> Charge {
+        let at = self.placed % self.nodes;
+        charge(&name(at), share(at, 2), footprint(&read(&json!({}), STANDING)), Vec::new())
+    }
+}
+
+fn name(node: usize) -> Arc<str> {
+    format!("node-{node:05}").into()
+}
+
+/// A node with the labels of a cloud's and 8 cards of 80 GB.
+fn node(at: usize, family: Family) -> NodeInfo {
+    let name = name(at);
+    let labels = [
+        ("beta.kubernetes.io/arch", "amd64".to_owned()),
+        ("kubernetes.io/arch", "amd64".to_owned()),
+        (HOSTNAME, name.to_string()),
+        ("kubernetes.io/os", "linux".to_owned()),
+        ("node.kubernetes.io/instance-type", "gpu-8".to_owned()),
+        ("topology.kubernetes.io/region", "region-1".to_owned()),
+        (ZONE, format!("zone-{}", at % 16)),
+    ];
+    let taint = Taint { key: "gpu".into(), value: "yes".into(), effect: "NoSchedule".into() };
+    NodeInfo {
+        uid: name.clone(),
+        resource_version: "1".to_owned(),
+        labels: labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        taints: if family.taints() && at.is_multiple_of(4) { vec![taint] } else { Vec::new() },
+        offers: vec![Offer {
+            core_unit: CoreUnit::Percent,
+            profile: profile().name,
+            inventory: Some(Inventory::new((0..8).map(|index| card(at, index)).collect())),
+        }],
+        name,
+        ..NodeInfo::default()
+    }
+}
+
+fn card(node: usize, index: u32) -> Card {
+    Card {
+        id: format!("GPU-{node}-{index}").into(),
+        index,
+        slots: 10,
+        memory: MiB::new(81_920),
+        cores: Cores::WHOLE,
+        model: "NVIDIA A100".into(),
+        numa: index / 4,
+        mode: Mode::Soft,
+        slicing: Slicing::Unknown,
+        health: Health::Healthy,
+    }
+}
+
+fn profile() -> Profile {
+    Profile {
+        name: "hami".into(),
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
+    }
+}
+
+/// A tenth of a card of this node.
+fn share(node: usize, index: usize) -> Assignment {
+    let share = Share {
+        card: format!("GPU-{node}-{index}").into(),
+        memory: MiB::new(8_192),
+        cores: Cores::new(10),
+        slice: None,
+    };
+    let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+    Assignment { containers, ..Assignment::default() }
+}
+
+fn charge(
+    node: &Arc<str>,
+    assignment: Assignment,
+    footprint: Arc<Footprint>,
+    volumes: Vec<VolumeChoice>,
+) -> Charge {
+    Charge {
+        node: node.clone(),
+        namespace: footprint.namespace.clone(),
+        allocations: vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)],
+        init: InitPhase::Ahead,
+        footprint,
+        volumes,
+        commitment: Commitment::Assumed,
+        stage: Stage::Pending,
+        since: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// The pod with this spec and this value of the label `app`.
+fn read(spec: &Value, app: &str) -> Pod {
+    let labels = json!({"app": app, "pod-template-hash": "7d9f8c6b5"});
+    serde_json::from_value(json!({"metadata": {"namespace": "default", "labels": labels}, "spec": spec}))
+        .unwrap()
+}
+
+fn footprint(pod: &Pod) -> Arc<Footprint> {
+    Arc::new(Footprint::of_pod(pod, ResourceAmounts::default()))
+}
+
+/// What a pod asks that wants so much memory of one card, in MiB.
+fn ask(pod: &Pod, footprint: &Footprint, memory: u64) -> Ask {
+    let share = ShareRequest {
+        cards: NonZeroU32::MIN,
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: CoreRequest::Exact(Cores::new(1)),
+    };
+    let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
+    Ask {
+        profile: profile(),
+        request: PodRequest {
+            containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+            selection: Selection::default(),
+            choice: CardPolicy::Spread.into(),
+            node_policy: NodePolicy::Binpack,
+            marks: BTreeSet::new(),
+            shuns: BTreeSet::new(),
+        },
+        resources: ResourceAmounts::default(),
+        constraints: Constraints {
+            affinity: NodeAffinity {
+                required: affinity.required,
+                preferred: affinity.preferred,
+                ..NodeAffinity::default()
+            },
+            tolerations: pod.spec.tolerations.clone(),
+            exclusive: footprint.exclusive.clone(),
+            ..Constraints::default()
+        },
+    }
+}

@@ -1,0 +1,173 @@
+//! A claim that is bound with its pod: which volumes it may be bound to, and how much storage there is to make one. Both are found once
+//! for a pod, so that a node costs about as much as what it can reach of them.
+//!
+//! It must not choose between binding a volume and making one.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    VolumeChoice, admits,
+    by_label::{ByLabel, NeededLabel},
+    is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size,
+};
+use crate::{
+    object::{
+        Labels,
+        storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
+    },
+    scheduling::{
+        node::{NodeInfo, NodeName},
+        object::full_name,
+        pod_counts::Surroundings,
+        reason::Reason,
+    },
+};
+
+/// A claim that is bound with its pod.
+#[derive(Debug)]
+pub(super) struct Delayed<'a> {
+    /// The claim.
+    pub(super) claim: &'a PersistentVolumeClaim,
+    /// The node and the volume that another pod has chosen for it.
+    pub(super) reserved: Option<&'a (NodeName, VolumeChoice)>,
+    /// The class of which a volume can be made for it.
+    class: Option<&'a StorageClass>,
+    /// Volumes that are meant for the claim, by name.
+    meant: Vec<&'a PersistentVolume>,
+    /// Volumes that are meant for no claim and would do for this one: smallest first, equals by name.
+    free: ByLabel<'a, PersistentVolume>,
+    /// What the driver of the class publishes and is enough for the claim, by name; `None`: it publishes nothing.
+    published: Option<ByLabel<'a, CsiStorageCapacity>>,
+}
+
+impl<'a> Delayed<'a> {
+    /// The claim as it stands.
+    pub(super) fn prepare(claim: &'a PersistentVolumeClaim, around: Surroundings<'a>) -> Self {
+        let own_name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+        let class = around.objects.class(claim.class());
+        let class = class.filter(|class| makes_volumes(class));
+        let mut delayed = Self {
+            claim,
+            reserved: around.reservations.claims.get(&own_name),
+            class,
+            meant: Vec::new(),
+            free: ByLabel::default(),
+            published: class.and_then(|class| published(claim, class, around)),
+        };
+        if delayed.reserved.is_none() && selected_node(claim).is_none() {
+            delayed.find_volumes(&own_name, around);
+        }
+        delayed
+    }
+
+    fn find_volumes(&mut self, own_name: &str, around: Surroundings<'a>) {
+        let needed = size(self.claim.spec.resources.request("storage"));
+        let mut free = Vec::new();
+        for volume in around.objects.volumes() {
+            let meant = is_meant_for(volume, self.claim);
+            if !meant && (volume.spec.claim_ref.is_some() || !is_free_for(volume, self.claim)) {
+                continue;
+            }
+            let other = around.reservations.volumes.get(&*volume.metadata.name);
+            let capacity = size(volume.spec.capacity.get("storage"));
+            if other.is_some_and(|other| **other != *own_name)
+                || capacity < needed
+                || !is_alike(volume, self.claim)
+            {
+                continue;
+            }
+            if meant {
+                self.meant.push(volume);
+            } else {
+                free.push((capacity, &**volume));
+            }
+        }
+        // Stable: volumes of one capacity stay in the order of their names.
+        free.sort_by_key(|(capacity, _)| *capacity);
+        self.free = ByLabel::of(free.into_iter().map(|(_, volume)| (volume, needed_by(volume))).collect());
+    }
+
+    /// The volume that is meant for the claim, else the smallest that the node can mount; equals go by name. Those that are `chosen`
+    /// are taken.
+    pub(super) fn matching(&self, node: &NodeInfo, chosen: &BTreeSet<&str>) -> Option<&'a PersistentVolume> {
+        let open = |volume: &PersistentVolume| !chosen.contains(&*volume.metadata.name);
+        if let Some(volume) = self.meant.iter().find(|volume| open(volume)) {
+            return is_mountable(volume, node).then_some(volume);
+        }
+        self.free.first(&node.labels, |volume| open(volume) && is_mountable(volume, node))
+    }
+
+    /// The claim's name.
+    pub(super) fn name(&self) -> Arc<str> {
+        self.claim.metadata.name.as_str().into()
+    }
+
+    /// Whether a volume can be made for the claim on this node.
+    pub(super) fn can_be_made(&self, node: &NodeInfo) -> Result<(), Reason> {
+        if !self.class.is_some_and(|class| admits(class, &node.labels)) {
+            return Err(Reason::NoVolumeToBind);
+        }
+        if self.has_capacity(&node.labels) { Ok(()) } else { Err(Reason::StorageFull) }
+    }
+
+    /// Whether there is enough storage to make a volume for a node with these labels, as far as the driver says.
+    fn has_capacity(&self, labels: &Labels) -> bool {
+        self.published.is_none() || self.published(labels).is_some()
+    }
+
+    /// What the driver publishes for a node with these labels and is enough for the claim, the first by name.
+    pub(super) fn published(&self, labels: &Labels) -> Option<&'a CsiStorageCapacity> {
+        let reaches = |capacity: &CsiStorageCapacity| {
+            capacity.node_topology.as_ref().is_some_and(|nodes| nodes.matches(labels))
+        };
+        self.published.as_ref()?.first(labels, reaches)
+    }
+}
+
+/// Whether volumes of the class are made on demand.
+fn makes_volumes(class: &StorageClass) -> bool {
+    !matches!(class.provisioner.as_str(), "" | "kubernetes.io/no-provisioner")
+}
+
+/// Labels that a node needs to mount the volume; its node affinity may need more.
+fn needed_by(volume: &PersistentVolume) -> Vec<NeededLabel<'_>> {
+    let required = volume.spec.node_affinity.as_ref().and_then(|affinity| affinity.required.as_ref());
+    match required.map(|required| &required.node_selector_terms[..]) {
+        Some([term]) => NeededLabel::among(&term.match_expressions).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What the driver of the class publishes and is enough for the claim, by name; `None`: it publishes nothing, or the claim does not say
+/// how much it needs.
+fn published<'a>(
+    claim: &PersistentVolumeClaim,
+    class: &StorageClass,
+    around: Surroundings<'a>,
+) -> Option<ByLabel<'a, CsiStorageCapacity>> {
+    let driver = around.objects.csi_driver(&class.provisioner);
+    driver.filter(|driver| driver.spec.storage_capacity)?;
+    let needed = size(Some(claim.spec.resources.request("storage")?)).units_rounded_up();
+    let mut published = Vec::new();
+    for capacity in around.objects.capacities() {
+        if capacity.storage_class_name != class.metadata.name {
+            continue;
+        }
+        let most = capacity.maximum_volume_size.as_ref().or(capacity.capacity.as_ref());
+        if most.is_some_and(|most| size(Some(most)).units_rounded_up() >= needed) {
+            published.push((capacity, needed_for(capacity)));
+        }
+    }
+    Some(ByLabel::of(published))
+}
+
+/// Labels that a node needs to use what is published; its topology may need more.
+fn needed_for(capacity: &CsiStorageCapacity) -> Vec<NeededLabel<'_>> {
+    let Some(topology) = &capacity.node_topology else { return Vec::new() };
+    let equal = topology.match_labels.iter();
+    let equal = equal.map(|(key, value)| NeededLabel { key, values: std::slice::from_ref(value) });
+    equal.chain(NeededLabel::among(&topology.match_expressions)).collect()
+}
+
+#[cfg(test)]
+mod tests;
