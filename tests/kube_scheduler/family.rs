@@ -13,7 +13,7 @@ mod preferences;
 #[path = "family/resources.rs"]
 mod resources;
 #[path = "family/spread.rs"]
-mod spread;
+pub(crate) mod spread;
 
 use crate::world::World;
 

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{dice::Dice, family::Family};
+use crate::{
+    dice::Dice,
+    family::{Family, spread},
+};
 
 /// The zones of nodes, volumes and spread.
 pub(crate) const ZONES: &[&str] = &["a", "b", "c"];
@@ -69,6 +72,9 @@ impl Case {
         }
         let mut world = World::new(dice);
         Family::all().filter(|family| families.contains(family)).for_each(|family| family.enter(&mut world));
+        if families.contains(&Family::Nominated) {
+            spread::select_some(&mut world);
+        }
         world.into_case(seed, families)
     }
 }

@@ -100,3 +100,24 @@ fn a_nominated_node_that_does_not_fit_is_passed_over() {
     machine.show_pod(&pod);
     assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
 }
+
+#[test]
+fn no_pod_counts_for_a_spread_constraint_that_selects_every_pod_not_even_a_nominated_one() {
+    let labelled = |name: &str| {
+        let mut node = hami_node();
+        node["metadata"]["name"] = json!(name);
+        node["metadata"]["labels"] = json!({"kubernetes.io/hostname": name});
+        node
+    };
+    let mut closed = labelled("n2");
+    closed["spec"]["unschedulable"] = json!(true);
+    let mut machine = Machine::new(&Config::default(), &[labelled("n1"), closed], &[]);
+    let mut kept = nominated(9);
+    kept["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    machine.show_pod(&kept);
+    let mut pod = share("p", 5);
+    pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]);
+    machine.show_pod(&pod);
+    assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
+}

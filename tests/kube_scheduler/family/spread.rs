@@ -43,6 +43,18 @@ pub(super) fn spread(world: &mut World) {
     }
 }
 
+/// Leaves no spread constraint that selects every pod. kube-scheduler counts no pod for such a constraint (`countPodsMatchSelector`), but
+/// counts pods that are nominated to a node for it (`updateWithPod`). Berth counts none, so that both would differ.
+pub(crate) fn select_some(world: &mut World) {
+    for pod in &mut world.waiting {
+        for constraint in pod["spec"]["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
+            if constraint["labelSelector"] == json!({}) {
+                constraint["labelSelector"] = json!({"matchLabels": {"app": "web"}});
+            }
+        }
+    }
+}
+
 fn constraint(dice: &mut Dice, topology: &str) -> Value {
     let hard = dice.in_thousand(850);
     constraint_of(dice, topology, if hard { "DoNotSchedule" } else { "ScheduleAnyway" })
