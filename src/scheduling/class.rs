@@ -14,9 +14,9 @@ use super::{
     node::NodeName,
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
-    score::{Feasible, ScoreWeights},
+    score::{Feasible, Scale, ScoreWeights},
     snapshot::{NodeState, Snapshot},
-    verdict::{NodeVerdict, Relation, best_scored},
+    verdict::{NodeVerdict, Relation, best},
 };
 use crate::device::{Assignment, Quota};
 
@@ -29,11 +29,46 @@ enum Known {
     Hinted,
 }
 
+/// What a class makes of the node in one slot.
+#[derive(Clone, Debug)]
+struct Judged {
+    /// The node's generation when it was judged; 0: there was no node.
+    generation: u64,
+    verdict: NodeVerdict,
+    /// The weighted sum of the node's scores, as long as none depends on other nodes.
+    score: f64,
+}
+
+impl Judged {
+    /// What a class makes of a node, whose scores are normalised by this scale where they depend on no other node.
+    fn of(
+        ask: &Ask,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        scale: &Scale<'_>,
+        weights: &ScoreWeights,
+    ) -> Self {
+        let verdict = NodeVerdict::of(ask, node, device_resources);
+        let score = match &verdict {
+            NodeVerdict::Fits(raw, _) => scale.scores(&Feasible { node, raw: *raw }).total(weights),
+            NodeVerdict::Fails(_) => 0.0,
+        };
+        Self { generation: node.generation, verdict, score }
+    }
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self { generation: 0, verdict: NodeVerdict::Fails(Vec::new()), score: 0.0 }
+    }
+}
+
 /// One class of pods.
 #[derive(Debug)]
 struct Class {
     known: Known,
-    verdicts: Vec<(u64, NodeVerdict)>,
+    /// By slot.
+    verdicts: Vec<Judged>,
     /// How close each node comes that fails, and at which generation: found out only where no node is taken.
     closeness: Vec<(u64, Option<Closeness>)>,
     /// Whether the scores in the verdicts depend on each other.
@@ -116,16 +151,28 @@ impl Classes {
         }
         let preferences = Preferences::prepare(demand, around, &mut self.counts, &self.weights);
         let mut refusals = Refusals::default();
+        let alone = Preferences::default();
+        let scale = Scale::of(ask, &alone, &[]);
         let judged = snapshot.slots().iter().zip(&class.verdicts);
-        let fitting = judged.filter_map(|(state, (_, verdict))| {
-            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, verdict) else { return None };
-            let raw =
+        let fitting = judged.filter_map(|(state, judged)| {
+            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, &judged.verdict) else { return None };
+            let admitted =
                 filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
-            Some(Feasible { node: state, raw })
+            let feasible = Feasible { node: state, raw: admitted };
+            let score =
+                if admitted == *raw { judged.score } else { scale.scores(&feasible).total(&self.weights) };
+            Some((state, feasible, score))
         });
-        let relation = if preferences.is_empty() { class.relation } else { Relation::Relative };
-        if let Some(name) = best_scored(ask, &preferences, relation, &self.weights, fitting, rank) {
-            let state = snapshot.node(name).expect("the best node is one of the snapshot");
+        let best = if preferences.is_empty() && class.relation == Relation::Independent {
+            best(fitting.map(|(state, _, score)| (state, score)), rank)
+        } else {
+            let fitting: Vec<_> = fitting.map(|(state, feasible, _)| (state, feasible)).collect();
+            let feasible: Vec<_> = fitting.iter().map(|(_, feasible)| *feasible).collect();
+            let scale = Scale::of(ask, &preferences, &feasible);
+            let scored = fitting.iter().map(|(state, one)| (*state, scale.scores(one).total(&self.weights)));
+            best(scored, rank)
+        };
+        if let Some(state) = best {
             return Ok(filters.decision(state));
         }
         class.measure(ask, snapshot);
@@ -202,8 +249,8 @@ impl Classes {
     /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
     pub fn forget(&mut self, slot: usize) {
         for class in self.by_ask.values_mut() {
-            if let Some(verdict) = class.verdicts.get_mut(slot) {
-                *verdict = (0, NodeVerdict::Fails(Vec::new()));
+            if let Some(judged) = class.verdicts.get_mut(slot) {
+                *judged = Judged::default();
             }
         }
     }
@@ -214,7 +261,10 @@ impl Classes {
         let mut woken = Vec::new();
         for ask in &self.waiting {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };
-            let fitted = matches!(class.verdicts.get(slot), Some((_, NodeVerdict::Fits(..))));
+            let fitted = class
+                .verdicts
+                .get(slot)
+                .is_some_and(|judged| matches!(judged.verdict, NodeVerdict::Fits(..)));
             if class.waiting.is_empty() && fitted {
                 continue;
             }
@@ -235,18 +285,19 @@ impl Classes {
     fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
         self.make_known(ask, by);
         let class = self.by_ask.get_mut(ask).expect("it was just made known");
-        class.verdicts.resize_with(snapshot.slots().len(), || (0, NodeVerdict::Fails(Vec::new())));
+        let (slots, generations) = (snapshot.slots(), snapshot.generations());
+        class.verdicts.resize_with(slots.len(), Judged::default);
         class.relation = Relation::Independent;
-        for (state, verdict) in snapshot.slots().iter().zip(&mut class.verdicts) {
-            let Some(state) = state else {
+        let alone = Preferences::default();
+        let scale = Scale::of(ask, &alone, &[]);
+        for ((state, generation), judged) in slots.iter().zip(generations).zip(&mut class.verdicts) {
+            if judged.generation != *generation {
                 // The slot may be another node's next.
-                *verdict = (0, NodeVerdict::Fails(Vec::new()));
-                continue;
-            };
-            if verdict.0 != state.generation {
-                *verdict = (state.generation, NodeVerdict::of(ask, state, snapshot.device_resources()));
+                *judged = state.as_ref().map_or_else(Judged::default, |state| {
+                    Judged::of(ask, state, snapshot.device_resources(), &scale, &self.weights)
+                });
             }
-            if matches!(&verdict.1, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
+            if matches!(&judged.verdict, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
                 class.relation = Relation::Relative;
             }
         }
@@ -295,12 +346,12 @@ impl Class {
     fn measure(&mut self, ask: &Ask, snapshot: &Snapshot) {
         self.closeness.resize(self.verdicts.len(), (0, None));
         let judged = snapshot.slots().iter().zip(&self.verdicts);
-        for ((state, (_, verdict)), (generation, closeness)) in judged.zip(&mut self.closeness) {
+        for ((state, judged), (generation, closeness)) in judged.zip(&mut self.closeness) {
             let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
                 continue;
             };
             *generation = state.generation;
-            *closeness = match verdict {
+            *closeness = match &judged.verdict {
                 NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, Quota::default())),
                 NodeVerdict::Fits(..) => None,
             };
@@ -310,7 +361,7 @@ impl Class {
     /// The nodes that the plugins which look at one node rejected, each with why and how close it comes.
     fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = Refused<'a>> + Clone {
         let judged = snapshot.slots().iter().zip(&self.verdicts).zip(&self.closeness);
-        judged.filter_map(|((state, (_, verdict)), (_, closeness))| match verdict {
+        judged.filter_map(|((state, judged), (_, closeness))| match &judged.verdict {
             NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
             NodeVerdict::Fits(..) => None,
         })

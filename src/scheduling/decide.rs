@@ -98,6 +98,8 @@ pub struct Filters<'a> {
     pub(super) around: Surroundings<'a>,
     quota: Quota,
     cycle: Result<Cycle<'a>, Reason>,
+    /// Whether there is nothing to test beside what one node makes of the pod: no quota bounds it, and no node is kept for another.
+    open: bool,
 }
 
 impl<'a> Filters<'a> {
@@ -106,7 +108,9 @@ impl<'a> Filters<'a> {
         let quota = around.quotas.left(&demand.footprint.namespace, &demand.ask.profile.name);
         let unserved = demand.ask.unserved();
         let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
-        Self { demand, around, quota, cycle }
+        let bounded = quota != Quota::default() || !around.nominations.is_empty();
+        let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
+        Self { demand, around, quota, cycle, open }
     }
 
     /// Why no node can have the pod, where that is known without looking at them: a constraint that is not served, a quota that the
@@ -146,6 +150,9 @@ impl<'a> Filters<'a> {
         node: &Arc<NodeState>,
         (raw, total): (RawScores, CardUsage),
     ) -> Result<RawScores, Refusal> {
+        if self.open {
+            return Ok(raw);
+        }
         let cycle = self.cycle.as_ref().map_err(|reason| Refusal::Node(vec![reason.clone()]))?;
         cycle.test(node).map_err(Refusal::Node)?;
         let nominations = self.around.nominations;

@@ -82,10 +82,9 @@ impl<'a> Evaluation<'a> {
             .filter_map(|(state, scores)| Some((state, scores.ok()?.total(weights))))
             .collect();
         let nominated = self.filters.demand.nominated.as_ref().filter(|node| rank(node) == 0);
-        let name = nominated
-            .filter(|name| scored.iter().any(|(state, _)| state.info.name == **name))
-            .or_else(|| best(scored.iter().map(|(state, score)| (&state.info.name, *score)), rank))?;
-        scored.iter().find(|(state, _)| state.info.name == *name).copied()
+        let nominated = nominated.and_then(|name| scored.iter().find(|(state, _)| state.info.name == *name));
+        let best = nominated.map(|(state, _)| *state).or_else(|| best(scored.iter().copied(), rank))?;
+        scored.iter().find(|(state, _)| Arc::ptr_eq(state, best)).copied()
     }
 
     /// Why the nodes that do not fit are refused.

@@ -66,6 +66,11 @@ impl Nominations {
         true
     }
 
+    /// Whether no node is kept for a pod.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_pod.is_empty()
+    }
+
     /// Whether the pod is nominated.
     pub(super) fn holds(&self, pod: &Uid) -> bool {
         self.by_pod.contains_key(pod)

@@ -42,6 +42,8 @@ pub(super) enum Check {
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     slots: Vec<Option<Arc<NodeState>>>,
+    /// By slot, the generation of the node's state, 0 where there is none: what has changed is found without a look at each node.
+    generations: Vec<u64>,
     by_name: BTreeMap<NodeName, usize>,
     ledger: Ledger,
     quotas: Quotas,
@@ -112,6 +114,7 @@ impl Snapshot {
     /// Takes a node out; the charges on it stay, in case that it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some((name, slot)) = self.by_name.remove_entry(name) {
+            self.generations[slot] = 0;
             let images = self.slots[slot].take().map(|state| state.info.images.clone()).unwrap_or_default();
             Arc::make_mut(&mut self.images).remove(&images);
             self.repelling.remove(&slot);
@@ -199,6 +202,11 @@ impl Snapshot {
     /// Every node by its slot, which it keeps while it exists.
     pub(super) fn slots(&self) -> &[Option<Arc<NodeState>>] {
         &self.slots
+    }
+
+    /// By slot, the generation of each node's state; 0: there is no node.
+    pub(super) fn generations(&self) -> &[u64] {
+        &self.generations
     }
 
     /// The slot of a node.
@@ -353,6 +361,7 @@ impl Snapshot {
                 slots.remove(&slot);
             }
         }
+        self.generations[slot] = state.generation;
         self.slots[slot] = Some(state);
     }
 
@@ -361,6 +370,7 @@ impl Snapshot {
             return free;
         }
         self.slots.push(None);
+        self.generations.push(0);
         self.slots.len() - 1
     }
 }

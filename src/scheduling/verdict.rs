@@ -1,15 +1,9 @@
 //! What one node makes of one pod: whether it fits, with which cards and which score; and the best of those that fit.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    cycle::Preferences,
-    filter::filter,
-    node::NodeName,
-    pod::Ask,
-    reason::NodeReasons,
-    score::{Feasible, RawScores, Scale, ScoreWeights},
-    snapshot::NodeState,
+    filter::filter, node::NodeName, pod::Ask, reason::NodeReasons, score::RawScores, snapshot::NodeState,
 };
 use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
 
@@ -71,46 +65,27 @@ pub(super) enum Relation {
     Independent,
 }
 
-/// The best of the nodes that fit for this ask: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
-pub(super) fn best_scored<'a>(
-    ask: &Ask,
-    preferences: &Preferences<'_>,
-    relation: Relation,
-    weights: &ScoreWeights,
-    feasible: impl Iterator<Item = Feasible<'a>>,
-    rank: impl Fn(&NodeName) -> usize,
-) -> Option<&'a NodeName> {
-    let scored =
-        |scale: &Scale<'_>, one: &Feasible<'a>| (&one.node.info.name, scale.scores(one).total(weights));
-    if relation == Relation::Independent {
-        let scale = Scale::of(ask, preferences, &[]);
-        return best(feasible.map(|one| scored(&scale, &one)), rank);
-    }
-    let feasible: Vec<_> = feasible.collect();
-    let scale = Scale::of(ask, preferences, &feasible);
-    best(feasible.iter().map(|one| scored(&scale, one)), rank)
-}
-
 /// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
 pub fn best<'a>(
-    fitting: impl IntoIterator<Item = (&'a NodeName, f64)>,
+    fitting: impl IntoIterator<Item = (&'a Arc<NodeState>, f64)>,
     rank: impl Fn(&NodeName) -> usize,
-) -> Option<&'a NodeName> {
-    let mut best: Option<(usize, f64, &NodeName)> = None;
-    for (name, score) in fitting {
-        let Some((best_rank, best_score, best_name)) = best else {
-            best = Some((rank(name), score, name));
+) -> Option<&'a Arc<NodeState>> {
+    let mut best: Option<(usize, f64, &Arc<NodeState>)> = None;
+    for (node, score) in fitting {
+        let Some((best_rank, best_score, best_node)) = best else {
+            best = Some((rank(&node.info.name), score, node));
             continue;
         };
-        let scores_higher = score.total_cmp(&best_score).then_with(|| best_name.cmp(name)).is_gt();
-        // The rank is looked up only where it can matter.
-        if !scores_higher && best_rank == 0 {
+        // Names are compared and ranks looked up only where they can matter: both are far from the scores in memory.
+        let by_score = score.total_cmp(&best_score);
+        let comes_before = by_score.then_with(|| best_node.info.name.cmp(&node.info.name)).is_gt();
+        if !comes_before && best_rank == 0 {
             continue;
         }
-        let own = rank(name);
-        if own < best_rank || (own == best_rank && scores_higher) {
-            best = Some((own, score, name));
+        let own = rank(&node.info.name);
+        if own < best_rank || (own == best_rank && comes_before) {
+            best = Some((own, score, node));
         }
     }
-    best.map(|(_, _, name)| name)
+    best.map(|(_, _, node)| node)
 }
