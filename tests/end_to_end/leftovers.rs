@@ -96,6 +96,9 @@ pub(crate) async fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node
     left["metadata"]["annotations"] =
         json!({"hami.io/vgpu-node": "gpu-1", "hami.io/bind-phase": "success", key: ",NVIDIA,1000,0:;"});
     world.create(left).await;
+    // It was served long ago. Were it still pending, kubelet would ask for it as soon as the plugin answers, and be given the next pod's card.
+    let running = Patch::Merge(json!({"status": {"phase": "Running"}}));
+    world.pods().patch_status("broken", &PatchParams::default(), &running).await.unwrap();
     world.start_berth();
     // The other node goes on.
     world.create(pod("small", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "9000"}))).await;
