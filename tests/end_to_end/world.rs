@@ -8,7 +8,7 @@ use berth::{
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, candidate::Settings},
     config::Config,
     sandbox::agent::{Fleet, node::Node},
-    webhook::{mint::ServingNames, registration::Registration},
+    webhook::{Readiness, mint::ServingNames, registration::Registration},
 };
 use futures::StreamExt as _;
 use http::{HeaderValue, Request};
@@ -153,7 +153,13 @@ impl World {
         if asked == Asked::Yes {
             register(&client, app.local_addr()).await.unwrap();
         }
+        let mut readiness = app.readiness();
         self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        if asked == Asked::Yes {
+            // An installed webhook gets no review before: what rules read, such as hints, may be missing.
+            let ready = readiness.wait_for(|readiness| *readiness == Readiness::Ready);
+            tokio::time::timeout(LIMIT, ready).await.expect("the webhook is ready in time").unwrap();
+        }
     }
 
     /// A pod as the API server would store it, and what whoever asks is warned of.
