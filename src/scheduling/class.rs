@@ -115,6 +115,11 @@ impl Classes {
         Self { weights, ..Self::default() }
     }
 
+    /// By how much each plugin's score of a node is multiplied.
+    pub fn weights(&self) -> ScoreWeights {
+        self.weights
+    }
+
     /// The best node for a pod, and the cards that it would give: a smaller `rank` comes before a higher score, 0 is the best; equals
     /// go by name.
     ///
@@ -141,13 +146,12 @@ impl Classes {
         }
         self.update(ask, snapshot, Known::Decided);
         let class = self.by_ask.get_mut(ask).expect("it was just updated");
-        let standing = || around.quotas.standing(&demand.footprint.namespace, &ask.profile.name);
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little
             && filters.look_at_one_node()
             && (*too_little, *generation) == (filters.quota(), snapshot.generation())
         {
-            return Err(error.clone().beside_quota(standing()));
+            return Err(error.clone().beside_quota(filters.standing()));
         }
         let preferences = Preferences::prepare(demand, around, &mut self.counts, &self.weights);
         let mut refusals = Refusals::default();
@@ -183,7 +187,7 @@ impl Classes {
         if filters.look_at_one_node() && !refusals.has_nominated() {
             class.too_little = Some((filters.quota(), snapshot.generation(), error.clone()));
         }
-        Err(error.beside_quota(standing()))
+        Err(error.beside_quota(filters.standing()))
     }
 
     /// The cards that one node would give a pod whose claims are all bound, within what its namespace may still take.

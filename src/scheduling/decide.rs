@@ -11,6 +11,7 @@ use super::{
     plugin::volume_binding::VolumeChoice,
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
+    quota::QuotaStanding,
     reason::{NodeReasons, Reason},
     score::RawScores,
     snapshot::NodeState,
@@ -128,6 +129,17 @@ impl<'a> Filters<'a> {
             .or_else(|| self.cycle.as_ref().err().cloned().map(of_pod))
     }
 
+    /// The node that is nominated for the pod and tried before others, which it is as long as its `rank` is 0.
+    pub fn nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<&'a NodeName> {
+        self.demand.nominated.as_ref().filter(|node| rank(node) == 0)
+    }
+
+    /// How the quotas of the pod's namespace stand.
+    pub fn standing(&self) -> QuotaStanding {
+        let Demand { ask, footprint, .. } = self.demand;
+        self.around.quotas.standing(&footprint.namespace, &ask.profile.name)
+    }
+
     /// What the pod's namespace may still take of its cards.
     pub fn quota(&self) -> Quota {
         self.quota
@@ -185,7 +197,7 @@ impl<'a> Filters<'a> {
     /// in kube-scheduler (v1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`). A node whose `rank` is not 0 comes after
     /// others all the same.
     pub fn on_nominated(&self, rank: impl Fn(&NodeName) -> usize) -> Option<Decision> {
-        let nominated = self.demand.nominated.as_ref().filter(|node| rank(node) == 0)?;
+        let nominated = self.nominated(rank)?;
         let node = self.around.nodes().find(|state| state.info.name == *nominated)?;
         self.try_on(node).ok()
     }

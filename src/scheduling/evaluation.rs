@@ -7,7 +7,6 @@ use super::{
     decide::{Filters, Refusal, Refusals},
     fit_error::FitError,
     node::NodeName,
-    pod::Demand,
     pod_counts::PodCounts,
     score::{Feasible, RawScores, Scale, ScoreWeights, Scores},
     snapshot::NodeState,
@@ -81,7 +80,7 @@ impl<'a> Evaluation<'a> {
             .into_iter()
             .filter_map(|(state, scores)| Some((state, scores.ok()?.total(weights))))
             .collect();
-        let nominated = self.filters.demand.nominated.as_ref().filter(|node| rank(node) == 0);
+        let nominated = self.filters.nominated(&rank);
         let nominated = nominated.and_then(|name| scored.iter().find(|(state, _)| state.info.name == *name));
         let best = nominated.map(|(state, _)| *state).or_else(|| best(scored.iter().copied(), rank))?;
         scored.iter().find(|(state, _)| Arc::ptr_eq(state, best)).copied()
@@ -96,11 +95,7 @@ impl<'a> Evaluation<'a> {
     pub fn fit_error(&self) -> FitError {
         let refusals = self.refusals();
         let error = refusals.fit_error(&self.filters, std::iter::empty());
-        if !refusals.has_quota() {
-            return error;
-        }
-        let Demand { ask, footprint, .. } = self.filters.demand;
-        error.beside_quota(self.filters.around.quotas.standing(&footprint.namespace, &ask.profile.name))
+        if refusals.has_quota() { error.beside_quota(self.filters.standing()) } else { error }
     }
 
     fn refusals(&self) -> Refusals<'a> {

@@ -76,7 +76,8 @@ enum Course {
 /// The scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
-    settings: Settings,
+    /// As in [`Settings`].
+    lock_expiry: SignedDuration,
     /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
     /// Every pod that was seen, and what is to be done for it.
@@ -105,10 +106,11 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
+        let Settings { device_resources, lock_expiry, weights } = settings;
         Self {
-            classes: Classes::new(settings.weights),
-            snapshot: Snapshot::new(settings.device_resources.clone()),
-            settings,
+            lock_expiry,
+            snapshot: Snapshot::new(device_resources),
+            classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),
             prebinding: Prebinding::default(),

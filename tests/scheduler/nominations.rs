@@ -5,6 +5,13 @@ use serde_json::{Value, json};
 
 use super::machine::{Machine, node, pod};
 
+/// The same node under another name.
+fn named(name: &str) -> Value {
+    let mut node = hami_node();
+    node["metadata"]["name"] = json!(name);
+    node
+}
+
 /// A node with 64 cpus and a free card.
 fn hami_node() -> Value {
     let card = json!([{"id": "GPU-a", "index": 0, "count": 10, "devmem": 16000, "devcore": 100,
@@ -73,13 +80,8 @@ fn a_node_that_is_kept_for_a_pod_is_its_own() {
 
 #[test]
 fn a_pods_own_nomination_comes_before_better_nodes() {
-    let packed = |name: &str| {
-        let mut packed = hami_node();
-        packed["metadata"]["name"] = json!(name);
-        packed
-    };
     // Both nodes score alike, and the first by name would be taken.
-    let (nodes, nominated) = ([packed("n1"), packed("n2")], Some("n2"));
+    let (nodes, nominated) = ([named("n1"), named("n2")], Some("n2"));
     for (own, place) in [(None, "n1"), (nominated, "n2"), (Some("gone"), "n1")] {
         let mut machine = Machine::new(&Config::default(), &nodes, &[]);
         let mut pod = share("p", 5);
@@ -91,8 +93,7 @@ fn a_pods_own_nomination_comes_before_better_nodes() {
 
 #[test]
 fn a_nominated_node_that_does_not_fit_is_passed_over() {
-    let mut other = hami_node();
-    other["metadata"]["name"] = json!("n2");
+    let mut other = named("n2");
     other["spec"]["unschedulable"] = json!(true);
     let mut machine = Machine::new(&Config::default(), &[hami_node(), other], &[]);
     let mut pod = share("p", 5);
@@ -104,8 +105,7 @@ fn a_nominated_node_that_does_not_fit_is_passed_over() {
 #[test]
 fn no_pod_counts_for_a_spread_constraint_that_selects_every_pod_not_even_a_nominated_one() {
     let labelled = |name: &str| {
-        let mut node = hami_node();
-        node["metadata"]["name"] = json!(name);
+        let mut node = named(name);
         node["metadata"]["labels"] = json!({"kubernetes.io/hostname": name});
         node
     };

@@ -111,7 +111,7 @@ impl Scheduler {
     /// is sent there until it answers. When the pod that it owes an answer is gone, the node is tried again, each time after a longer
     /// pause.
     pub(super) fn watch_agent(&mut self, node: &NodeName, now: Timestamp) {
-        let expiry = self.settings.lock_expiry;
+        let expiry = self.lock_expiry;
         let expired = |since: &Timestamp| since.checked_add(expiry).is_ok_and(|at| at <= now);
         let awaited = self.owed(node);
         let late = awaited.iter().any(|(_, since)| expired(since))
@@ -200,7 +200,7 @@ impl Scheduler {
     }
 
     fn tell_silence(&mut self, uid: &Uid, node: &NodeName, since: Timestamp, now: Timestamp) {
-        let expiry = self.settings.lock_expiry;
+        let expiry = self.lock_expiry;
         let Some(entry) = self.pods.get_mut(uid) else { return };
         if patience(expiry, entry.silence_told).is_some_and(|patience| since + patience <= now) {
             entry.silence_told += 1;
@@ -215,7 +215,7 @@ impl Scheduler {
 
     /// When silence is to be said the next time, or the node tried again.
     pub(super) fn agent_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
-        let expiry = self.settings.lock_expiry;
+        let expiry = self.lock_expiry;
         let times = self.owed(node).into_iter().filter_map(move |(uid, since)| {
             let told = self.pods.get(&uid)?.silence_told;
             since.checked_add(patience(expiry, told)?).ok()

@@ -90,7 +90,7 @@ impl Scheduler {
         self.lines.leave(from, uid);
         self.set_work(uid, Work::InLine(node.clone()));
         self.lines.join(&node, uid.clone());
-        // The node was judged without the pod already, and those who wait were not woken then.
+        // The node was judged without the pod already, and that woke no waiting pod.
         if let Some(slot) = self.snapshot.slot(from) {
             self.classes.forget(slot);
         }

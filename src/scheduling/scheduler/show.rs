@@ -76,7 +76,7 @@ impl Scheduler {
             reservations: self.snapshot.reservations().clone(),
             nominations: self.snapshot.nominations().clone(),
             device_resources: self.snapshot.device_resources().clone(),
-            weights: self.settings.weights,
+            weights: self.classes.weights(),
         };
         Outlook::new(nodes, self.lines.passed_over(), context)
     }

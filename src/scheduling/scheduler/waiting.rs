@@ -1,10 +1,7 @@
 //! Pods that wait to be decided: in the queue, or for a change that could help them.
 
 use super::{alike::Rejections, quota::OverQuota, requeue::Requeue, turn::Turn, unlisted::Unlisted};
-use crate::scheduling::{
-    pod::{PodKey, Uid},
-    queue::Queue,
-};
+use crate::scheduling::{pod::PodKey, queue::Queue};
 
 /// Pods that wait to be decided.
 #[derive(Debug, Default)]
@@ -27,13 +24,8 @@ impl Waiting {
     /// The pod waits no more, whatever for.
     pub(super) fn remove(&mut self, pod: &PodKey) {
         self.over_quota.leave(pod);
-        self.leave(&pod.uid);
+        self.requeue.leave(&pod.uid);
+        self.unlisted.leave(&pod.uid);
         self.queue.remove(&pod.uid);
-    }
-
-    /// The pod waits for no change of other nodes and for no list any more.
-    pub(super) fn leave(&mut self, uid: &Uid) {
-        self.requeue.leave(uid);
-        self.unlisted.leave(uid);
     }
 }
