@@ -28,7 +28,9 @@ pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
-pub use request::{ContainerRequest, CoreRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest};
+pub use request::{
+    ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest,
+};
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
 pub use usage::{CardUsage, InitPhase, Usage, Users};

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc, time::Duration};
 use berth::{
     device::{
         Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
-        CoreBudget, CoreRequest, CoreUnit, Cores, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode,
-        NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard, Slicing, Tie,
+        CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health, InitPhase, Inventory, MemoryRequest,
+        MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard,
+        Slicing, Tie,
     },
     object::{Pod, Taint},
     scheduling::{
@@ -46,10 +47,12 @@ impl World {
             snapshot.set_node(node(at, family));
             for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));
-                let assignment = share(at, pod);
+                let allocations = share(at, pod);
                 let name = name(at);
-                snapshot
-                    .charge(format!("{name}/{pod}").into(), charge(&name, assignment, footprint, Vec::new()));
+                snapshot.charge(
+                    format!("{name}/{pod}").into(),
+                    charge(&name, allocations, footprint, Vec::new()),
+                );
             }
         }
         for kind in Kind::ALL {
@@ -80,7 +83,7 @@ impl World {
         let spent = started.elapsed();
         assert_eq!(decision.is_ok(), self.family.fits(), "{}: {decision:?}", self.family.name());
         let charge = match decision {
-            Ok(Decision { node, assignment, volumes }) => charge(&node, assignment, footprint, volumes),
+            Ok(Decision { node, allocations, volumes }) => charge(&node, allocations, footprint, volumes),
             Err(_) => self.another(),
         };
         self.snapshot.charge(uid, charge);
@@ -153,7 +156,7 @@ fn profile() -> Profile {
 }
 
 /// A tenth of a card of this node.
-fn share(node: usize, index: usize) -> Assignment {
+fn share(node: usize, index: usize) -> Vec<Allocation> {
     let share = Share {
         card: format!("GPU-{node}-{index}").into(),
         memory: MiB::new(8_192),
@@ -161,19 +164,20 @@ fn share(node: usize, index: usize) -> Assignment {
         slice: None,
     };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
-    Assignment { containers, ..Assignment::default() }
+    let assignment = Assignment { containers, ..Assignment::default() };
+    vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)]
 }
 
 fn charge(
     node: &Arc<str>,
-    assignment: Assignment,
+    allocations: Vec<Allocation>,
     footprint: Arc<Footprint>,
     volumes: Vec<VolumeChoice>,
 ) -> Charge {
     Charge {
         node: node.clone(),
         namespace: footprint.namespace.clone(),
-        allocations: vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)],
+        allocations,
         init: InitPhase::Ahead,
         footprint,
         volumes,
@@ -202,16 +206,16 @@ fn ask(pod: &Pod, footprint: &Footprint, memory: u64) -> Ask {
         cores: CoreRequest::Exact(Cores::new(1)),
     };
     let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
+    let request = PodRequest {
+        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+        selection: Selection::default(),
+        choice: CardPolicy::Spread.into(),
+        node_policy: NodePolicy::Binpack,
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
+    };
     Ask {
-        profile: profile(),
-        request: PodRequest {
-            containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-            selection: Selection::default(),
-            choice: CardPolicy::Spread.into(),
-            node_policy: NodePolicy::Binpack,
-            marks: BTreeSet::new(),
-            shuns: BTreeSet::new(),
-        },
+        devices: vec![DeviceRequest { profile: profile(), request }],
         resources: ResourceAmounts::default(),
         constraints: Constraints {
             affinity: NodeAffinity {

@@ -217,7 +217,7 @@ impl Hands {
         let spec = dialect.lock().context("this dialect has a lock")?;
         let version = &node.resource_version;
         let now = Clock::System.now();
-        match lock::take(self.client.clone(), spec, &node.name, &work.key, version, now).await {
+        match lock::take(self.client.clone(), &[spec], &node.name, &work.key, version, now).await {
             LockOutcome::Taken { .. } => {}
             LockOutcome::Stale => return Ok(Sent::Stale { node, work }),
             LockOutcome::Failed(Setback { why: message, .. })
@@ -255,7 +255,7 @@ fn assignment(node: &NodeInfo, given: usize, ask: &Ask) -> anyhow::Result<Assign
             slice: None,
         })
     };
-    let containers = ask.request.containers.iter().map(|container| {
+    let containers = ask.devices[0].request.containers.iter().map(|container| {
         let count = container.share.map_or(0, |share| share.cards.get() as usize);
         let own = cards.iter().cycle().skip(given % cards.len().max(1)).take(count);
         ContainerShares {

@@ -64,14 +64,14 @@ impl Hands {
     /// Carries out an effect.
     pub async fn act(self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::TakeLock { pod, node, resource_version, profile, since } => {
-                let outcome = self.take_lock(&pod, &node, &resource_version, &profile, since).await;
+            Effect::TakeLock { pod, node, resource_version, profiles, since } => {
+                let outcome = self.take_locks(&pod, &node, &resource_version, &profiles, since).await;
                 self.metrics.lock(&outcome);
                 warn_of_refused_lock(&pod, &node, &outcome);
-                Some(Event::LockAnswered { pod, node, profile, outcome })
+                Some(Event::LockAnswered { pod, node, profiles, outcome })
             }
-            Effect::ReleaseLock { node, resource_version, profile } => {
-                let outcome = self.release_lock(&node, &resource_version, &profile).await;
+            Effect::ReleaseLock { node, resource_version, profiles } => {
+                let outcome = self.release_locks(&node, &resource_version, &profiles).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, allocations } => {
@@ -135,32 +135,32 @@ impl Hands {
         self.tell(of, News::Drift { what: &what }).await;
     }
 
-    async fn take_lock(
+    async fn take_locks(
         &self,
         pod: &PodKey,
         node: &str,
         resource_version: &str,
-        profile: &ProfileName,
+        profiles: &[ProfileName],
         since: Timestamp,
     ) -> LockOutcome {
         let taken = async {
             self.metrics.write(Written::lock);
             let client = self.client.clone();
-            lock::take(client, self.lock_spec(profile), node, pod, resource_version, since).await
+            lock::take(client, &self.lock_specs(profiles), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
         self.fence.within(send::REACH, taken).await.unwrap_or_else(cut)
     }
 
-    async fn release_lock(
+    async fn release_locks(
         &self,
         node: &str,
         resource_version: &str,
-        profile: &ProfileName,
+        profiles: &[ProfileName],
     ) -> ReleaseOutcome {
         let released = async {
             self.metrics.write(Written::unlock);
-            lock::release(self.client.clone(), self.lock_spec(profile), node, resource_version).await
+            lock::release(self.client.clone(), &self.lock_specs(profiles), node, resource_version).await
         };
         match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
@@ -304,8 +304,10 @@ impl Hands {
         self.reader.dialects().named(profile).expect("an effect names one of the dialects that were read")
     }
 
-    fn lock_spec(&self, profile: &ProfileName) -> &LockSpec {
-        self.dialect(profile).lock().expect("a lock is only asked for where the dialect has one")
+    fn lock_specs(&self, profiles: &[ProfileName]) -> Vec<&LockSpec> {
+        let spec = |profile| self.dialect(profile).lock();
+        let specs = profiles.iter().map(spec);
+        specs.map(|spec| spec.expect("a lock is only asked for where the dialect has one")).collect()
     }
 }
 

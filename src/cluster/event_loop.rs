@@ -190,8 +190,8 @@ impl Writes {
         let mut events = Vec::new();
         for effect in std::mem::take(&mut self.waiting) {
             match effect {
-                Effect::TakeLock { pod, node, profile, .. } => {
-                    events.push(Event::LockAnswered { pod, node, profile, outcome: LockOutcome::Stale });
+                Effect::TakeLock { pod, node, profiles, .. } => {
+                    events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
                 }
                 // Whoever decides next says so as well.
                 Effect::TellUnschedulable { .. }

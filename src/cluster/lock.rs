@@ -1,4 +1,6 @@
-//! Taking and giving back a node's lock by compare-and-swap on the node's version.
+//! Taking and giving back a node's locks by compare-and-swap on the node's version.
+
+use std::collections::BTreeMap;
 
 use http::{Request, header::CONTENT_TYPE};
 use jiff::Timestamp;
@@ -16,17 +18,18 @@ use crate::{
     scheduling::{LockOutcome, PodKey},
 };
 
-/// Takes the lock, if the node still has this version.
+/// Takes the locks in one write, if the node still has this version.
 pub async fn take(
     client: Client,
-    spec: &LockSpec,
+    specs: &[&LockSpec],
     node: &str,
     pod: &PodKey,
     resource_version: &str,
     now: Timestamp,
 ) -> LockOutcome {
     let owner = LockOwner { namespace: pod.namespace.to_string(), name: pod.name.to_string() };
-    match write(client, spec, node, resource_version, Value::String(spec.value(&owner, now))).await {
+    let values = specs.iter().map(|spec| (spec.key.as_str(), Value::String(spec.value(&owner, now))));
+    match write(client, values.collect(), node, resource_version).await {
         Ok(resource_version) => LockOutcome::Taken { resource_version },
         Err(error) if error.code() == Some(409) => LockOutcome::Stale,
         Err(error) if error.is_refusal() => LockOutcome::Refused(error.to_string()),
@@ -35,28 +38,28 @@ pub async fn take(
     }
 }
 
-/// Gives the lock back, if the node still has this version; a node that is gone has no lock.
+/// Gives the locks back in one write, if the node still has this version; a node that is gone has no locks.
 pub async fn release(
     client: Client,
-    spec: &LockSpec,
+    specs: &[&LockSpec],
     node: &str,
     resource_version: &str,
 ) -> Result<(), SendError> {
-    match write(client, spec, node, resource_version, Value::Null).await {
+    let values = specs.iter().map(|spec| (spec.key.as_str(), Value::Null)).collect();
+    match write(client, values, node, resource_version).await {
         Err(error) if error.code() == Some(404) => Ok(()),
         outcome => outcome.map(drop),
     }
 }
 
-/// Writes the lock's value by compare-and-swap; the node's new version.
+/// Writes the locks' values, each under its key, by compare-and-swap; the node's new version.
 async fn write(
     client: Client,
-    spec: &LockSpec,
+    values: BTreeMap<&str, Value>,
     node: &str,
     resource_version: &str,
-    value: Value,
 ) -> Result<String, SendError> {
-    let metadata = json!({"resourceVersion": resource_version, "annotations": {spec.key.as_str(): value}});
+    let metadata = json!({"resourceVersion": resource_version, "annotations": values});
     let timeout = SERVER_TIMEOUT.as_secs();
     let request = Request::patch(format!("/api/v1/nodes/{node}?timeout={timeout}s"))
         .header(CONTENT_TYPE, "application/merge-patch+json")

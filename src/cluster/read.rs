@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Allocation, InitPhase, Lock, ProfileName, Remains},
+    device::{Allocation, DeviceRequest, InitPhase, Lock, ProfileName, Remains},
     dialect::{
         Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable,
         bounds::HardLimit,
@@ -210,8 +210,7 @@ impl Reader {
         }
         match self.dialects.request(pod) {
             Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
-                profile: dialect.profile().clone(),
-                request,
+                devices: vec![DeviceRequest { profile: dialect.profile().clone(), request }],
                 resources: footprint.resources.clone(),
                 constraints: constraints(pod, footprint),
             })),

@@ -7,6 +7,7 @@ use super::{
     assignment::Role,
     choice::CardChoice,
     mark::Mark,
+    profile::Profile,
     selection::Selection,
     usage::{CardUsage, Held},
 };
@@ -142,6 +143,15 @@ pub struct PodRequest {
     pub marks: BTreeSet<Mark>,
     /// Marks whose bearers it shares no card with.
     pub shuns: BTreeSet<Mark>,
+}
+
+/// What a pod asks of the cards of one dialect, and how these are shared.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct DeviceRequest {
+    /// How the cards are shared, and which offers of a node count.
+    pub profile: Profile,
+    /// Shares of cards, container by container.
+    pub request: PodRequest,
 }
 
 impl PodRequest {

@@ -18,7 +18,7 @@ use super::{
     snapshot::{NodeState, Snapshot},
     verdict::{NodeVerdict, Relation, best},
 };
-use crate::device::{Assignment, Quota};
+use crate::device::{Allocation, Quota};
 
 /// How a class came to be known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -78,7 +78,7 @@ struct Class {
     /// Pods that some node would have, were it not for other nodes and their pods.
     waiting_around: BTreeSet<Uid>,
     /// What was last found to be too little of a quota, and of which generation the nodes were.
-    too_little: Option<(Quota, u64, FitError)>,
+    too_little: Option<(Vec<Quota>, u64, FitError)>,
 }
 
 /// Which plugins rejected the nodes that a waiting pod found no place on.
@@ -149,7 +149,7 @@ impl Classes {
         // Many pods may wait for one quota: what is too little for the first is so for all.
         if let Some((too_little, generation, error)) = &class.too_little
             && filters.look_at_one_node()
-            && (*too_little, *generation) == (filters.quota(), snapshot.generation())
+            && (too_little.as_slice(), *generation) == (filters.quotas(), snapshot.generation())
         {
             return Err(error.clone().beside_quota(filters.standing()));
         }
@@ -159,9 +159,9 @@ impl Classes {
         let scale = Scale::of(ask, &alone, &[]);
         let judged = snapshot.slots().iter().zip(&class.verdicts);
         let fitting = judged.filter_map(|(state, judged)| {
-            let (Some(state), NodeVerdict::Fits(raw, total)) = (state, &judged.verdict) else { return None };
+            let (Some(state), NodeVerdict::Fits(raw, taken)) = (state, &judged.verdict) else { return None };
             let admitted =
-                filters.test(state, (*raw, *total)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
+                filters.test(state, (*raw, taken)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
             let feasible = Feasible { node: state, raw: admitted };
             let score =
                 if admitted == *raw { judged.score } else { scale.scores(&feasible).total(&self.weights) };
@@ -185,7 +185,7 @@ impl Classes {
             return Err(error);
         }
         if filters.look_at_one_node() && !refusals.has_nominated() {
-            class.too_little = Some((filters.quota(), snapshot.generation(), error.clone()));
+            class.too_little = Some((filters.quotas().to_vec(), snapshot.generation(), error.clone()));
         }
         Err(error.beside_quota(filters.standing()))
     }
@@ -196,10 +196,10 @@ impl Classes {
         demand: &Demand,
         node: &NodeName,
         snapshot: &Snapshot,
-    ) -> Option<Assignment> {
+    ) -> Option<Vec<Allocation>> {
         let filters = Filters::prepare(demand, snapshot.surroundings(), &mut self.counts);
         let decision = filters.try_on(snapshot.node(node)?).ok()?;
-        decision.volumes.is_empty().then_some(decision.assignment)
+        decision.volumes.is_empty().then_some(decision.allocations)
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
@@ -272,7 +272,7 @@ impl Classes {
             if class.waiting.is_empty() && fitted {
                 continue;
             }
-            if filter(ask, node, device_resources, Quota::default()).is_err() {
+            if filter(ask, node, device_resources, &[]).is_err() {
                 continue;
             }
             woken.extend(std::mem::take(&mut class.waiting));
@@ -356,7 +356,7 @@ impl Class {
             };
             *generation = state.generation;
             *closeness = match &judged.verdict {
-                NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, Quota::default())),
+                NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, &[])),
                 NodeVerdict::Fits(..) => None,
             };
         }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{
     cycle::Cycle,
     fit_error::FitError,
@@ -17,15 +19,15 @@ use super::{
     snapshot::NodeState,
     verdict::{self, NodeVerdict},
 };
-use crate::device::{Assignment, CardUsage, Quota};
+use crate::device::{Allocation, CardUsage, DeviceRequest, Quota};
 
 /// Where a pod goes, and with what.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The node.
     pub node: NodeName,
-    /// Its shares of cards.
-    pub assignment: Assignment,
+    /// Its shares of cards, one allocation for each of its requests.
+    pub allocations: Vec<Allocation>,
     /// What binds its claims.
     pub volumes: Vec<VolumeChoice>,
 }
@@ -84,7 +86,7 @@ impl<'a> Refusals<'a> {
     ) -> FitError {
         let refused = self.0.iter().map(|(node, refusal)| {
             let reasons = refusal.reasons();
-            let closeness = Closeness::of(&filters.demand.ask, node, reasons, filters.quota());
+            let closeness = Closeness::of(&filters.demand.ask, node, reasons, filters.quotas());
             (*node, reasons, closeness)
         });
         let error = self.counted(failed.clone().map(|(_, reasons, _)| reasons));
@@ -97,7 +99,8 @@ impl<'a> Refusals<'a> {
 pub struct Filters<'a> {
     pub(super) demand: &'a Demand,
     pub(super) around: Surroundings<'a>,
-    quota: Quota,
+    /// What the pod's namespace may still take, one for each request of cards.
+    quotas: SmallVec<[Quota; 1]>,
     cycle: Result<Cycle<'a>, Reason>,
     /// Whether there is nothing to test beside what one node makes of the pod: no quota bounds it, and no node is kept for another.
     open: bool,
@@ -106,12 +109,14 @@ pub struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Asks each plugin that looks at more than one node what it has to do for this pod.
     pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
-        let quota = around.quotas.left(&demand.footprint.namespace, &demand.ask.profile.name);
+        let namespace = &demand.footprint.namespace;
+        let left = |profile| around.quotas.left(namespace, profile);
+        let quotas: SmallVec<[Quota; 1]> = demand.ask.profiles().map(left).collect();
         let unserved = demand.ask.unserved();
         let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
-        let bounded = quota != Quota::default() || !around.nominations.is_empty();
+        let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
         let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
-        Self { demand, around, quota, cycle, open }
+        Self { demand, around, quotas, cycle, open }
     }
 
     /// Why no node can have the pod, where that is known without looking at them: a constraint that is not served, a quota that the
@@ -120,8 +125,11 @@ impl<'a> Filters<'a> {
         let Demand { ask, footprint, .. } = self.demand;
         let of_pod = |reason| FitError::of_pod(self.around.nodes().count(), reason);
         let exceeded = || {
-            let quotas = self.around.quotas;
-            quotas.exceeded(&footprint.namespace, &ask.profile.name, ask.request.least())
+            let exceeded = |device: &DeviceRequest| {
+                let least = device.request.least();
+                self.around.quotas.exceeded(&footprint.namespace, &device.profile.name, least)
+            };
+            ask.devices.iter().find_map(exceeded)
         };
         ask.unserved()
             .map(of_pod)
@@ -137,12 +145,12 @@ impl<'a> Filters<'a> {
     /// How the quotas of the pod's namespace stand.
     pub fn standing(&self) -> QuotaStanding {
         let Demand { ask, footprint, .. } = self.demand;
-        self.around.quotas.standing(&footprint.namespace, &ask.profile.name)
+        self.around.quotas.standing(&footprint.namespace, ask.profiles())
     }
 
-    /// What the pod's namespace may still take of its cards.
-    pub fn quota(&self) -> Quota {
-        self.quota
+    /// What the pod's namespace may still take, one for each of its requests of cards.
+    pub fn quotas(&self) -> &[Quota] {
+        &self.quotas
     }
 
     /// Whether what one node makes of the pod depends on that node and the quota alone.
@@ -160,7 +168,7 @@ impl<'a> Filters<'a> {
     pub fn test(
         &self,
         node: &Arc<NodeState>,
-        (raw, total): (RawScores, CardUsage),
+        (raw, taken): (RawScores, &[CardUsage]),
     ) -> Result<RawScores, Refusal> {
         if self.open {
             return Ok(raw);
@@ -170,14 +178,14 @@ impl<'a> Filters<'a> {
         let nominations = self.around.nominations;
         nominations.test(self.demand, node, self.around).map_err(Refusal::Nominated)?;
         let Demand { ask, .. } = self.demand;
-        verdict::within(ask, node, self.around.device_resources, self.quota, (raw, total))
+        verdict::within(ask, node, self.around.device_resources, &self.quotas, (raw, taken))
             .map_err(Refusal::Quota)
     }
 
     /// What becomes of the pod on one node.
     pub fn try_on(&self, node: &Arc<NodeState>) -> Result<Decision, Refusal> {
         match self.judge(node) {
-            NodeVerdict::Fits(raw, total) => self.test(node, (raw, total))?,
+            NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken))?,
             NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
         };
         Ok(self.decision(node))
@@ -186,11 +194,11 @@ impl<'a> Filters<'a> {
     /// The decision for a node that has passed every filter.
     pub fn decision(&self, node: &Arc<NodeState>) -> Decision {
         let Demand { ask, .. } = self.demand;
-        let judged = verdict::judge(ask, node, self.around.device_resources, self.quota);
-        let (assignment, _) = judged.expect("a node that has passed every filter fits");
+        let judged = verdict::judge(ask, node, self.around.device_resources, &self.quotas);
+        let (allocations, _) = judged.expect("a node that has passed every filter fits");
         let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
         let volumes = volumes.expect("a node that has passed every filter binds the claims");
-        Decision { node: node.info.name.clone(), assignment, volumes }
+        Decision { node: node.info.name.clone(), allocations, volumes }
     }
 
     /// The decision for the node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as

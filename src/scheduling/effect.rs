@@ -51,7 +51,7 @@ impl VolumeWrite {
 /// Something to be done at the API server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
-    /// Take the node's lock for a pod, by compare-and-swap on this version of the node. Answered by `LockAnswered`.
+    /// Take all locks that a pod needs on a node, by one compare-and-swap on this version of the node. Answered by `LockAnswered`.
     TakeLock {
         /// For which pod.
         pod: PodKey,
@@ -59,19 +59,19 @@ pub enum Effect {
         node: NodeName,
         /// The version that the node must still have.
         resource_version: String,
-        /// Whose lock.
-        profile: ProfileName,
-        /// Since when it is to say that it is held.
+        /// Whose locks; dialects may have one in common.
+        profiles: Vec<ProfileName>,
+        /// Since when they are to say that they are held.
         since: Timestamp,
     },
-    /// Give the node's lock back, if the node still has this version. Answered by `LockReleased`.
+    /// Give locks of the node back in one write, if the node still has this version. Answered by `LockReleased`.
     ReleaseLock {
         /// On which node.
         node: NodeName,
         /// The version that the node must still have.
         resource_version: String,
-        /// Whose lock.
-        profile: ProfileName,
+        /// Whose locks; dialects may have one in common.
+        profiles: Vec<ProfileName>,
     },
     /// Bind a pod with its assignments in one write. Answered by `BindAnswered`.
     Bind {

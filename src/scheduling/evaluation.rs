@@ -38,7 +38,7 @@ impl<'a> Evaluation<'a> {
                 return None;
             }
             let judged = match filters.judge(state) {
-                NodeVerdict::Fits(raw, total) => filters.test(state, (raw, total)),
+                NodeVerdict::Fits(raw, taken) => filters.test(state, (raw, &taken)),
                 NodeVerdict::Fails(reasons) => Err(Refusal::Node(reasons)),
             };
             nodes.push((state, judged));

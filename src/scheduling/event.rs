@@ -40,14 +40,14 @@ pub enum Event {
     Seen(Object),
     /// An object of another kind is gone.
     Gone(Kind, Arc<str>),
-    /// What came of taking a lock.
+    /// What came of taking the locks that a pod needs on a node.
     LockAnswered {
         /// For which pod.
         pod: PodKey,
         /// On which node.
         node: NodeName,
-        /// Whose lock.
-        profile: ProfileName,
+        /// Whose locks.
+        profiles: Vec<ProfileName>,
         /// What came of it.
         outcome: LockOutcome,
     },

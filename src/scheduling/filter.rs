@@ -8,7 +8,7 @@ use super::{
     reason::NodeReasons,
     snapshot::NodeState,
 };
-use crate::device::{Assignment, Quota};
+use crate::device::{Allocation, Quota};
 
 /// All that the plugins which look at one node may read.
 #[derive(Clone, Copy, Debug)]
@@ -21,18 +21,19 @@ pub struct Scene<'a> {
     pub device_resources: &'a BTreeSet<String>,
 }
 
-/// The cards that the node would give, or every reason of the first plugin that rejects it.
+/// The cards that the node would give, one allocation for each request, or every reason of the first plugin that rejects it.
 ///
-/// `device_resources` are the dialects' own: a node need not advertise them. `quota` is what the pod's namespace may still take.
+/// `device_resources` are the dialects' own: a node need not advertise them. `quotas` is what the pod's namespace may still take, one for each
+/// request; a request without one has no bound.
 pub fn filter(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
-    quota: Quota,
-) -> Result<Assignment, NodeReasons> {
+    quotas: &[Quota],
+) -> Result<Vec<Allocation>, NodeReasons> {
     let scene = Scene { ask, node, device_resources };
     for test in NODE_TESTS {
         test(&scene)?;
     }
-    devices::shares(&scene, quota)
+    devices::allocations(&scene, quotas)
 }

@@ -40,7 +40,7 @@ pub struct Charge {
     pub node: NodeName,
     /// On whose quota.
     pub namespace: Arc<str>,
-    /// Shares of cards, one allocation for each dialect; of a decision of Berth's own there is one.
+    /// Shares of cards, one allocation for each dialect.
     pub allocations: Vec<Allocation>,
     /// Whether its init containers still count.
     pub init: InitPhase,
@@ -65,8 +65,9 @@ impl Charge {
     }
 
     /// Whether the pod was given just these cards by a decision of Berth's own.
-    pub fn gives(&self, assignment: &Assignment) -> bool {
-        self.assignment().is_some_and(|held| **held == *assignment)
+    pub fn gives(&self, allocations: &[Allocation]) -> bool {
+        let shares = |one: &Allocation| (one.profile.clone(), one.assignment.clone());
+        self.allocations.iter().map(shares).eq(allocations.iter().map(shares))
     }
 
     /// What the agents have made of the pod as a whole: `Awaited` while one has not answered, else the worst answer; `Succeeded` where it
@@ -87,17 +88,14 @@ impl Charge {
         allocations.find(|allocation| allocation.profile == *profile).map(|allocation| allocation.answer)
     }
 
+    /// The dialects whose cards it holds.
+    pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
+        self.allocations.iter().map(|allocation| &allocation.profile)
+    }
+
     /// Every share, whichever dialect's and container's.
     pub fn shares(&self) -> impl Iterator<Item = &Share> {
         self.allocations.iter().flat_map(|allocation| allocation.assignment.shares())
-    }
-
-    /// The shares of a decision of Berth's own, which is of one dialect; `None`: none, or several dialects'.
-    pub fn assignment(&self) -> Option<&Arc<Assignment>> {
-        match self.allocations.as_slice() {
-            [only] => Some(&only.assignment),
-            _ => None,
-        }
     }
 
     /// Why some of the cards that it holds are unknown, in words; `None`: all are known.

@@ -72,9 +72,11 @@ const NO_CARD: f64 = 3.0;
 
 impl Closeness {
     /// How close the node comes to having a pod that it refuses for these reasons.
-    pub fn of(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quota: Quota) -> Self {
-        let passes = if node.info.offer(&ask.profile.name).is_none() { 0 } else { passes(reasons) };
-        Self { passes, lacks: lacks(ask, node, reasons, quota).iter().map(Lack::weight).sum() }
+    pub fn of(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> Self {
+        let offers_all = ask.profiles().all(|profile| node.info.offer(profile).is_some());
+        let passes = if offers_all { passes(reasons) } else { 0 };
+        let (_, lacks) = lacks(ask, node, reasons, quotas);
+        Self { passes, lacks: lacks.iter().map(Lack::weight).sum() }
     }
 }
 
@@ -112,38 +114,45 @@ pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<
         closeness.cmp(than).then_with(|| other.info.name.cmp(&one.info.name))
     });
     let (state, reasons, _) = closest?;
-    let (ask, quota) = (&filters.demand.ask, filters.quota());
+    let (ask, quotas) = (&filters.demand.ask, filters.quotas());
+    let (at, lacks) = lacks(ask, state, reasons, quotas);
     let cards = reasons.iter().any(Reason::is_of_cards);
-    let remedy = || remedy(ask, state, filters.around.device_resources, quota);
+    let remedy = || remedy(ask, at, state, filters.around.device_resources, quotas);
     Some(Nearest {
         node: state.info.name.clone(),
-        lacks: lacks(ask, state, reasons, quota),
-        core_unit: ask.profile.core_budget.unit(),
+        lacks,
+        core_unit: ask.devices.get(at).map(|device| device.profile.core_budget.unit()).unwrap_or_default(),
         // Nothing is said of a change that the other filters have not been asked about.
         remedy: if cards && filters.look_at_one_node() { remedy() } else { None },
     })
 }
 
-/// What a node lacks that is refused for these reasons: of its cards as many as are missing, those first that lack least.
-fn lacks(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quota: Quota) -> Vec<Lack> {
+/// What a node lacks that is refused for these reasons: of its cards as many as are missing, those first that lack least; and the place
+/// of the request of cards that it lacks them for.
+fn lacks(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> (usize, Vec<Lack>) {
     let of_node = || reasons.iter().cloned().map(Lack::Node).collect();
-    let inventory = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
-    let Some(inventory) = inventory.filter(|_| reasons.iter().any(Reason::is_of_cards)) else {
-        return of_node();
-    };
-    let short = explain::short(&ask.request, inventory, &node.usage, &ask.profile, quota);
-    let Some(explain::Short { wanted, fitting, failures }) = short else { return of_node() };
-    let missing = wanted.saturating_sub(fitting).max(1);
-    let mut failed: Vec<_> = failures.into_iter().map(Lack::Card).collect();
-    failed.sort_by(|one, other| one.weight().total_cmp(&other.weight()));
-    failed.truncate(missing);
-    // Cards that fit one by one may not fit together: on one NUMA node, or within the quota.
-    if failed.is_empty() && inventory.cards().len() >= wanted {
-        return of_node();
+    let of_cards = reasons.iter().any(Reason::is_of_cards);
+    let short = of_cards.then(|| explain::short_on(ask, node, quotas)).flatten();
+    let Some((at, short)) = short else { return (0, of_node()) };
+    (at, short.lacks().unwrap_or_else(of_node))
+}
+
+impl explain::Short {
+    /// As many cards as are missing, those first that lack least; `None` where cards that fit one by one do not fit together: on one
+    /// NUMA node, or within the quota.
+    fn lacks(self) -> Option<Vec<Lack>> {
+        let Self { wanted, fitting, failures } = self;
+        let missing = wanted.saturating_sub(fitting).max(1);
+        let mut failed: Vec<_> = failures.into_iter().map(Lack::Card).collect();
+        failed.sort_by(|one, other| one.weight().total_cmp(&other.weight()));
+        failed.truncate(missing);
+        if failed.is_empty() && fitting >= wanted {
+            return None;
+        }
+        let absent = missing.saturating_sub(failed.len());
+        failed.extend((absent > 0).then_some(Lack::Cards(absent)));
+        Some(failed)
     }
-    let absent = missing.saturating_sub(failed.len());
-    failed.extend((absent > 0).then_some(Lack::Cards(absent)));
-    failed
 }
 
 impl Lack {

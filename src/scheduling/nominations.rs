@@ -18,7 +18,6 @@ use super::{
     reason::NodeReasons,
     snapshot::NodeState,
 };
-use crate::device::Quota;
 
 /// Every nominated pod that holds nothing yet.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -97,7 +96,7 @@ impl Nominations {
             return Ok(());
         }
         let kept = Arc::new(NodeState::clone(node).beside(before));
-        filter(&demand.ask, &kept, around.device_resources, Quota::default())?;
+        filter(&demand.ask, &kept, around.device_resources, &[])?;
         let mut slots = around.slots.to_vec();
         let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
         for (slot, state) in slots.iter_mut().enumerate() {

@@ -23,7 +23,7 @@ use super::{
     score::ScoreWeights,
     snapshot::NodeState,
 };
-use crate::device::{Assignment, Card, CoreUnit, Inventory, Share};
+use crate::device::{Allocation, Card, CoreUnit, Inventory, Share};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -68,10 +68,8 @@ pub(super) struct Context {
 pub struct Prospect {
     /// The node that it would go to.
     pub node: Arc<NodeState>,
-    /// The shares that it would be given.
-    pub assignment: Assignment,
-    /// What their compute is counted in.
-    pub core_unit: CoreUnit,
+    /// What it would be given for each of its requests of cards, and what their compute is counted in.
+    pub allocations: Vec<(Allocation, CoreUnit)>,
     /// How well that node suits it; higher is better.
     pub score: f64,
     /// How many other nodes would have it too.
@@ -128,11 +126,12 @@ impl Outlook {
         let Some((node, score)) = evaluation.best(&context.weights, rank) else {
             return Some(Err(evaluation.fit_error()));
         };
-        let assignment = evaluation.filters().decision(node).assignment;
+        let allocations = evaluation.filters().decision(node).allocations;
+        let units = demand.ask.devices.iter().map(|device| device.profile.core_budget.unit());
+        let allocations = allocations.into_iter().zip(units).collect();
         let others = evaluation.fitting().saturating_sub(1);
         let (node, refused) = (node.clone(), evaluation.refused());
-        let core_unit = demand.ask.profile.core_budget.unit();
-        Some(Ok(Prospect { node, assignment, core_unit, score, others, refused }))
+        Some(Ok(Prospect { node, allocations, score, others, refused }))
     }
 
     fn surroundings(&self) -> Surroundings<'_> {
@@ -164,12 +163,15 @@ impl Prospect {
         })
     }
 
-    fn shares(&self, called: impl Fn(&Share, Option<&Card>) -> String) -> String {
+    fn shares<'a>(&'a self, called: impl Fn(&Share, Option<&Card>) -> String) -> String {
         let offers = self.node.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
         let cards: BTreeMap<_, _> = offers.flat_map(Inventory::cards).map(|card| (&card.id, card)).collect();
-        let shares = self.assignment.shares().map(|share| {
+        let each = |(allocation, unit): &'a (Allocation, CoreUnit)| {
+            allocation.assignment.shares().map(|share| (share, *unit))
+        };
+        let shares = self.allocations.iter().flat_map(each).map(|(share, core_unit)| {
             let card = called(share, cards.get(&share.card).copied());
-            format!("{card} ({}, {})", share.memory, self.core_unit.words(share.cores))
+            format!("{card} ({}, {})", share.memory, core_unit.words(share.cores))
         });
         format!("{}: {}", self.node.info.name, shares.collect::<Vec<_>>().join(", "))
     }

@@ -14,7 +14,7 @@ use super::{
     resources::ResourceAmounts,
 };
 use crate::{
-    device::{Allocation, InitPhase, PodRequest, Profile, ProfileName},
+    device::{Allocation, DeviceRequest, InitPhase, ProfileName},
     object::Toleration,
 };
 
@@ -65,10 +65,8 @@ pub struct Constraints {
 /// All that decides where a pod fits. Pods with equal asks form a class and are decided alike.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Ask {
-    /// How the cards are shared, and which offers of a node count.
-    pub profile: Profile,
-    /// Shares of cards.
-    pub request: PodRequest,
+    /// Shares of cards, one request for each dialect; a node has to serve all of them.
+    pub devices: Vec<DeviceRequest>,
     /// Resources that Kubernetes accounts.
     pub resources: ResourceAmounts,
     /// Labels, taints and the rest.
@@ -79,6 +77,11 @@ impl Ask {
     /// The first constraint that is not served, for which the pod is placed nowhere.
     pub fn unserved(&self) -> Option<Reason> {
         self.constraints.unserved.first().map(|field| Reason::Unserved(field.as_str().into()))
+    }
+
+    /// The dialects whose cards it asks for.
+    pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
+        self.devices.iter().map(|device| &device.profile.name)
     }
 }
 

@@ -178,16 +178,20 @@ impl Quotas {
         Some(Exceeded { quota: first.clone(), rows: over.map(|(_, bound)| row(bound)).collect() })
     }
 
-    /// Every quota of the namespace as it stands, for a pod whose need depends on the cards that it would get.
-    pub fn standing(&self, namespace: &str, profile: &ProfileName) -> QuotaStanding {
-        let used = self.used_of(namespace, profile);
-        let row = |(name, bound): (&Arc<str>, &Bound)| {
-            (
-                name.clone(),
-                Row { key: bound.key.clone(), requested: 0, used: bound.units(used), limited: bound.hard },
-            )
-        };
-        QuotaStanding(self.bounds_of(namespace, profile).map(row).collect())
+    /// Every quota of the namespace on these dialects as it stands, for a pod whose need depends on the cards that it would get.
+    pub fn standing<'a>(
+        &'a self,
+        namespace: &str,
+        profiles: impl Iterator<Item = &'a ProfileName>,
+    ) -> QuotaStanding {
+        let rows = profiles.flat_map(|profile| {
+            let used = self.used_of(namespace, profile);
+            self.bounds_of(namespace, profile).map(move |(name, bound)| {
+                let (key, limited) = (bound.key.clone(), bound.hard);
+                (name.clone(), Row { key, requested: 0, used: bound.units(used), limited })
+            })
+        });
+        QuotaStanding(rows.collect())
     }
 
     fn used_of(&self, namespace: &str, profile: &ProfileName) -> CardUsage {

@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, fmt, num::NonZeroU32};
 
 use super::{allocate::core_budget, filter::filter, pod::Ask, snapshot::NodeState};
 use crate::device::{
-    Card, CardUsage, CoreRequest, Cores, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter, NumaBinding,
-    Percent, PodRequest, Quota, ShareRequest, Sharing,
+    Card, CardUsage, CoreRequest, Cores, DeviceRequest, IdFilter, Inventory, MemoryRequest, MiB, ModelFilter,
+    NumaBinding, Percent, PodRequest, Quota, ShareRequest, Sharing,
 };
 
 /// A change with which the node would have the pod.
@@ -57,24 +57,27 @@ impl fmt::Display for Remedy {
 
 /// The smallest of those changes, by the part of the wish that is given up; a wish for certain cards is given up last.
 ///
-/// `quota` is what the pod's namespace may still take.
+/// `at` is the place of the request of cards that is changed, `quotas` is what the pod's namespace may still take for each.
 pub fn remedy(
     ask: &Ask,
+    at: usize,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
-    quota: Quota,
+    quotas: &[Quota],
 ) -> Option<Remedy> {
+    let (device, quota) = (ask.devices.get(at)?, quotas.get(at).copied().unwrap_or_default());
     let fits = |remedy: &Remedy| {
-        let request = changed(&ask.request, *remedy);
-        let changed = Ask { request, ..ask.clone() };
-        filter(&changed, node, device_resources, quota).is_ok()
+        let mut changed = ask.clone();
+        changed.devices[at].request = with(&device.request, *remedy);
+        filter(&changed, node, device_resources, quotas).is_ok()
     };
-    let amounts = [memory(ask, node, quota), parts(ask, node), cores(ask, node, quota), cards(ask)];
+    let amounts =
+        [memory(device, node, quota), parts(device, node), cores(device, node, quota), cards(device)];
     let best = amounts
         .into_iter()
         .filter_map(|larger_first| larger_first.into_iter().find(|(_, remedy)| fits(remedy)));
     let best = best.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, remedy)| remedy);
-    best.or_else(|| wishes(&ask.request).into_iter().find(fits))
+    best.or_else(|| wishes(&device.request).into_iter().find(fits))
 }
 
 /// Changes of one dimension, the smallest first, each with the part that is given up.
@@ -102,9 +105,12 @@ fn wanted(request: &PodRequest) -> u32 {
 }
 
 /// What is free of each card, and each of it in as many parts as containers may want one.
-fn free<'a>(ask: &'a Ask, node: &'a NodeState) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
-    let containers = u32::try_from(shares(&ask.request).count()).unwrap_or(u32::MAX).min(8);
-    let inventory = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
+fn free<'a>(
+    device: &'a DeviceRequest,
+    node: &'a NodeState,
+) -> impl Iterator<Item = (&'a Card, CardUsage, u32)> {
+    let containers = u32::try_from(shares(&device.request).count()).unwrap_or(u32::MAX).min(8);
+    let inventory = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
     let cards = inventory.into_iter().flat_map(Inventory::cards);
     cards.flat_map(move |card| {
         let used = node.usage.card(&card.id);
@@ -112,37 +118,37 @@ fn free<'a>(ask: &'a Ask, node: &'a NodeState) -> impl Iterator<Item = (&'a Card
     })
 }
 
-fn memory(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
-    let exact = shares(&ask.request).filter_map(|share| match share.memory {
+fn memory(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates {
+    let exact = shares(&device.request).filter_map(|share| match share.memory {
         MemoryRequest::Exact(memory) => Some(memory.get()),
         MemoryRequest::Part(_) => None,
     });
     let free =
-        free(ask, node).map(|(card, used, parts)| card.memory.left(used.memory).get() / u64::from(parts));
-    let left = quota.memory.map(|left| left.get() / u64::from(wanted(&ask.request)));
+        free(device, node).map(|(card, used, parts)| card.memory.left(used.memory).get() / u64::from(parts));
+    let left = quota.memory.map(|left| left.get() / u64::from(wanted(&device.request)));
     candidates(exact.max(), free.chain(left).filter(|&free| free > 0), |memory| {
         Remedy::Memory(MiB::new(memory))
     })
 }
 
-fn parts(ask: &Ask, node: &NodeState) -> Candidates {
-    let part = shares(&ask.request).filter_map(|share| match share.memory {
+fn parts(device: &DeviceRequest, node: &NodeState) -> Candidates {
+    let part = shares(&device.request).filter_map(|share| match share.memory {
         MemoryRequest::Part(part) => Some(part.get()),
         MemoryRequest::Exact(_) => None,
     });
-    let free = free(ask, node).filter_map(|(card, used, parts)| {
+    let free = free(device, node).filter_map(|(card, used, parts)| {
         let free = card.memory.left(used.memory).get() / u64::from(parts);
         u32::try_from((free * 100).checked_div(card.memory.get())?).ok()
     });
     candidates(part.max(), free.filter(|&free| free > 0), |part| Remedy::MemoryPart(Percent::new(part)))
 }
 
-fn cores(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
-    let cores = shares(&ask.request).map(|share| share.cores).filter(|cores| cores.get() > 0);
+fn cores(device: &DeviceRequest, node: &NodeState, quota: Quota) -> Candidates {
+    let cores = shares(&device.request).map(|share| share.cores).filter(|cores| cores.get() > 0);
     let Some(most) = cores.max_by_key(|cores| cores.get()) else { return Vec::new() };
-    let left = quota.cores.map(|left| left.get() / wanted(&ask.request));
-    let smaller = free(ask, node).flat_map(|(card, used, parts)| {
-        let budget = core_budget(&ask.profile, card);
+    let left = quota.cores.map(|left| left.get() / wanted(&device.request));
+    let smaller = free(device, node).flat_map(|(card, used, parts)| {
+        let budget = core_budget(&device.profile, card);
         let free = budget.left(used.cores).get() / parts.max(1);
         let rooms = std::iter::once(free).chain(left);
         rooms.map(move |room| most.filling(Cores::new(room), budget).get())
@@ -153,8 +159,8 @@ fn cores(ask: &Ask, node: &NodeState, quota: Quota) -> Candidates {
     candidates(Some(most.get()), smaller, |cores| Remedy::Cores(most.with(cores)))
 }
 
-fn cards(ask: &Ask) -> Candidates {
-    let widest = ask.request.widest();
+fn cards(device: &DeviceRequest) -> Candidates {
+    let widest = device.request.widest();
     let fewer = (1..widest).rev().take(64).filter_map(NonZeroU32::new);
     candidates(NonZeroU32::new(widest).map(NonZeroU32::get), fewer.map(NonZeroU32::get), |cards| {
         Remedy::Cards(NonZeroU32::new(cards).unwrap_or(NonZeroU32::MIN))
@@ -174,7 +180,7 @@ fn wishes(request: &PodRequest) -> Vec<Remedy> {
 }
 
 /// The request with that change.
-fn changed(request: &PodRequest, remedy: Remedy) -> PodRequest {
+fn with(request: &PodRequest, remedy: Remedy) -> PodRequest {
     let mut request = request.clone();
     for share in request.containers.iter_mut().filter_map(|container| container.share.as_mut()) {
         match (remedy, share.memory) {

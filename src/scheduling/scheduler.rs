@@ -154,8 +154,8 @@ impl Scheduler {
             Event::Listed(kind, objects) => self.resync_objects(kind, objects),
             Event::Seen(object) => self.snapshot.set_object(object),
             Event::Gone(kind, name) => self.snapshot.remove_object(kind, &name),
-            Event::LockAnswered { pod, node, profile, outcome } => {
-                self.lock_answered(&pod, &node, profile, outcome, now);
+            Event::LockAnswered { pod, node, profiles, outcome } => {
+                self.lock_answered(&pod, &node, profiles, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::VolumeWritten { pod, write, outcome } => self.volume_written(&pod, &write, outcome, now),

@@ -15,9 +15,9 @@ use super::{
     pod::Ask,
     snapshot::NodeState,
 };
-use crate::device::{Assignment, Inventory};
+use crate::device::Allocation;
 
-pub use cards::{cards, fullness};
+pub use cards::{fullness, of_request};
 
 /// The highest score that a plugin gives a node.
 pub(super) const MOST: i64 = 100;
@@ -73,15 +73,15 @@ pub struct RawScores {
 }
 
 impl RawScores {
-    /// The scores of a node, given the shares that the pod would get there.
-    pub(super) fn of(ask: &Ask, node: &NodeState, inventory: &Inventory, assignment: &Assignment) -> Self {
+    /// The scores of a node, given what the pod would get there for each of its requests of cards.
+    pub(super) fn of(ask: &Ask, node: &NodeState, allocations: &[Allocation]) -> Self {
         let (info, constraints) = (&node.info, &ask.constraints);
         let taints = taint_toleration::untolerated_preferences(&constraints.tolerations, &info.taints);
         Self {
             affinity: constraints.affinity.preference(&info.name, &info.labels),
             taints: i64::try_from(taints).unwrap_or(i64::MAX / MOST),
             balance: node_resources_balanced_allocation::score(&ask.resources, node),
-            devices: cards(&ask.profile, ask.request.node_policy, inventory, &node.usage, assignment),
+            devices: cards::of_node(&ask.devices, node, allocations),
         }
     }
 

@@ -1,59 +1,63 @@
 //! What one node makes of one pod: whether it fits, with which cards and which score; and the best of those that fit.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, iter, sync::Arc};
+
+use smallvec::SmallVec;
 
 use super::{
     filter::filter, node::NodeName, pod::Ask, reason::NodeReasons, score::RawScores, snapshot::NodeState,
 };
-use crate::device::{Assignment, CardUsage, InitPhase, Quota, usage};
+use crate::device::{Allocation, CardUsage, InitPhase, Quota, usage};
+
+/// What a pod would take of the quotas, one amount for each of its requests of cards.
+pub type Taken = SmallVec<[CardUsage; 1]>;
 
 /// What a class makes of a node.
 #[derive(Clone, Debug)]
 pub enum NodeVerdict {
-    /// It fits, whatever the quota: with these scores, and so much of the quota taken.
-    Fits(RawScores, CardUsage),
+    /// It fits, whatever the quotas: with these scores, and so much of the quotas taken.
+    Fits(RawScores, Taken),
     /// It does not.
     Fails(NodeReasons),
 }
 
-/// Judges one node for one ask of a namespace that may still take so much: the cards that it would give and its
+/// Judges one node for one ask of a namespace that may still take so much for each request: the cards that it would give and its
 /// scores.
 pub fn judge(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
-    quota: Quota,
-) -> Result<(Assignment, RawScores), NodeReasons> {
-    let assignment = filter(ask, node, device_resources, quota)?;
-    let offer = node.info.offer(&ask.profile.name).and_then(|offer| offer.inventory.as_ref());
-    let inventory = offer.expect("a node without an inventory does not pass the filter");
-    let scores = RawScores::of(ask, node, inventory, &assignment);
-    Ok((assignment, scores))
+    quotas: &[Quota],
+) -> Result<(Vec<Allocation>, RawScores), NodeReasons> {
+    let allocations = filter(ask, node, device_resources, quotas)?;
+    let scores = RawScores::of(ask, node, &allocations);
+    Ok((allocations, scores))
 }
 
 impl NodeVerdict {
-    /// What becomes of the node for this ask, whatever the quota.
+    /// What becomes of the node for this ask, whatever the quotas.
     pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
-        match judge(ask, node, device_resources, Quota::default()) {
-            Ok((assignment, scores)) => Self::Fits(scores, usage::total(&assignment, InitPhase::Ahead)),
+        let taken = |one: &Allocation| usage::total(&one.assignment, InitPhase::Ahead);
+        match judge(ask, node, device_resources, &[]) {
+            Ok((allocations, scores)) => Self::Fits(scores, allocations.iter().map(taken).collect()),
             Err(reasons) => Self::Fails(reasons),
         }
     }
 }
 
-/// The scores of a node that fits whatever the quota, with these scores and so much taken, under the quota; or why it would not do. Where
+/// The scores of a node that fits whatever the quotas, with these scores and so much taken, under the quotas; or why it would not do. Where
 /// that would take too much, other cards of the node may do.
 pub(super) fn within(
     ask: &Ask,
     node: &NodeState,
     device_resources: &BTreeSet<String>,
-    quota: Quota,
-    (scores, total): (RawScores, CardUsage),
+    quotas: &[Quota],
+    (scores, taken): (RawScores, &[CardUsage]),
 ) -> Result<RawScores, NodeReasons> {
-    if quota.admits(total) {
+    if iter::zip(quotas, taken).all(|(quota, taken)| quota.admits(*taken)) {
         return Ok(scores);
     }
-    judge(ask, node, device_resources, quota).map(|(_, scores)| scores)
+    judge(ask, node, device_resources, quotas).map(|(_, scores)| scores)
 }
 
 /// Whether the scores of the nodes of one decision depend on each other.

@@ -63,7 +63,7 @@ fn filter(case: &Case) -> Verdict {
         let Ok(given) = allocate(&asked, &inventory, &usage, &Hami::profile(), Quota::default()) else {
             continue;
         };
-        let score = score::cards(&Hami::profile(), asked.node_policy, &inventory, &usage, &given);
+        let score = score::of_request(&Hami::profile(), asked.node_policy, &inventory, &usage, &given);
         if best.as_ref().is_none_or(|best| score > best.0) {
             best = Some((score, name, given));
         }

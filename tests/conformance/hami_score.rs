@@ -128,7 +128,7 @@ fn node_score(input: &Value) -> f64 {
         list(&input["devices"]["DeviceLists"]).iter().map(|entry| entry["Device"].clone()).collect();
     let inventory = Inventory::new(devices.iter().map(card).collect());
     let pod = Assignment::default();
-    0.3 * score::cards(&Hami::profile(), NodePolicy::Binpack, &inventory, &usage(&devices), &pod)
+    0.3 * score::of_request(&Hami::profile(), NodePolicy::Binpack, &inventory, &usage(&devices), &pod)
 }
 
 type Outcome = Result<Vec<Vec<(String, u64, u32)>>, String>;

@@ -135,7 +135,7 @@ fn vgpu_score(input: &Value) -> f64 {
     let policy = text(input, "policy");
     let given =
         given(&asked_for(&input["pod_limits"], policy), std::slice::from_ref(device), &usage).unwrap();
-    score::cards(&Volcano::profile(), policies(policy).1, &inventory, &usage, &given)
+    score::of_request(&Volcano::profile(), policies(policy).1, &inventory, &usage, &given)
 }
 
 fn ruled(rules: &[Rule], labels: &Value) -> berth::device::PodRequest {

@@ -224,7 +224,7 @@ fn score_of(input: &Value) -> f64 {
     };
     let usage: Usage = [("GPU-0".into(), Users { amounts, ..Users::default() })].into_iter().collect();
     let own = assignment_of(&["GPU-0"], 0);
-    score::cards(&Volcano::profile(), policies(text(input, "policy")).1, &inventory, &usage, &own)
+    score::of_request(&Volcano::profile(), policies(text(input, "policy")).1, &inventory, &usage, &own)
 }
 
 fn assignment_of(cards: &[&str], memory: u64) -> Assignment {

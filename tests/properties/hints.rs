@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use berth::{
-    device::{Allocation, Answer, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile},
+    device::{
+        Allocation, Answer, Card, CoreUnit, DeviceRequest, Dimension, InitPhase, Inventory, PodRequest,
+        Profile,
+    },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
         PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
@@ -76,7 +79,7 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
 
 fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
     let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
-    Arc::new(Ask { profile, request, resources, constraints })
+    Arc::new(Ask { devices: vec![DeviceRequest { profile, request }], resources, constraints })
 }
 
 fn quota() -> QuotaKey {
@@ -212,8 +215,14 @@ proptest! {
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle()?;
                     let held = trio.plain.snapshot().ledger().get(&key(at).uid);
-                    let held = held.map(|charge| (charge.node.clone(), charge.assignment().cloned().unwrap()));
-                    let told = told.ok().map(|told| (told.node.info.name.clone(), Arc::new(told.assignment)));
+                    let held = held.map(|charge| {
+                        let given = charge.allocations.iter().map(|one| one.assignment.clone());
+                        (charge.node.clone(), given.collect::<Vec<_>>())
+                    });
+                    let told = told.ok().map(|told| {
+                        let given = told.allocations.iter().map(|(one, _)| one.assignment.clone());
+                        (told.node.info.name.clone(), given.collect())
+                    });
                     prop_assert_eq!(held, told);
                 }
                 Step::Go(pod) => trio.observe(&Event::PodGone(key(pod % (at + 1)).uid)),

@@ -2,10 +2,9 @@
 
 use berth::{
     config::Config,
-    device::Quota,
     scheduling::{
         Claim, Effect, Event,
-        allocate::explain::{Amounts, failures},
+        allocate::explain::{Amounts, short_on},
         remedy::remedy,
     },
 };
@@ -101,9 +100,8 @@ fn what_a_card_lacks_is_told_in_units_and_what_would_fit_in_percent_of_it() {
     let state = machine.scheduler().snapshot().node("n1").unwrap().clone();
     let (info, _) = machine.reader().pod(&parsed(&asking("whole", 100)));
     let Claim::Place(ask) = info.claim else { panic!("it asks for a share") };
-    let inventory = state.info.offers[0].inventory.as_ref().unwrap();
-    let found = failures(&ask.request, inventory, &state.usage, &ask.profile, Quota::default());
-    assert_eq!(found[0].amounts, Some(Amounts { needed: 304, free: 152 }));
-    let remedy = remedy(&ask, &state, &machine.reader().device_resources(), Quota::default());
+    let (at, short) = short_on(&ask, &state, &[]).unwrap();
+    assert_eq!(short.failures[0].amounts, Some(Amounts { needed: 304, free: 152 }));
+    let remedy = remedy(&ask, at, &state, &machine.reader().device_resources(), &[]);
     assert_eq!(remedy.unwrap().to_string(), "with at most 50% of a card's compute");
 }

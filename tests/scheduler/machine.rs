@@ -117,10 +117,10 @@ impl Machine {
             }
             for effect in effects {
                 match effect {
-                    Effect::TakeLock { pod, node, profile, .. } => {
+                    Effect::TakeLock { pod, node, profiles, .. } => {
                         self.version += 1;
                         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
-                        self.tell(Event::LockAnswered { pod, node, profile, outcome });
+                        self.tell(Event::LockAnswered { pod, node, profiles, outcome });
                     }
                     Effect::Bind { pod, node, .. } => {
                         bound.push((pod.name.to_string(), node.to_string()));

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     cluster::{Reader, ledger},
     config::Config,
-    device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota},
-    dialect::{Dialect, Unreadable},
+    device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota, Share},
+    dialect::{Dialect, Record, Unreadable},
     scheduling::{
         Ask, Claim, Demand, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
@@ -181,27 +181,47 @@ impl Run<'_> {
     /// Gives the pod its place, if any node would have it.
     fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
         let Some(demand) = info.demand() else { return row };
-        let ask = &demand.ask;
         if self.explain == Explain::EveryNode {
             row.nodes = Some(self.verdicts(&demand));
         }
         let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
-        let Decision { node, assignment, volumes } = match decided {
+        let Decision { node, allocations, volumes } = match decided {
             Ok(decided) => decided,
             Err(error) => return row.unfit(&error),
         };
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
         }
-        let dialect = self.dialect(&ask.profile.name).clone();
-        let record = dialect.record(&assignment, &node, self.now);
-        let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
-        let lock = dialect.lock().map(|lock| (lock.key.clone(), lock.value(&owner, self.now)));
-        let held = Arc::new(assignment.clone());
-        let allocation = Allocation::new(ask.profile.name.clone(), held, Answer::Succeeded);
-        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocation, self.now));
+        let record = self.record(&allocations, &node);
+        let locks = self.locks(&allocations, info);
+        let shares = self.shares(&allocations);
+        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocations, self.now));
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
-        row.bound(&node, (&assignment, ask.profile.core_budget.unit()), record, lock)
+        row.bound(&node, &shares, record, locks)
+    }
+
+    /// What a Binding to the node would carry.
+    fn record(&self, allocations: &[Allocation], node: &str) -> Record {
+        let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, self.now);
+        allocations.iter().map(of).fold(Record::default(), Record::and)
+    }
+
+    /// The locks that would be taken for the pod, each under its key.
+    fn locks(&self, allocations: &[Allocation], info: &PodInfo) -> BTreeMap<String, String> {
+        let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
+        let specs = allocations.iter().filter_map(|one| self.dialect(&one.profile).lock());
+        specs.map(|spec| (spec.key.clone(), spec.value(&owner, self.now))).collect()
+    }
+
+    /// Each share in words.
+    fn shares(&self, allocations: &[Allocation]) -> Vec<String> {
+        let of = |one: &Allocation| {
+            let unit = self.dialect(&one.profile).profile().core_budget.unit();
+            let words =
+                |share: &Share| format!("{} ({}, {})", share.card, share.memory, unit.words(share.cores));
+            one.assignment.shares().map(words).collect::<Vec<_>>()
+        };
+        allocations.iter().flat_map(of).collect()
     }
 
     fn dialect(&self, name: &ProfileName) -> &Arc<dyn Dialect> {
@@ -214,14 +234,14 @@ impl Run<'_> {
         let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
         let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
         let evaluation = evaluation.expect("it was not told to stop");
-        let (filters, dialect) = (evaluation.filters(), self.dialect(&demand.ask.profile.name));
+        let filters = evaluation.filters();
         let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {
             Ok(scores) => {
-                let record = dialect.record(&filters.decision(state).assignment, &state.info.name, self.now);
+                let record = self.record(&filters.decision(state).allocations, &state.info.name);
                 (state.info.name.clone(), NodeVerdict::fits(&state.info.name, scores, &self.weights, record))
             }
             Err(refusal) => {
-                let failed = self.failed(refusal.reasons(), &demand.ask, state, filters.quota());
+                let failed = self.failed(refusal.reasons(), &demand.ask, state, filters.quotas());
                 (state.info.name.clone(), failed)
             }
         };
@@ -229,22 +249,20 @@ impl Run<'_> {
         by_name.into_values().collect()
     }
 
-    fn failed(&self, reasons: &NodeReasons, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
+    fn failed(&self, reasons: &NodeReasons, ask: &Ask, state: &NodeState, quotas: &[Quota]) -> NodeVerdict {
         let verdict = NodeVerdict::fails(&state.info.name, reasons.iter().map(ReasonRow::of).collect());
         if reasons.iter().any(Reason::is_of_cards) {
-            return self.explained(verdict, ask, state, quota);
+            return self.explained(verdict, ask, state, quotas);
         }
         verdict
     }
 
     /// With each card's failure and what would help.
-    fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState, quota: Quota) -> NodeVerdict {
-        let offer = state.info.offer(&ask.profile.name);
-        let inventory = offer.and_then(|offer| offer.inventory.as_ref());
-        let failures = inventory
-            .map(|inventory| explain::failures(&ask.request, inventory, &state.usage, &ask.profile, quota));
-        let remedy = remedy(ask, state, self.snapshot.device_resources(), quota);
-        verdict.explained(failures.unwrap_or_default(), remedy)
+    fn explained(&self, verdict: NodeVerdict, ask: &Ask, state: &NodeState, quotas: &[Quota]) -> NodeVerdict {
+        let short = explain::short_on(ask, state, quotas);
+        let (at, failures) = short.map(|(at, short)| (at, short.failures)).unwrap_or_default();
+        let remedy = remedy(ask, at, state, self.snapshot.device_resources(), quotas);
+        verdict.explained(failures, remedy)
     }
 }
 
@@ -268,11 +286,12 @@ fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
 }
 
 /// What a pod holds that has just been placed: its agent has allocated at once.
-fn placed(info: &PodInfo, node: NodeName, allocation: Allocation, now: Timestamp) -> Charge {
+fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Timestamp) -> Charge {
+    let succeeded = |one| Allocation { answer: Answer::Succeeded, ..one };
     Charge {
         node,
         namespace: info.key.namespace.clone(),
-        allocations: vec![allocation],
+        allocations: allocations.into_iter().map(succeeded).collect(),
         init: InitPhase::Ahead,
         footprint: info.footprint.clone(),
         volumes: Vec::new(),

@@ -11,7 +11,6 @@ use crate::{
     admission::Violation,
     cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
     cluster::ledger::NodeRow,
-    device::{Assignment, CoreUnit},
     dialect::Record,
     scheduling::{FitError, node::NodeName},
 };
@@ -132,20 +131,16 @@ impl PodRow {
     pub(super) fn bound(
         self,
         node: &NodeName,
-        (assignment, unit): (&Assignment, CoreUnit),
+        shares: &[String],
         record: Record,
-        lock: Option<(String, String)>,
+        locks: BTreeMap<String, String>,
     ) -> Self {
-        let shares = assignment.shares();
-        let shares: Vec<_> = shares
-            .map(|share| format!("{} ({}, {})", share.card, share.memory, unit.words(share.cores)))
-            .collect();
         Self {
             outcome: Outcome::Bound,
             node: Some(node.to_string()),
             annotations: record.annotations,
             labels: record.labels,
-            locks: lock.map(|(key, value)| LockRow { key, value }).into_iter().collect(),
+            locks: locks.into_iter().map(|(key, value)| LockRow { key, value }).collect(),
             shares: shares.join(", "),
             ..self
         }

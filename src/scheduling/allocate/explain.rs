@@ -3,9 +3,10 @@
 use super::{Scene, core_budget, fit::Held, order, walk};
 use crate::{
     device::{
-        Card, CardId, ContainerRequest, Inventory, PodRequest, Profile, Quota, Role, ShareRequest, Usage,
+        Card, CardId, ContainerRequest, DeviceRequest, Inventory, PodRequest, Profile, Quota, Role,
+        ShareRequest, Usage,
     },
-    scheduling::reason::CardReason,
+    scheduling::{pod::Ask, reason::CardReason, snapshot::NodeState},
 };
 
 /// Why one card can't serve the container.
@@ -53,16 +54,14 @@ pub struct Short {
     pub failures: Vec<CardFailure>,
 }
 
-/// The cards that can't serve the first container that finds too few, by number; none where every container finds enough. A card that
-/// passes every test and is one too few is not among them.
-pub fn failures(
-    request: &PodRequest,
-    inventory: &Inventory,
-    usage: &Usage,
-    profile: &Profile,
-    quota: Quota,
-) -> Vec<CardFailure> {
-    short(request, inventory, usage, profile, quota).map(|short| short.failures).unwrap_or_default()
+/// The first request of cards that finds too few on the node, by its place in the ask; `None` where each finds enough, or its plugin
+/// offers no cards that can be read.
+pub fn short_on(ask: &Ask, node: &NodeState, quotas: &[Quota]) -> Option<(usize, Short)> {
+    ask.devices.iter().enumerate().find_map(|(at, DeviceRequest { profile, request })| {
+        let inventory = node.info.offer(&profile.name)?.inventory.as_ref()?;
+        let quota = quotas.get(at).copied().unwrap_or_default();
+        Some((at, short(request, inventory, &node.usage, profile, quota)?))
+    })
 }
 
 /// The first container that finds too few cards; none where every container finds enough.

@@ -296,7 +296,7 @@ fn a_card_full_of_slices_is_full_and_no_fuller() {
     let six = given(&six, vec![a100()], &Usage::default()).unwrap();
     let usage = Usage::of([(&six, InitPhase::Done)]);
     let last = one_after_another(&[4000; 7]).unwrap();
-    let score = score::cards(&hami(), NodePolicy::Binpack, &Inventory::new(vec![a100()]), &usage, &last);
+    let score = score::of_request(&hami(), NodePolicy::Binpack, &Inventory::new(vec![a100()]), &usage, &last);
     // All slots, all compute, and 7 of 4864 MiB of 40960 MiB.
     assert!((score - 100.0 * (1.0 + 1.0 + 34_048.0 / 40_960.0) / 3.0).abs() < 1e-9, "{score}");
 }

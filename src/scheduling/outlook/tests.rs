@@ -5,8 +5,8 @@ use std::{cell::Cell, num::NonZeroU32};
 use super::*;
 use crate::{
     device::{
-        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, CoreUnit, Cores, Health, Inventory,
-        MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest,
+        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health,
+        Inventory, MemoryRequest, MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest,
         SlicesOfCard, Slicing, Tie, Usage,
     },
     object::Taint,
@@ -91,16 +91,16 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
         memory: MemoryRequest::Exact(MiB::new(memory)),
         cores: CoreRequest::Exact(Cores::new(cores)),
     };
+    let request = PodRequest {
+        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+        selection: Selection::default(),
+        choice: CardPolicy::Spread.into(),
+        node_policy: NodePolicy::Binpack,
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
+    };
     Ask {
-        profile: profile(),
-        request: PodRequest {
-            containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-            selection: Selection::default(),
-            choice: CardPolicy::Spread.into(),
-            node_policy: NodePolicy::Binpack,
-            marks: BTreeSet::new(),
-            shuns: BTreeSet::new(),
-        },
+        devices: vec![DeviceRequest { profile: profile(), request }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     }

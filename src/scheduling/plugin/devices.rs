@@ -1,12 +1,14 @@
 //! Whether a node has cards for a pod: its device plugin answers, what it registered can be read, and the cards have room.
 
+use std::{iter, sync::Arc};
+
 use crate::{
-    device::{Assignment, Quota},
+    device::{Allocation, Answer, Assignment, DeviceRequest, Quota},
     scheduling::{
         allocate::allocate,
         filter::Scene,
         reason::{NodeReasons, Reason},
-        snapshot::Agent,
+        snapshot::{Agent, NodeState},
     },
 };
 
@@ -18,11 +20,25 @@ pub(super) fn test_agent(scene: &Scene<'_>) -> Result<(), NodeReasons> {
     }
 }
 
-/// The shares that the node would give each container within the namespace's quota.
-pub(in crate::scheduling) fn shares(scene: &Scene<'_>, quota: Quota) -> Result<Assignment, NodeReasons> {
-    let (ask, node) = (scene.ask, scene.node);
-    let offer = node.info.offer(&ask.profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
-    if node.expired.contains(&ask.profile.name) {
+/// What the node would give for each request within the namespace's quotas, or why it can't serve the first that it can't.
+pub(in crate::scheduling) fn allocations(
+    scene: &Scene<'_>,
+    quotas: &[Quota],
+) -> Result<Vec<Allocation>, NodeReasons> {
+    let quotas = quotas.iter().copied().chain(iter::repeat(Quota::default()));
+    let requests = scene.ask.devices.iter().zip(quotas);
+    let allocation = |(device, quota): (&DeviceRequest, Quota)| {
+        let shares = shares(scene.node, device, quota)?;
+        Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), Answer::Awaited))
+    };
+    requests.map(allocation).collect()
+}
+
+/// The shares that the node would give each container.
+fn shares(node: &NodeState, device: &DeviceRequest, quota: Quota) -> Result<Assignment, NodeReasons> {
+    let DeviceRequest { profile, request } = device;
+    let offer = node.info.offer(&profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
+    if node.expired.contains(&profile.name) {
         return Err(vec![Reason::ExpiredRegistration]);
     }
     let inventory = offer.inventory.as_ref().ok_or_else(|| vec![Reason::UnreadableDevices])?;
@@ -32,5 +48,5 @@ pub(in crate::scheduling) fn shares(scene: &Scene<'_>, quota: Quota) -> Result<A
     if node.usage.unread().iter().any(|other| node.info.may_be_cards_of(inventory.cards(), other)) {
         return Err(vec![Reason::UnreadableAssignment]);
     }
-    allocate(&ask.request, inventory, &node.usage, &ask.profile, quota)
+    allocate(request, inventory, &node.usage, profile, quota)
 }

@@ -84,8 +84,8 @@ impl Scheduler {
         let lines = &self.lines;
         let better = self.classes.decide(&demand, &plan, |node| lines.rank(node)).ok();
         let ready = |found: &Decision| found.volumes.is_empty() && !lines.is_held_up(&found.node);
-        let Some(Decision { node, assignment, .. }) = better.filter(ready) else { return false };
-        plan.place(uid, assumed(info, node.clone(), assignment, Vec::new(), now));
+        let Some(Decision { node, allocations, .. }) = better.filter(ready) else { return false };
+        plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
         plan.commit();
         self.lines.leave(from, uid);
         self.set_work(uid, Work::InLine(node.clone()));
@@ -133,7 +133,8 @@ impl Scheduler {
 /// Who holds the lock that a pod waits for.
 pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
     let node = &info.name;
-    match info.lock(&ask.profile.name).map(|lock| &lock.state) {
+    let mut locks = ask.profiles().filter_map(|profile| info.lock(profile)).map(|lock| &lock.state);
+    match locks.find(|lock| matches!(lock, Lock::Held { .. })) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);
             format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since:.0}")

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::{
-    device::{Allocation, Answer, Assignment, InitPhase},
+    device::{Allocation, InitPhase},
     scheduling::{
         decide::Decision,
         fit_error::FitError,
@@ -52,9 +52,9 @@ impl Scheduler {
             return;
         }
         match self.decide_as_alike(uid) {
-            Ok(Decision { node, assignment, volumes }) => {
+            Ok(Decision { node, allocations, volumes }) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
-                self.assume(uid, node.clone(), assignment, volumes.clone(), now);
+                self.assume(uid, node.clone(), allocations, volumes.clone(), now);
                 self.note_decided(uid);
                 if volumes.is_empty() {
                     self.join_line(uid, &node, now);
@@ -91,12 +91,12 @@ impl Scheduler {
         &mut self,
         uid: &Uid,
         node: NodeName,
-        assignment: Assignment,
+        allocations: Vec<Allocation>,
         volumes: Vec<VolumeChoice>,
         now: Timestamp,
     ) {
         if let Some(entry) = self.pods.get(uid) {
-            let charge = assumed(&entry.info, node, assignment, volumes, now);
+            let charge = assumed(&entry.info, node, allocations, volumes, now);
             self.snapshot.charge(uid.clone(), charge);
         }
     }
@@ -144,16 +144,10 @@ impl Scheduler {
 pub(super) fn assumed(
     pod: &PodInfo,
     node: NodeName,
-    assignment: Assignment,
+    allocations: Vec<Allocation>,
     volumes: Vec<VolumeChoice>,
     now: Timestamp,
 ) -> Charge {
-    let allocations = match &pod.claim {
-        Claim::Place(ask) => {
-            vec![Allocation::new(ask.profile.name.clone(), Arc::new(assignment), Answer::Awaited)]
-        }
-        Claim::None | Claim::Unreadable(_) => Vec::new(),
-    };
     Charge {
         node,
         namespace: pod.key.namespace.clone(),

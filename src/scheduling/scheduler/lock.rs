@@ -11,7 +11,7 @@ use super::{
     reads::Read,
 };
 use crate::{
-    device::{Lock, LockOwner},
+    device::{Lock, LockOwner, ProfileName},
     scheduling::{
         effect::Effect,
         event::ReleaseOutcome,
@@ -26,12 +26,12 @@ use crate::{
 /// How long to wait before a lock that could not be given back is given back again.
 const RELEASE_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
-/// What a node's lock means to the pod at the head of its line.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// What a node's locks mean to the pod at the head of its line.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Gate {
     /// None is needed.
     Open,
-    /// It can be taken.
+    /// Those that are needed can be taken.
     Takeable,
     /// Somebody else is being served.
     Shut,
@@ -47,12 +47,13 @@ enum Holder {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        match info.lock(&ask.profile.name) {
-            None => Gate::Open,
+        let locks = ask.profiles().filter_map(|profile| info.lock(profile));
+        let gates = locks.map(|lock| {
             // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
-            Some(lock) if is_held_by(&lock.state, pod) => Gate::Takeable,
-            Some(lock) => self.gate_of(&info.name, lock, now),
-        }
+            let own = is_held_by(&lock.state, pod);
+            if own { Gate::Takeable } else { self.gate_of(&info.name, lock, now) }
+        });
+        gates.max().unwrap_or(Gate::Open)
     }
 
     /// What a lock means to whoever does not hold it.
@@ -90,32 +91,35 @@ impl Scheduler {
         }
     }
 
-    /// The lock is the pod's, by the answer to its taking or by a read.
+    /// The locks are the pod's, by the answer to its taking or by a read.
     pub(super) fn hold_lock(&mut self, node: &NodeName, pod: &PodKey, version: String, now: Timestamp) {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let written = serving.and_then(|serving| serving.lock_since);
-        self.locks.hold(node, Held { pod: pod.clone(), version, since: now, written });
+        let profiles =
+            self.snapshot.ledger().get(&pod.uid).map(|charge| charge.profiles().cloned().collect());
+        let profiles = profiles.unwrap_or_default();
+        self.locks.hold(node, Held { pod: pod.clone(), profiles, version, since: now, written });
         self.check_held(node, now);
     }
 
-    /// Finds out whether a lock that was taken is still its pod's, on the node as it is now known, unless that is from before.
+    /// Finds out whether the locks that were taken are still their pod's, on the node as it is now known, unless that is from before.
     pub(super) fn check_held(&mut self, node: &NodeName, now: Timestamp) {
         let (Some(held), Some(state)) = (self.locks.held(node), self.snapshot.node(node)) else { return };
-        let kept = state.info.locks.iter().any(|lock| held.is(lock));
+        let kept = held.is_kept(&state.info);
         if !kept && !is_older(&state.info.resource_version, &held.version) {
             self.outbox.measures.push(Measure::LockHold(now.duration_since(held.since)));
             self.locks.drop_held(node);
         }
     }
 
-    /// Whether the pod that is being served here has the lock that it needs. An agent that is asked for another pod between lock and
+    /// Whether the pod that is being served here has the locks that it needs. An agent that is asked for another pod between lock and
     /// Binding fails this one and frees the node.
     pub(super) fn has_its_lock(&self, node: &NodeName) -> bool {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
         let Claim::Place(ask) = &entry.info.claim else { return true };
-        let needs =
-            self.snapshot.node(node).is_some_and(|state| state.info.lock(&ask.profile.name).is_some());
+        let needs = |info: &NodeInfo| !locks_of(info, ask).is_empty();
+        let needs = self.snapshot.node(node).is_some_and(|state| needs(&state.info));
         !needs || self.locks.held(node).is_some_and(|held| held.pod == entry.info.key)
     }
 
@@ -191,19 +195,19 @@ impl Scheduler {
         }
         self.locks.set_releasing(node, None);
         let Some(info) = self.snapshot.node(node).map(|state| state.info.clone()) else { return };
-        for lock in &info.locks {
-            let Lock::Held { since, .. } = &lock.state else { continue };
-            let Some(owner) = self.locks.owner(node, lock) else { continue };
-            if self.holder(node, &owner, *since) == Holder::Dead {
-                self.locks.set_releasing(node, Some(Releasing::UnderWay));
-                self.outbox.effects.push(Effect::ReleaseLock {
-                    node: node.clone(),
-                    resource_version: info.resource_version.clone(),
-                    profile: lock.profile.clone(),
-                });
-                return;
-            }
+        let dead = info.locks.iter().filter(|lock| self.is_held_by_the_dead(node, lock));
+        let profiles: Vec<_> = dead.map(|lock| lock.profile.clone()).collect();
+        if !profiles.is_empty() {
+            self.locks.set_releasing(node, Some(Releasing::UnderWay));
+            let (node, resource_version) = (node.clone(), info.resource_version.clone());
+            self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profiles });
         }
+    }
+
+    fn is_held_by_the_dead(&mut self, node: &NodeName, lock: &NodeLock) -> bool {
+        let Lock::Held { since, .. } = lock.state else { return false };
+        let owner = self.locks.owner(node, lock);
+        owner.is_some_and(|owner| self.holder(node, &owner, since) == Holder::Dead)
     }
 
     pub(super) fn lock_released(&mut self, node: &NodeName, outcome: ReleaseOutcome, now: Timestamp) {
@@ -234,4 +238,9 @@ impl Scheduler {
         };
         held.chain(pausing)
     }
+}
+
+/// The dialects whose locks of the node the pod needs.
+pub(super) fn locks_of(info: &NodeInfo, ask: &Ask) -> Vec<ProfileName> {
+    ask.profiles().filter(|profile| info.lock(profile).is_some()).cloned().collect()
 }

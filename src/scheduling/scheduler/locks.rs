@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::{
-    device::{Lock, LockOwner},
+    device::{Lock, LockOwner, ProfileName},
     scheduling::{
         node::{NodeInfo, NodeLock, NodeName, Signature},
         pod::PodKey,
@@ -32,21 +32,29 @@ pub(super) enum Releasing {
     Pausing(Timestamp),
 }
 
-/// A lock that was taken for a pod.
+/// The locks of a node that were taken for a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Held {
     /// For which pod.
     pub(super) pod: PodKey,
+    /// In which dialects the pod was decided; not each needs a lock.
+    pub(super) profiles: Vec<ProfileName>,
     /// The node's version since then.
     pub(super) version: String,
     /// Since when.
     pub(super) since: Timestamp,
-    /// Since when by the lock itself, where that is written.
+    /// Since when by the locks themselves, where that is written.
     pub(super) written: Option<Timestamp>,
 }
 
 impl Held {
-    /// Whether this is the lock that was taken: it names the pod, or says since when and nothing else.
+    /// Whether the node still bears each lock that was taken.
+    pub(super) fn is_kept(&self, info: &NodeInfo) -> bool {
+        let mut locks = self.profiles.iter().filter_map(|profile| info.lock(profile)).peekable();
+        locks.peek().is_some() && locks.all(|lock| self.is(lock))
+    }
+
+    /// Whether this is a lock that was taken: it names the pod, or says since when and nothing else.
     pub(super) fn is(&self, lock: &NodeLock) -> bool {
         is_held_by(&lock.state, &self.pod) || is_since(lock, self.written)
     }

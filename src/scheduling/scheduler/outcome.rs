@@ -13,7 +13,7 @@ use crate::scheduling::{
     event::{BindOutcome, LockOutcome, Setback},
     ledger::Commitment,
     line::Step,
-    node::{NodeInfo, NodeName},
+    node::{NodeInfo, NodeLock, NodeName},
     pod::{Claim, PodInfo, PodKey, Uid},
     queue::backoff,
 };
@@ -28,7 +28,7 @@ impl Scheduler {
         &mut self,
         pod: &PodKey,
         node: &NodeName,
-        profile: ProfileName,
+        profiles: Vec<ProfileName>,
         outcome: LockOutcome,
         now: Timestamp,
     ) {
@@ -46,7 +46,7 @@ impl Scheduler {
                 }
                 self.locks.set_releasing(node, Some(Releasing::UnderWay));
                 let node = node.clone();
-                self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profile });
+                self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profiles });
             }
             _ if !served => self.lines.touch(node),
             LockOutcome::Stale => self.doubt_lock(node),
@@ -131,13 +131,15 @@ impl Scheduler {
         }
     }
 
-    /// The pod and the node's version, if the node as it is known says that the lock is the pod's.
+    /// The pod and the node's version, if the node as it is known says that each lock that the pod needs is the pod's.
     fn holds_lock(&self, uid: &Uid, node: &NodeName) -> Option<(PodKey, String)> {
         let (entry, state) = (self.pods.get(uid)?, self.snapshot.node(node)?);
         let Claim::Place(ask) = &entry.info.claim else { return None };
-        let lock = state.info.lock(&ask.profile.name)?;
         let serving = self.lines.get(node)?.serving.as_ref()?;
-        let held = is_held_by(&lock.state, &entry.info.key) || is_since(lock, serving.lock_since);
+        let is_held =
+            |lock: &NodeLock| is_held_by(&lock.state, &entry.info.key) || is_since(lock, serving.lock_since);
+        let mut locks = ask.profiles().filter_map(|profile| state.info.lock(profile)).peekable();
+        let held = locks.peek().is_some() && locks.all(is_held);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }
 

@@ -8,14 +8,17 @@ use std::{
 use jiff::Timestamp;
 
 use super::{Scheduler, Work, requeue::Rejection};
-use crate::scheduling::{
-    class::Rejected,
-    fit_error::Awaits,
-    fit_error::FitError,
-    plugin::Plugin,
-    pod::{Ask, Claim, PodKey, Uid},
-    queue::{backoff_end, flush_time},
-    quota::{QuotaInfo, QuotaKey},
+use crate::{
+    device::DeviceRequest,
+    scheduling::{
+        class::Rejected,
+        fit_error::Awaits,
+        fit_error::FitError,
+        plugin::Plugin,
+        pod::{Ask, Claim, PodKey, Uid},
+        queue::{backoff_end, flush_time},
+        quota::{QuotaInfo, QuotaKey},
+    },
 };
 
 /// Pods by their namespace.
@@ -141,7 +144,10 @@ impl Scheduler {
         let quotas = self.snapshot.quotas();
         let within = |uid: &&Uid| match self.pods.get(uid).map(|entry| &entry.info.claim) {
             Some(Claim::Place(ask)) => {
-                quotas.exceeded(namespace, &ask.profile.name, ask.request.least()).is_none()
+                let exceeded = |device: &DeviceRequest| {
+                    quotas.exceeded(namespace, &device.profile.name, device.request.least())
+                };
+                ask.devices.iter().find_map(exceeded).is_none()
             }
             _ => true,
         };

@@ -2,7 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::{Course, Scheduler, Work, blocked::locked_because, decide::assumed, lock::Gate};
+use super::{
+    Course, Scheduler, Work,
+    blocked::locked_because,
+    decide::assumed,
+    lock::{Gate, locks_of},
+};
 use crate::scheduling::{
     effect::Effect,
     ledger::Charge,
@@ -116,12 +121,12 @@ impl Scheduler {
                     // The lock of some plugins says no more than this: it is all that tells ours from another's.
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
-                    let (node, profile) = (node.clone(), ask.profile.name.clone());
+                    let (node, profiles) = (node.clone(), locks_of(&info, &ask));
                     self.outbox.effects.push(Effect::TakeLock {
                         pod: key,
                         node,
                         resource_version,
-                        profile,
+                        profiles,
                         since,
                     });
                 }
@@ -156,10 +161,10 @@ impl Scheduler {
         let demand = info.demand()?;
         let mut plan = self.snapshot.plan();
         let before = plan.evict(uid);
-        let assignment = self.classes.judge(&demand, node, &plan)?;
-        let is_as_before = |before: &Charge| before.volumes.is_empty() && before.gives(&assignment);
+        let allocations = self.classes.judge(&demand, node, &plan)?;
+        let is_as_before = |before: &Charge| before.volumes.is_empty() && before.gives(&allocations);
         if !before.as_ref().is_some_and(is_as_before) {
-            plan.place(uid, assumed(info, node.clone(), assignment, Vec::new(), now));
+            plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
             plan.commit();
             // Cards that it was to have and no longer is are there for others.
             self.wake(node);
@@ -222,7 +227,7 @@ impl Scheduler {
         let mut plan = self.snapshot.plan();
         let Some(before) = plan.evict(&uid) else { return false };
         let judged = self.classes.judge(&demand, node, &plan);
-        judged.is_some_and(|assignment| before.gives(&assignment))
+        judged.is_some_and(|allocations| before.gives(&allocations))
     }
 
     /// When a node is to be looked at although nothing has happened.

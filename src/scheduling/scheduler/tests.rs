@@ -1,5 +1,6 @@
 //! What the scheduler does, event by event: doubts, locks that are lost, agents that fail or are silent.
 
+mod dialects;
 mod locks;
 mod play;
 mod queue;

@@ -1,11 +1,13 @@
 //! How well a node suits a pod for its cards, from 0 to 100; higher is better.
 
+use std::iter;
+
 use crate::{
     device::{
-        Assignment, Blend, Card, CardUsage, Cores, InitPhase, Inventory, MiB, NodePolicy, Profile, Usage,
-        Weights,
+        Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory, MiB,
+        NodePolicy, Profile, Usage, Weights,
     },
-    scheduling::allocate,
+    scheduling::{allocate, snapshot::NodeState},
 };
 
 /// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
@@ -16,8 +18,20 @@ pub fn fullness(usage: CardUsage, card: &Card, budget: Cores, weights: Weights) 
     f64::from(weights.slots) * slots + f64::from(weights.cores) * cores + f64::from(weights.memory) * memory
 }
 
+/// The mean of what the cards of each request make of the node, each from 0 to 100; 0 where the pod asks for no cards.
+pub(super) fn of_node(devices: &[DeviceRequest], node: &NodeState, allocations: &[Allocation]) -> f64 {
+    let score = |(device, allocation): (&DeviceRequest, &Allocation)| {
+        let offer = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+        let inventory = offer.expect("a node without an inventory does not pass the filter");
+        let policy = device.request.node_policy;
+        of_request(&device.profile, policy, inventory, &node.usage, &allocation.assignment)
+    };
+    let sum: f64 = iter::zip(devices, allocations).map(score).sum();
+    sum / u32::try_from(devices.len()).map_or(f64::MAX, f64::from).max(1.0)
+}
+
 /// 0 to 100 by the node policy, over the node's cards or, where the dialect scores so, over the pod's.
-pub fn cards(
+pub fn of_request(
     profile: &Profile,
     policy: NodePolicy,
     inventory: &Inventory,
@@ -27,8 +41,8 @@ pub fn cards(
     let own = Usage::of([(assignment, InitPhase::Ahead)]);
     let after = |card: &Card| usage.card(&card.id).and(own.card(&card.id));
     let full = match profile.blend {
-        Blend::Even => of_node(profile, inventory, &after),
-        Blend::MemoryThenSlots => of_pod(policy, inventory, &own, &after),
+        Blend::Even => of_cards_of_node(profile, inventory, &after),
+        Blend::MemoryThenSlots => of_cards_of_pod(policy, inventory, &own, &after),
     };
     match policy {
         NodePolicy::Binpack => 100.0 * full,
@@ -38,7 +52,7 @@ pub fn cards(
 }
 
 /// HAMi: the sums over all cards of the node (`pkg/scheduler/policy/node_policy.go`), the request included as its design page has it.
-fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+fn of_cards_of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
     let cards = inventory.cards();
     let used = cards.iter().map(after).fold(CardUsage::default(), CardUsage::and);
     let slots: u64 = cards.iter().map(|card| u64::from(card.slots)).sum();
@@ -52,7 +66,12 @@ fn of_node(profile: &Profile, inventory: &Inventory, after: &dyn Fn(&Card) -> Ca
 
 /// Volcano: the mean over the pod's cards of memory in use when packing, of being shared when spreading
 /// (`vgpu/utils.go` `GPUScore`), taken when the pod is on them; upstream's spread score is always 0.
-fn of_pod(policy: NodePolicy, inventory: &Inventory, own: &Usage, after: &dyn Fn(&Card) -> CardUsage) -> f64 {
+fn of_cards_of_pod(
+    policy: NodePolicy,
+    inventory: &Inventory,
+    own: &Usage,
+    after: &dyn Fn(&Card) -> CardUsage,
+) -> f64 {
     let cards: Vec<&Card> = inventory.cards().iter().filter(|card| own.card(&card.id).slots > 0).collect();
     let full = |card: &&Card| match policy {
         NodePolicy::Spread if after(card).slots > own.card(&card.id).slots => 1.0,

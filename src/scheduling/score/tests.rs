@@ -12,7 +12,6 @@ use std::{
 
 use super::*;
 use crate::{
-    device::Quota,
     object::{Taint, pod::Pod},
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
@@ -98,7 +97,7 @@ impl Cluster {
     fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
         let mut counts = PodCounts::default();
         let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut counts, weights);
-        let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), Quota::default());
+        let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =
             states.iter().map(|state| Feasible { node: state, raw: judged(state).unwrap().1 }).collect();

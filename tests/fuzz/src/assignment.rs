@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use berth::{
     cluster::Reader,
-    device::{Assignment, InitPhase, Quota, Role, Share, Usage},
+    device::{Assignment, InitPhase, Role, Share, Usage},
     dialect::{Dialect, Dialects, Problem, hami, volcano},
     object::Pod,
     scheduling::{
@@ -84,11 +84,11 @@ fn books(
     let mut next = pod(dialect, "A", &BTreeMap::new());
     next.spec.scheduler_name = Some(reader.scheduler_name().to_owned());
     let Claim::Place(ask) = reader.pod(&next).0.claim else { panic!("it asks for a place") };
-    let Ok((given, _)) = judge(&ask, state, &reader.device_resources(), Quota::default()) else { return };
+    let Ok((given, _)) = judge(&ask, state, &reader.device_resources(), &[]) else { return };
     assert!(!untold, "{given:?} was given beside a card that can't be told");
     let inventory = state.info.offer(dialect.name()).and_then(|offer| offer.inventory.as_ref());
     let cards = inventory.expect("cards were given of it").cards();
-    for share in given.shares() {
+    for share in given.iter().flat_map(|held| held.assignment.shares()) {
         let card = cards.iter().find(|card| card.id == share.card).expect("it is one of the node's");
         let used = state.usage.card(&card.id).with(share);
         assert!(used.slots <= card.slots && used.memory <= card.memory, "{used:?} of {card:?}");

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
     device::{
-        Answer, Assignment, Card, CoreUnit, Dimension, InitPhase, Inventory, PodRequest, Profile,
-        ProfileName, Role,
+        Answer, Assignment, Card, CoreUnit, DeviceRequest, Dimension, InitPhase, Inventory, PodRequest,
+        Profile, ProfileName, Role,
     },
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
@@ -162,7 +162,7 @@ impl World {
         let mut held = [[0; 3]; 2];
         for (_, charge) in self.scheduler.snapshot().ledger().all() {
             let namespace = NAMESPACES.iter().position(|name| **name == *charge.namespace).unwrap();
-            let peak = charge.assignment().map_or([0; 3], |assignment| peak(assignment, charge.init));
+            let peak = charge.allocations.first().map_or([0; 3], |held| peak(&held.assignment, charge.init));
             held[namespace] = [0, 1, 2].map(|at| held[namespace][at] + peak[at]);
         }
         held
@@ -258,8 +258,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
 fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, now: Timestamp) -> PodInfo {
     let uid: Uid = format!("pod-{at}").into();
     let ask = Ask {
-        profile,
-        request: request.clone(),
+        devices: vec![DeviceRequest { profile, request: request.clone() }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };

@@ -245,12 +245,12 @@ impl Play {
     /// That pod, bound.
     pub(super) fn bound_pod(&self, name: &str, answer: Answer) -> PodInfo {
         let uid = name.into();
-        let held =
-            self.scheduler.snapshot().ledger().get(&uid).and_then(|charge| charge.assignment().cloned());
+        let held = self.scheduler.snapshot().ledger().get(&uid).map(|charge| charge.allocations.clone());
+        let answered = |held| Allocation { answer, ..held };
         let holding = Holding {
             node: NODE.into(),
             takeable: Vec::new(),
-            allocations: held.into_iter().map(|held| Allocation::new(hami(), held, answer)).collect(),
+            allocations: held.into_iter().flatten().map(answered).collect(),
             init: InitPhase::Done,
             binding: Binding::Bound,
         };

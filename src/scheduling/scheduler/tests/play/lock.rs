@@ -58,7 +58,7 @@ impl Play {
 
     pub(in super::super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
         let pod = key(name);
-        self.happens(Event::LockAnswered { pod, node: NODE.into(), profile: hami(), outcome });
+        self.happens(Event::LockAnswered { pod, node: NODE.into(), profiles: vec![hami()], outcome });
     }
 
     pub(super) fn own_lock(&self, name: &str) -> Lock {

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::hami;
 use crate::{
     device::{
-        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, MemoryRequest, MiB, NodePolicy,
-        PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
+        Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, DeviceRequest, MemoryRequest, MiB,
+        NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
     },
     scheduling::{Ask, Claim, Constraints, Footprint, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
 };
@@ -39,8 +39,11 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         core_budget: CoreBudget::Registered,
         slices: SlicesOfCard::Several,
     };
-    let ask =
-        Ask { profile, request, resources: ResourceAmounts::default(), constraints: Constraints::default() };
+    let ask = Ask {
+        devices: vec![DeviceRequest { profile, request }],
+        resources: ResourceAmounts::default(),
+        constraints: Constraints::default(),
+    };
     PodInfo {
         key: key(name),
         resource_version: "1".to_owned(),
