@@ -7,7 +7,7 @@ mod asked;
 use berth::{admission::Stage, webhook::answer};
 
 /// The most allocations that a review of a pod of 2.6 KB may take.
-const MOST: u64 = 201;
+const MOST: u64 = 151;
 
 #[test]
 fn a_review_asks_for_memory_so_often_at_most() {

@@ -119,7 +119,7 @@ impl Draft {
         if known.is_none() {
             self.operations.push(add(path, json!([])));
         }
-        let variable = EnvVar { name: name.to_owned(), value: Some(value.to_owned()) };
+        let variable = EnvVar { name: name.into(), value: Some(value.into()) };
         container.env.get_or_insert_default().push(variable);
         let end = path.into_iter().chain(["-"]);
         self.operations.push(add(end, json!({"name": name, "value": value})));

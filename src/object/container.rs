@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use compact_str::CompactString;
 use serde::Deserialize;
 
 use super::{nullable, quantity::Quantity};
@@ -92,9 +93,9 @@ pub struct RestartRule {
 #[serde(default)]
 pub struct EnvVar {
     /// The variable's name.
-    pub name: String,
+    pub name: CompactString,
     /// The literal value.
-    pub value: Option<String>,
+    pub value: Option<CompactString>,
 }
 
 /// The security settings of a container that rules read.
@@ -111,15 +112,15 @@ pub struct SecurityContext {
 pub struct Container {
     /// The container's name.
     #[serde(deserialize_with = "nullable")]
-    pub name: String,
+    pub name: CompactString,
     /// The image that it runs.
     #[serde(deserialize_with = "nullable")]
-    pub image: String,
+    pub image: CompactString,
     /// Limits and requests.
     #[serde(deserialize_with = "nullable")]
     pub resources: Resources,
     /// `Always` on an init container makes it a sidecar.
-    pub restart_policy: Option<String>,
+    pub restart_policy: Option<CompactString>,
     /// What becomes of it when it ends.
     #[serde(deserialize_with = "nullable")]
     pub restart_policy_rules: Vec<RestartRule>,

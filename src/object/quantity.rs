@@ -5,13 +5,14 @@
 
 use std::fmt;
 
+use compact_str::{CompactString, ToCompactString as _};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::excerpt::{VALUE, excerpt};
 
 /// A quantity as somebody wrote it.
 #[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Quantity(String);
+pub struct Quantity(CompactString);
 
 /// An exact amount, in billionths of a unit (the finest that Kubernetes knows).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -52,7 +53,7 @@ impl Quantity {
     }
 }
 
-impl<T: Into<String>> From<T> for Quantity {
+impl<T: Into<CompactString>> From<T> for Quantity {
     fn from(text: T) -> Self {
         Self(text.into())
     }
@@ -177,19 +178,19 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-                Ok(Quantity(text.to_owned()))
+                Ok(Quantity(text.into()))
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Quantity, E> {
-                Ok(Quantity(number.to_string()))
+                Ok(Quantity(number.to_compact_string()))
             }
 
             fn visit_u64<E: de::Error>(self, number: u64) -> Result<Quantity, E> {
-                Ok(Quantity(number.to_string()))
+                Ok(Quantity(number.to_compact_string()))
             }
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Quantity, E> {
-                Ok(Quantity(number.to_string()))
+                Ok(Quantity(number.to_compact_string()))
             }
         }
         deserializer.deserialize_any(Visitor)

@@ -1,5 +1,6 @@
 //! A pod's toleration of a taint.
 
+use compact_str::CompactString;
 use serde::Deserialize;
 
 /// `spec.tolerations[]`.
@@ -7,11 +8,11 @@ use serde::Deserialize;
 #[serde(default)]
 pub struct Toleration {
     /// The taint's key; absent with `Exists`: every key.
-    pub key: Option<String>,
+    pub key: Option<CompactString>,
     /// `Equal` (also when absent) or `Exists`.
-    pub operator: Option<String>,
+    pub operator: Option<CompactString>,
     /// The taint's value, for `Equal`.
-    pub value: Option<String>,
+    pub value: Option<CompactString>,
     /// The effect; absent: every effect.
-    pub effect: Option<String>,
+    pub effect: Option<CompactString>,
 }

@@ -1,5 +1,6 @@
 //! A volume of a pod: the kinds that bind a pod to nodes or exclude other pods.
 
+use compact_str::CompactString;
 use serde::Deserialize;
 
 use super::{Present, nullable};
@@ -10,7 +11,7 @@ use super::{Present, nullable};
 pub struct Volume {
     /// The volume's name in the pod.
     #[serde(deserialize_with = "nullable")]
-    pub name: String,
+    pub name: CompactString,
     /// A claim in the pod's namespace.
     pub persistent_volume_claim: Option<ClaimVolume>,
     /// A claim that lives as long as the pod.
@@ -35,7 +36,7 @@ pub struct Volume {
 pub struct ClaimVolume {
     /// The claim's name.
     #[serde(deserialize_with = "nullable")]
-    pub claim_name: String,
+    pub claim_name: CompactString,
 }
 
 /// An image, as files (KEP-4639).

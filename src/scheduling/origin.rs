@@ -28,8 +28,9 @@ impl PodImages {
     pub fn of_pod(pod: &Pod) -> Self {
         let containers = || pod.spec.init_containers.iter().chain(&pod.spec.containers);
         let volumes = pod.spec.volumes.iter().filter_map(|volume| volume.image.as_ref());
-        let stated =
-            containers().map(|container| &container.image).chain(volumes.map(|image| &image.reference));
+        let stated = containers()
+            .map(|container| container.image.as_str())
+            .chain(volumes.map(|image| image.reference.as_str()));
         Self { names: stated.map(|name| normalized(name).into()).collect(), containers: containers().count() }
     }
 }

@@ -32,10 +32,12 @@ pub(super) fn tolerates(tolerations: &[Toleration], taint: &Taint) -> bool {
 }
 
 fn matches_taint(toleration: &Toleration, taint: &Taint) -> bool {
-    let same_or_any = |wanted: &Option<String>, actual: &str| {
-        wanted.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == actual)
+    let same_or_any = |wanted: Option<&str>, actual: &str| {
+        wanted.is_none_or(|wanted| wanted.is_empty() || wanted == actual)
     };
-    if !same_or_any(&toleration.effect, &taint.effect) || !same_or_any(&toleration.key, &taint.key) {
+    if !same_or_any(toleration.effect.as_deref(), &taint.effect)
+        || !same_or_any(toleration.key.as_deref(), &taint.key)
+    {
         return false;
     }
     match toleration.operator.as_deref() {
