@@ -11,6 +11,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use asked::{body, judge, pod};
 use berth::{
     admission::Stage,
+    object::Workloads,
     webhook::{
         Certificates, Judge, Limits, Listener, Metrics, Readiness, Webhook, answer,
         mint::{self, Lifetimes, ServingNames},
@@ -50,8 +51,9 @@ fn processor() -> Duration {
 }
 
 fn in_process(body: &[u8], judge: &Judge) {
+    let workloads = &Workloads::default();
     let one = || {
-        let answer = answer(body, Stage::Mutate, judge).unwrap();
+        let answer = answer(body, Stage::Mutate, judge, workloads).unwrap();
         assert!(answer.review.response.allowed && answer.review.response.patch.is_some());
         serde_json::to_vec(&answer.review).unwrap()
     };
@@ -85,7 +87,14 @@ async fn serve(judge: Judge) -> Served {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let (_, readiness) = watch::channel(Readiness::Ready);
-    let router = router(Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness });
+    let router = router(Webhook {
+        judge,
+        workloads: Arc::default(),
+        onward: None,
+        metrics,
+        registry: Arc::new(registry),
+        readiness,
+    });
     let bound = Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = bound.local_addr();
     let mut tasks = JoinSet::new();

@@ -144,6 +144,7 @@ impl App {
         let handoff = Handoff::default();
         let webhook = Webhook {
             judge: facts.judge(),
+            workloads: Arc::new(options.config.workloads()),
             onward: (options.parts == Parts::Both).then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),

@@ -11,6 +11,7 @@ mod section;
 mod tree;
 mod vendors;
 mod volcano;
+mod workloads;
 
 use std::{
     collections::BTreeMap,
@@ -30,6 +31,7 @@ pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
 pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
+pub use workloads::{WorkloadConfig, WorkloadTemplate};
 
 use section::{Field, Section, Trouble};
 
@@ -60,6 +62,8 @@ pub struct Config {
     pub guards: Guards,
     /// How nodes are compared.
     pub scheduling: SchedulingConfig,
+    /// Kinds of workloads beside the built-in ones.
+    pub workloads: Vec<WorkloadConfig>,
     /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
 }
@@ -178,6 +182,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
     let protection = root.choice("protection", Protection::Warn, &modes)?;
     let guards = guards(root.section("guards")?)?;
     let scheduling = scheduling(root.section("scheduling")?)?;
+    let workloads = workloads::read(root.take("workloads"))?;
     let mut dialects = root.section("dialects")?;
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
@@ -194,6 +199,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
         protection,
         guards,
         scheduling,
+        workloads,
         dialects: config,
     };
     each_resource_is_of_one_mode(&config, file)?;

@@ -16,6 +16,7 @@ pub mod selector;
 pub mod storage;
 pub mod toleration;
 pub mod volume;
+pub mod workload;
 
 pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
 pub use container::{Container, EnvVar, Port, ResourceMap, Resources};
@@ -29,6 +30,7 @@ pub use quota::ResourceQuota;
 pub use selector::{LabelSelector, Labels};
 pub use toleration::Toleration;
 pub use volume::Volume;
+pub use workload::Workloads;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 

@@ -5,7 +5,10 @@ use std::fmt;
 use json_patch::PatchOperation;
 use serde::Serialize;
 
-use crate::excerpt::{FIELD, MESSAGE, shortened};
+use crate::{
+    excerpt::{FIELD, MESSAGE, shortened},
+    object::workload::Places,
+};
 
 /// A rule's stable name: kebab-case, listed in `docs/rules.md` and by `berth review --rules`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -27,6 +30,12 @@ impl Violation {
     /// What breaks this rule. Path and message may hold a user's or a node's text: what is kept of each is an excerpt.
     pub fn new(rule: Rule, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { rule, field: shortened(field, FIELD), message: shortened(message, MESSAGE) }
+    }
+
+    /// The same of a workload in which the pod's fields stand at these places.
+    #[must_use]
+    pub fn at(&self, places: &Places) -> Self {
+        Self::new(self.rule, places.of(&self.field), places.in_words(&self.message))
     }
 }
 

@@ -9,6 +9,8 @@ use std::{collections::BTreeSet, fmt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::object::workload::{KeptPod, Places, UnreadableWorkload, Workloads};
+
 pub use source::read;
 
 /// One object and where it stood.
@@ -116,15 +118,32 @@ impl Document {
 
     /// The object as a typed value.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, DocumentError> {
-        self.read_part(&self.value, "")
+        self.read_part(&self.value, &Places::default())
     }
 
-    /// A part of the object as a typed value; `prefix` is its path below the root.
-    pub fn read_part<T: DeserializeOwned>(&self, part: &Value, prefix: &str) -> Result<T, DocumentError> {
+    /// A part of the object as a typed value; `places` is where its fields stand in the object.
+    pub fn read_part<T: DeserializeOwned>(&self, part: &Value, places: &Places) -> Result<T, DocumentError> {
         serde_path_to_error::deserialize(part).map_err(|error| {
             let path = error.path().to_string();
-            self.error(&format!("{prefix}{path}"), error.into_inner().to_string())
+            self.error(&places.of(&path), error.into_inner().to_string())
         })
+    }
+
+    /// The pods that the object keeps as templates. None: it is no workload of these kinds, or refers to its pods elsewhere.
+    pub fn kept_pods(&self, workloads: &Workloads) -> Result<Vec<KeptPod>, DocumentError> {
+        let kind = workloads.of_object(self.api_version(), self.kind());
+        let pods = kind.map_or(Ok(Vec::new()), |kind| kind.pods(&self.value));
+        pods.map_err(|UnreadableWorkload { field, reason }| self.error(&field, reason))
+    }
+
+    /// A pod that this document keeps as a template, as a document in the same place and namespace.
+    #[must_use]
+    pub fn with_pod(&self, mut pod: Value) -> Self {
+        if let (Some(Value::Object(metadata)), Some(namespace)) = (pod.get_mut("metadata"), self.namespace())
+        {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        Self { value: pod, place: self.place.clone() }
     }
 
     fn text(&self, pointer: &str) -> Option<&str> {

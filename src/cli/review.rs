@@ -3,8 +3,8 @@
 //! The rules are those of the webhook; here stands only who is asked about and how the answers are shown.
 
 mod judge;
+mod opt_in;
 mod report;
-mod template;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -21,8 +21,11 @@ use super::{
 use crate::{
     admission::{self, Facts, Stage, rules},
     config::{Config, ConfigError},
+    object::workload::{KeptPod, Places},
     webhook::{self, Judge},
 };
+
+use opt_in::OptedIn;
 
 pub use judge::{Judged, Outcome, facts, judge};
 pub use report::{Review, Reviews, ViolationRow};
@@ -102,7 +105,7 @@ impl ReviewArgs {
             match document.kind() {
                 "AdmissionReview" => {
                     let body = serde_json::to_vec(&document.value)?;
-                    let answered = webhook::answer(&body, self.path.stage(), &judge);
+                    let answered = webhook::answer(&body, self.path.stage(), &judge, &config.workloads());
                     let answered = answered.with_context(|| document.place.to_string())?;
                     let format = if self.output == Format::Yaml { Format::Yaml } else { Format::Json };
                     output::print(&answered.review, format, String::new)?;
@@ -145,24 +148,28 @@ fn known(documents: &[Document], config: &Config) -> Result<Facts, DocumentError
 /// One row for each pod and each pod template among the documents, in order.
 fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review>> {
     let facts = known(documents, config)?;
+    let workloads = config.workloads();
+    let opted = OptedIn::of(documents, config)?;
     let mut reviews = Vec::new();
     let mut unknown = Vec::new();
     for document in documents {
         match document.kind() {
             "Pod" if is_bound(document) => {}
-            "Pod" => reviews.push(review(document, document, "", &facts)?),
+            "Pod" => reviews.push(review(document, document, &Places::default(), &facts)?),
             kind if FACTS.contains(&kind) => {}
-            kind => match template::paths(document) {
-                None => unknown.push(kind),
-                Some(paths) => {
-                    for path in paths {
-                        let pod = template::pod(document, &path)?;
-                        reviews.push(review(document, &pod, &format!("{path}."), &facts)?);
-                    }
+            kind => {
+                let kept = document.kept_pods(&workloads)?;
+                if kept.is_empty() {
+                    unknown.push(kind);
                 }
-            },
+                for KeptPod { pod, places, .. } in kept {
+                    let pod = document.with_pod(pod);
+                    reviews.push(review(document, &pod, &places, &facts)?);
+                }
+            }
         }
     }
+    reviews.iter_mut().for_each(|review| opted.warn(review));
     documents::tell_skipped(unknown, "has no pod to review");
     Ok(reviews)
 }
@@ -173,8 +180,8 @@ pub(super) fn is_bound(document: &Document) -> bool {
     node.is_some_and(|node| !node.is_empty())
 }
 
-/// Reviews a pod that stands in this document at this path.
-fn review(of: &Document, pod: &Document, prefix: &str, facts: &Facts) -> anyhow::Result<Review> {
-    let judged = judge(pod, prefix, facts)?;
-    Ok(Review::new(of, judged, prefix))
+/// Reviews a pod whose fields stand at these places of this document.
+fn review(of: &Document, pod: &Document, places: &Places, facts: &Facts) -> anyhow::Result<Review> {
+    let judged = judge(pod, places, facts)?;
+    Ok(Review::new(of, judged, places))
 }

@@ -4,9 +4,11 @@
 //! the order of the input, the clock that was given, and agents that allocate at once.
 
 mod admit;
+mod expand;
 mod input;
 mod place;
 mod report;
+mod unread;
 mod volume;
 
 use std::path::PathBuf;
@@ -14,7 +16,12 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::{Answer, documents, output, output::Format};
+use super::{
+    Answer,
+    documents::{self, Document},
+    output,
+    output::Format,
+};
 use crate::config::Config;
 
 pub use place::Explain;
@@ -36,7 +43,7 @@ pub struct SimulateArgs {
     /// Place pods as they are, without the admission rules.
     #[arg(long)]
     pub skip_admission: bool,
-    /// Exit with 1 where a pod is denied or does not fit.
+    /// Exit with 1 where a pod is denied or does not fit, and with 2 where a document is not read.
     #[arg(long)]
     pub strict: bool,
     /// How to print the answer.
@@ -52,12 +59,14 @@ impl SimulateArgs {
         let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
         let entrance = if self.skip_admission { admit::Entrance::Open } else { admit::Entrance::Guarded };
         let input = input::read(&documents, config)?;
+        if self.strict {
+            unread::refuse(&input.unread)?;
+        }
         let (simulation, warnings) = place::simulate(&input, config, entrance, explain, now)?;
         for warning in input.warnings.iter().chain(&warnings) {
             output::remark(&format!("warning: {warning}"));
         }
-        let skipped = input.skipped.iter().map(String::as_str);
-        documents::tell_skipped(skipped, "is not read by the simulation");
+        documents::tell_skipped(input.unread.iter().map(Document::kind), "is not read by the simulation");
         output::print(&simulation, self.output, || simulation.table())?;
         let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
         Ok(answer)

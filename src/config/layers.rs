@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::{
     ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    hami::Policy, volcano::LockValue,
+    WorkloadConfig, hami::Policy, volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -26,6 +26,7 @@ use crate::{
         },
         volcano::{self, ModelGeometries},
     },
+    object::Workloads,
     scheduling::{self, score::ScoreWeights},
 };
 
@@ -41,6 +42,7 @@ impl Config {
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
             ("protection", self.protection != before.protection),
+            ("workloads", self.workloads != before.workloads),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
             ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
@@ -55,6 +57,11 @@ impl Config {
         self.scope = before.scope;
         self.dialects.hami.take_names(&before.dialects.hami);
         self
+    }
+
+    /// The kinds of workloads: the built-in ones, and those of the settings.
+    pub fn workloads(&self) -> Workloads {
+        Workloads::default().and(self.workloads.iter().map(WorkloadConfig::kind).collect())
     }
 
     /// The dialects that are spoken.

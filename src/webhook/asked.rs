@@ -5,19 +5,21 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-use crate::excerpt::{VALUE, excerpt};
+use crate::{
+    excerpt::{VALUE, excerpt},
+    object::workload::{Kind, Workloads},
+};
 
 use super::{
     parse::{Fault, parse},
     review::{API_VERSION, BadReview, KIND},
-    workload,
 };
 
 /// What the request is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Subject {
+pub(super) enum Subject<'a> {
     Pod,
-    Workload,
+    Workload(&'a Kind),
     Other,
 }
 
@@ -142,12 +144,15 @@ impl<O> Asked<O> {
         }
     }
 
-    pub(super) fn subject(&self) -> Result<Subject, BadReview> {
+    /// What is asked about, by group and plural of the resource.
+    pub(super) fn subject<'a>(&self, workloads: &'a Workloads) -> Result<Subject<'a>, BadReview> {
         let resource = self.resource.as_ref().ok_or(BadReview::Missing { field: "request.resource" })?;
         let part = self.sub_resource.as_deref().unwrap_or_default();
         Ok(match (resource.group.as_str(), resource.resource.as_str()) {
             ("", "pods") if POD_PARTS.contains(&part) => Subject::Pod,
-            (group, plural) if part.is_empty() && workload::is_workload(group, plural) => Subject::Workload,
+            (group, plural) if part.is_empty() => {
+                workloads.of_resource(group, plural).map_or(Subject::Other, Subject::Workload)
+            }
             _ => Subject::Other,
         })
     }

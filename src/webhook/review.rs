@@ -14,12 +14,15 @@ use super::{
     audit,
     parse::{self, Fault, parse},
     words::{message, presentable, sentence},
-    workload::{self, Workload},
+    workload,
 };
 use crate::{
     admission::{self, Operation, Rule, Stage, Verdict, Violation},
     excerpt::{FIELD, MESSAGE, excerpt},
-    object::Pod,
+    object::{
+        Pod,
+        workload::{Kind, Workloads},
+    },
 };
 
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -171,25 +174,31 @@ pub struct Status {
 
 /// Answers the review in `body`: exactly what the server sends on the path of `stage`.
 ///
-/// An envelope that can't be read is an error; a pod that can't be read is a refusal that names the field.
-pub fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
+/// Of workloads, those of these kinds are judged. An envelope that can't be read is an error; a pod that can't be read is a refusal
+/// that names the field.
+pub fn answer(
+    body: &[u8],
+    stage: Stage,
+    judge: &Judge,
+    workloads: &Workloads,
+) -> Result<ReviewAnswer, BadReview> {
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
     must_be_object(text)?;
     // Nearly every body holds a pod that can be read, which takes one pass; whatever else it holds, a second finds out.
-    if let Some(pod) = AskedPod::read(text) {
+    if let Some(pod) = AskedPod::read(text, workloads) {
         return Ok(pod.answer(stage, judge));
     }
     let asked: Asked<&RawValue> = read(text)?;
     let asks = asked.operation()?;
     let uid = asked.uid()?.to_owned();
-    let subject = asked.subject()?;
+    let subject = asked.subject(workloads)?;
     if subject == Subject::Other || matches!(asks, Asks::Delete | Asks::Connect) {
         return Ok(ReviewAnswer::to(uid, stage, Verdict::Ignored));
     }
     let object = asked.object.ok_or(BadReview::Missing { field: "request.object" })?.get();
     let namespace = asked.namespace.unwrap_or_default();
-    if subject == Subject::Workload {
-        return Ok(of_workload(uid, stage, object, &namespace, judge));
+    if let Subject::Workload(kind) = subject {
+        return Ok(of_workload(uid, stage, (kind, object), &namespace, judge));
     }
     let pod = match parse::pod(object) {
         Ok(pod) => pod,
@@ -217,10 +226,12 @@ struct AskedPod {
 
 impl AskedPod {
     /// Reads envelope and pod in one pass; `None` where there is anything to say about either.
-    fn read(text: &str) -> Option<Self> {
+    fn read(text: &str, workloads: &Workloads) -> Option<Self> {
         let asked = serde_json::from_str::<Envelope<Pod>>(text).ok()?.request().ok()?;
         let uid = asked.uid().ok()?.to_owned();
-        let (Subject::Pod, asks) = (asked.subject().ok()?, asked.operation().ok()?) else { return None };
+        let (Subject::Pod, asks) = (asked.subject(workloads).ok()?, asked.operation().ok()?) else {
+            return None;
+        };
         let old = match asks {
             Asks::Create => None,
             Asks::Update => Some(asked.old_object?),
@@ -246,9 +257,15 @@ impl AskedPod {
 }
 
 /// A workload is let in whatever its template says, and so is one that can't be read: its pods will be judged.
-fn of_workload(uid: String, stage: Stage, object: &str, namespace: &str, judge: &Judge) -> ReviewAnswer {
-    let pod = parse(object).ok().and_then(Workload::pod);
-    let warnings = pod.map_or_else(Vec::new, |pod| workload::warnings(judge.as_ref(), &pod, namespace));
+fn of_workload(
+    uid: String,
+    stage: Stage,
+    (kind, object): (&Kind, &str),
+    namespace: &str,
+    judge: &Judge,
+) -> ReviewAnswer {
+    let object = parse::<serde_json::Value>(object).unwrap_or_default();
+    let warnings = workload::warnings(judge.as_ref(), kind, &object, namespace);
     if warnings.is_empty() {
         return ReviewAnswer::to(uid, stage, Verdict::Ignored);
     }

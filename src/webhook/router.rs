@@ -35,7 +35,7 @@ use super::{
     room::{Room, bounded},
     serve::Peer,
 };
-use crate::admission::Stage;
+use crate::{admission::Stage, object::Workloads};
 
 /// The largest body that is read. The API server takes objects of 3 MiB, and a review holds up to two.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
@@ -68,6 +68,8 @@ pub enum Readiness {
 pub struct Webhook {
     /// Decides about pods.
     pub judge: Judge,
+    /// The kinds of workloads whose pods are judged.
+    pub workloads: Arc<Workloads>,
     /// Whom pods that are let in are handed on to, where there is somebody.
     pub onward: Option<Onward>,
     /// What is counted.
@@ -153,7 +155,7 @@ async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
 /// A panic ends this review alone: the API server sees 500 and its `failurePolicy` decides.
 fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
     let answered = || -> Result<ReviewAnswer, BadReview> {
-        let mut answer = answer(body, stage, &webhook.judge)?;
+        let mut answer = answer(body, stage, &webhook.judge, &webhook.workloads)?;
         if let Some(onward) = &webhook.onward {
             onward.go_on(&mut answer, body.len(), &webhook.metrics);
         }

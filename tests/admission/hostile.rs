@@ -9,7 +9,7 @@ use berth::{
         Facts, InventorySummary, NodeOffer, Operation, Request, Severity, Stage, Verdict, Work, review_within,
     },
     config::Config,
-    object::Pod,
+    object::{Pod, Workloads},
     webhook::{Judge, answer},
 };
 use serde_json::{Value, json};
@@ -246,7 +246,8 @@ fn an_answer_is_short_and_counts_what_it_leaves_out() {
             "request": {"uid": "u", "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": "train",
                         "operation": "CREATE", "object": json},
         });
-        let answer = answer(body.to_string().as_bytes(), Stage::Validate, &judge).unwrap();
+        let answer =
+            answer(body.to_string().as_bytes(), Stage::Validate, &judge, &Workloads::default()).unwrap();
         let wire = serde_json::to_string(&answer.review).unwrap();
         assert!(wire.len() <= LONGEST_ANSWER, "{what}: {} bytes", wire.len());
         if what == "mounts" {

@@ -2,7 +2,7 @@
 
 use berth::{
     admission::{self, Facts, Operation, Request, Stage, Verdict, review},
-    object::Pod,
+    object::{Pod, Workloads},
     webhook::{Judge, answer},
 };
 use proptest::prelude::*;
@@ -84,7 +84,7 @@ proptest! {
                         "operation": "CREATE", "object": pod},
         });
         for stage in [Stage::Mutate, Stage::Validate] {
-            let answer = answer(body.to_string().as_bytes(), stage, &judge).unwrap();
+            let answer = answer(body.to_string().as_bytes(), stage, &judge, &Workloads::default()).unwrap();
             let response = &answer.review.response;
             prop_assert!(response.allowed || (response.patch.is_none() && response.status.is_some()));
             prop_assert_eq!(response.patch.is_some(), response.patch_type.is_some());
@@ -111,7 +111,7 @@ proptest! {
             let at = index.index(bytes.len());
             bytes[at] = byte;
         }
-        let answered = answer(&bytes, Stage::Validate, &judge);
+        let answered = answer(&bytes, Stage::Validate, &judge, &Workloads::default());
         prop_assert!(answered.is_ok() || answered.is_err_and(|error| !error.to_string().is_empty()));
     }
 }

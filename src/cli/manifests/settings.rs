@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods},
+    config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
     device::ProfileName,
     dialect::{Dialects, SharingMode, vendor::hygon},
 };
@@ -23,6 +23,9 @@ pub(super) const UNMANAGED_POLICY: &str = "berth-unmanaged.berth.dev";
 
 /// The policies that `protection` sets.
 const PROTECTION_POLICIES: [&str; 2] = ["berth-assignments.berth.dev", "berth-nodes.berth.dev"];
+
+/// The webhook that is asked about workloads of other projects.
+const CUSTOM_WORKLOADS: &str = "custom-workload.berth.dev";
 
 /// The hint beside which other vendors' hints stand.
 const LAST_HINT: &str = "hygon.com/nouse-gpuuuid";
@@ -53,6 +56,12 @@ impl Settings {
         Ok((Self { config, text: Some(text) }, notices))
     }
 
+    /// The settings themselves.
+    #[cfg(test)]
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Makes an object follow the settings.
     pub(super) fn apply(&self, object: &mut Value) {
         if object["kind"] == "ValidatingAdmissionPolicyBinding" {
@@ -69,6 +78,7 @@ impl Settings {
         if let (Some(text), Some(kept)) = (&self.text, object.pointer_mut("/data/berth.yaml")) {
             *kept = text.as_str().into();
         }
+        self.extend_workloads(object);
         let renamed = self.renamed();
         walk(object, &|fields| {
             if fields.get("name") == Some(&json!("schedulers")) && fields.contains_key("expression") {
@@ -80,6 +90,28 @@ impl Settings {
                 opt_out(fields);
             }
         });
+    }
+
+    /// Has the webhook of workloads asked about the kinds of the settings too.
+    fn extend_workloads(&self, object: &mut Value) {
+        let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
+        let Some(webhook) =
+            webhooks.into_iter().flatten().find(|webhook| webhook["name"] == CUSTOM_WORKLOADS)
+        else {
+            return;
+        };
+        let rule = |kind: &WorkloadConfig| {
+            json!({
+                "apiGroups": [kind.api_group],
+                "apiVersions": ["*"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [kind.plural],
+                "scope": "Namespaced",
+            })
+        };
+        if let Some(rules) = webhook["rules"].as_array_mut() {
+            rules.extend(self.config.workloads.iter().map(rule));
+        }
     }
 
     /// The action of the policy on share pods that nobody keeps the books of.

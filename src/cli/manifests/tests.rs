@@ -143,13 +143,14 @@ fn typed_readers_take_every_webhook_and_workload() {
 }
 
 #[test]
-fn every_webhook_but_the_one_that_only_warns_fails_closed() {
+fn every_webhook_but_those_that_only_warn_fails_closed() {
     let objects = objects(&args(&[])).unwrap();
     let webhooks = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
         .into_iter()
         .flat_map(|kind| of_kind(&objects, kind)[0]["webhooks"].as_array().unwrap().clone());
     for webhook in webhooks {
-        let only_warns = webhook["name"] == "workload.berth.dev";
+        let only_warns =
+            ["workload.berth.dev", "custom-workload.berth.dev"].contains(&webhook["name"].as_str().unwrap());
         assert_eq!(
             webhook["failurePolicy"],
             if only_warns { "Ignore" } else { "Fail" },
@@ -158,6 +159,34 @@ fn every_webhook_but_the_one_that_only_warns_fails_closed() {
         );
         assert_eq!(webhook["sideEffects"], "None");
     }
+}
+
+#[test]
+fn the_webhooks_of_workloads_are_asked_about_every_kind_that_is_known() {
+    let settings = Settings::parse(
+        "workloads: [{apiGroup: example.com, kind: Run, templates: [{path: spec.template}]}]".to_owned(),
+        "berth.yaml",
+    );
+    let settings = settings.unwrap().0;
+    let objects = super::objects(&args(&[]), &settings).unwrap();
+    let webhooks = of_kind(&objects, "ValidatingWebhookConfiguration")[0]["webhooks"].as_array().unwrap();
+    let of_workloads = webhooks.iter().filter(|webhook| webhook["failurePolicy"] == "Ignore");
+    let rules = of_workloads.flat_map(|webhook| webhook["rules"].as_array().unwrap());
+    let mut asked: Vec<(String, String)> = rules
+        .flat_map(|rule| {
+            let group = rule["apiGroups"][0].as_str().unwrap().to_owned();
+            let resources = rule["resources"].as_array().unwrap();
+            resources.iter().map(move |resource| (group.clone(), resource.as_str().unwrap().to_owned()))
+        })
+        .collect();
+    // PodTemplates make no pods, and what belongs to no namespace is in none that is opted in.
+    let not_asked = ["podtemplates", "clustertrainingruntimes"];
+    let workloads = settings.config().workloads();
+    let known = workloads.kinds().filter(|kind| !not_asked.contains(&kind.plural.as_str()));
+    let mut known: Vec<_> = known.map(|kind| (kind.group.clone(), kind.plural.clone())).collect();
+    asked.sort();
+    known.sort();
+    assert_eq!(asked, known);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
     cli::documents::{Document, DocumentError},
     config::Config,
     dialect::{MissingCount, marks},
-    object::{Namespace, Node, Pod, PodGroup, ResourceQuota},
+    object::{Namespace, Node, Pod, PodGroup, ResourceQuota, workload::Places},
 };
 
 /// What came of a review.
@@ -105,8 +105,8 @@ pub(super) fn unread_quotas(documents: &[Document], facts: &Facts) -> Result<Vec
     Ok(troubles)
 }
 
-/// Judges the pod of a document; `prefix` is the path at which the pod stands, for errors.
-pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged, DocumentError> {
+/// Judges the pod of a document; `places` is where its fields stand there, for errors.
+pub fn judge(document: &Document, places: &Places, facts: &Facts) -> Result<Judged, DocumentError> {
     let mut object = document.value.clone();
     if let Value::Object(fields) = &mut object {
         let metadata = fields.entry("metadata").or_insert(Value::Null);
@@ -116,7 +116,7 @@ pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged,
     }
     let namespace = document.namespace().unwrap_or("default").to_owned();
     let ask = |object: &Value, stage| -> Result<Verdict, DocumentError> {
-        let pod: Pod = document.read_part(object, prefix)?;
+        let pod: Pod = document.read_part(object, places)?;
         let request = Request { stage, operation: Operation::Create, namespace: &namespace, pod: &pod };
         Ok(admission::review(&request, facts))
     };
@@ -130,7 +130,7 @@ pub fn judge(document: &Document, prefix: &str, facts: &Facts) -> Result<Judged,
         Verdict::Admitted { patch, .. } => patch,
     };
     json_patch::patch(&mut object, &patch)
-        .map_err(|error| document.error(prefix, format!("the patch does not apply: {error}")))?;
+        .map_err(|error| document.error(&places.of(""), format!("the patch does not apply: {error}")))?;
     let outcome = match ask(&object, Stage::Validate)? {
         Verdict::Denied { violations, warnings: more } => {
             Judged { violations, ..judged(Outcome::Denied, united(warnings, more), object) }

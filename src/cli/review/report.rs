@@ -8,6 +8,7 @@ use super::judge::{Judged, Outcome};
 use crate::{
     admission::Violation,
     cli::{documents::Document, table::Table},
+    object::workload::Places,
 };
 
 /// Every review.
@@ -55,16 +56,16 @@ pub struct ViolationRow {
 }
 
 impl ViolationRow {
-    /// A violation of a pod that stands at this path, which ends with a point or is empty.
-    pub fn new(violation: Violation, prefix: &str) -> Self {
-        let Violation { rule, field, message } = violation;
-        Self { rule: rule.0, field: format!("{prefix}{field}"), message }
+    /// A violation of a pod whose fields stand at these places.
+    pub fn new(violation: &Violation, places: &Places) -> Self {
+        let Violation { rule, field, message } = violation.at(places);
+        Self { rule: rule.0, field, message }
     }
 }
 
 impl Review {
-    /// The review of the pod that stands at this path of the document.
-    pub fn new(document: &Document, judged: Judged, prefix: &str) -> Self {
+    /// The review of the pod whose fields stand at these places of the document.
+    pub fn new(document: &Document, judged: Judged, places: &Places) -> Self {
         let Judged { outcome, patch, warnings, violations, object } = judged;
         Self {
             kind: document.kind().to_owned(),
@@ -72,8 +73,8 @@ impl Review {
             name: document.name().map(str::to_owned),
             outcome,
             patch: (outcome == Outcome::Admitted).then_some(patch),
-            warnings: warnings.iter().map(ToString::to_string).collect(),
-            violations: violations.into_iter().map(|row| ViolationRow::new(row, prefix)).collect(),
+            warnings: warnings.iter().map(|warning| warning.at(places).to_string()).collect(),
+            violations: violations.iter().map(|row| ViolationRow::new(row, places)).collect(),
             object: (outcome != Outcome::Denied).then_some(object),
         }
     }

@@ -6,10 +6,11 @@ use crate::{
     admission::{Facts, Violation, findings::Findings, modes::Ways, quantities, rules, shares::Shares},
     cli::{
         documents::{Document, DocumentError},
-        review::{self, Outcome},
+        review::{self, Outcome, ViolationRow},
+        simulate::input::Incoming,
     },
     dialect::MissingCount,
-    object::Pod,
+    object::{Pod, workload::Places},
 };
 
 /// Whether pods meet the admission rules.
@@ -29,7 +30,7 @@ pub(super) enum Entered {
     /// It is not Berth's to place.
     Ignored(Vec<String>),
     /// It may not come in.
-    Denied(Vec<Violation>, Vec<String>),
+    Denied(Vec<ViolationRow>, Vec<String>),
 }
 
 /// What the API server fills in where no scheduler was named.
@@ -37,28 +38,32 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Leads a pod through the entrance.
 pub(super) fn enter(
-    document: &Document,
+    incoming: &Incoming,
     entrance: Entrance,
     facts: &Facts,
 ) -> Result<Entered, DocumentError> {
     match entrance {
-        Entrance::Guarded => guarded(document, facts),
-        Entrance::Open => open(document, facts),
+        Entrance::Guarded => guarded(incoming, facts),
+        Entrance::Open => open(incoming, facts),
     }
 }
 
-fn guarded(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
-    let judged = review::judge(document, "", facts)?;
-    let warnings = judged.warnings.iter().map(ToString::to_string).collect();
+fn guarded(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<Entered, DocumentError> {
+    let judged = review::judge(document, places, facts)?;
+    let warnings = judged.warnings.iter().map(|warning| warning.at(places).to_string()).collect();
     match judged.outcome {
-        Outcome::Denied => Ok(Entered::Denied(judged.violations, warnings)),
+        Outcome::Denied => Ok(Entered::Denied(rows(&judged.violations, places), warnings)),
         Outcome::Ignored => Ok(Entered::Ignored(warnings)),
-        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, "")?, warnings, facts)),
+        Outcome::Admitted => Ok(ours(document.read_part(&judged.object, places)?, warnings, facts)),
     }
 }
 
-fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
-    let mut pod: Pod = document.read()?;
+fn rows(violations: &[Violation], places: &Places) -> Vec<ViolationRow> {
+    violations.iter().map(|violation| ViolationRow::new(violation, places)).collect()
+}
+
+fn open(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<Entered, DocumentError> {
+    let mut pod: Pod = document.read_part(&document.value, places)?;
     if !Ways::of(&pod, facts).ask_for_a_share() {
         return Ok(Entered::Ignored(Vec::new()));
     }
@@ -68,7 +73,7 @@ fn open(document: &Document, facts: &Facts) -> Result<Entered, DocumentError> {
     // The binder reads this pod and says what is missing in its condition.
     violations.retain(|violation| violation.rule != rules::COUNT_MISSING);
     if !violations.is_empty() {
-        return Ok(Entered::Denied(violations, Vec::new()));
+        return Ok(Entered::Denied(rows(&violations, places), Vec::new()));
     }
     if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
         pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());

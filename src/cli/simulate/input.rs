@@ -8,6 +8,7 @@ use std::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::expand::{self, Expansion};
 use crate::{
     admission::Facts,
     cli::{
@@ -21,6 +22,7 @@ use crate::{
         Metadata, Node, Pod, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
+        workload::Places,
     },
     scheduling::object::Object,
 };
@@ -42,8 +44,8 @@ pub(super) struct Input {
     pub(super) facts: Facts,
     /// Priorities of classes.
     pub(super) priorities: Priorities,
-    /// Kinds that are not read.
-    pub(super) skipped: BTreeSet<String>,
+    /// Documents that are not read.
+    pub(super) unread: Vec<Document>,
     /// What was odd about the input.
     pub(super) warnings: Vec<String>,
 }
@@ -53,6 +55,8 @@ pub(super) struct Input {
 pub(super) struct Incoming {
     /// Its document, with the uid that it has or is given.
     pub(super) document: Document,
+    /// Where its fields stand in the document of the input: somewhere in a workload, or as they are.
+    pub(super) places: Places,
     /// Its place in the input.
     pub(super) position: u64,
 }
@@ -99,7 +103,15 @@ impl Priorities {
     }
 }
 
-/// Sorts the documents.
+impl Input {
+    /// Takes in a pod that wants a place, behind those that are there.
+    fn arrive(&mut self, document: Document, places: Places) {
+        let position = u64::try_from(self.pods.len()).unwrap_or(u64::MAX);
+        self.pods.push(Incoming { document, places, position });
+    }
+}
+
+/// Sorts the documents, and expands workloads to their pods.
 pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, DocumentError> {
     let mut input = Input {
         nodes: Vec::new(),
@@ -109,12 +121,14 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         pods: Vec::new(),
         facts: review::facts(documents, config)?,
         priorities: Priorities::system(),
-        skipped: BTreeSet::new(),
+        unread: Vec::new(),
         warnings: Vec::new(),
     };
     let mut uids = BTreeSet::new();
-    for (position, document) in (1_u64..).zip(documents) {
+    let expansion = Expansion::new(documents, config.workloads());
+    for (number, document) in (1_u64..).zip(documents) {
         let called = called(document);
+        let expanded = expansion.pods(document)?;
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
             "PriorityClass" => input.priorities.learn(document.read()?),
@@ -124,20 +138,26 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             }
             "PodGroup" => {}
             "Pod" => {
-                let document = identified(document, position, &mut uids)?;
+                let document = identified(document, number, &mut uids)?;
                 let pod: Pod = document.read()?;
                 if is_state(&pod, &input.facts.dialects, &config.scheduler_name) {
                     input.state.push((pod, called));
                 } else {
-                    input.pods.push(Incoming { document, position });
+                    input.arrive(document, Places::default());
                 }
             }
-            kind => match object(document)? {
+            _ => match object(document)? {
                 Some(object) => input.objects.push(object),
-                None => {
-                    input.skipped.insert(kind.to_owned());
+                None if expanded.is_some() => {
+                    let set = expand::replica_set(document).as_ref().map(object).transpose()?;
+                    input.objects.extend(set.flatten());
                 }
+                None => input.unread.push(document.clone()),
             },
+        }
+        for (pod, places) in expanded.into_iter().flatten() {
+            let pod = identified(&pod, number, &mut uids)?;
+            input.arrive(pod, places);
         }
     }
     twins(&mut input);
@@ -195,7 +215,7 @@ fn namespaced<T: DeserializeOwned>(
 /// The pod with a namespace and with a uid that no other pod of the input has.
 fn identified(
     document: &Document,
-    position: u64,
+    number: u64,
     uids: &mut BTreeSet<String>,
 ) -> Result<Document, DocumentError> {
     let mut document = document.clone();
@@ -210,12 +230,14 @@ fn identified(
         metadata.insert("namespace".to_owned(), "default".into());
     }
     if pod.metadata.name.is_empty() {
-        let name = format!("{}{position}", pod.metadata.generate_name.as_deref().unwrap_or("pod-"));
+        let name = format!("{}{number}", pod.metadata.generate_name.as_deref().unwrap_or("pod-"));
         metadata.insert("name".to_owned(), name.into());
     }
     let mut uid = pod.metadata.uid;
     if uid.is_empty() || uids.contains(&uid) {
-        uid = format!("document-{position}");
+        let further = (uids.len()..).map(|further| format!("document-{number}-{further}"));
+        let mut free = std::iter::once(format!("document-{number}")).chain(further);
+        uid = free.find(|uid| !uids.contains(uid)).expect("there are more numbers than pods");
         metadata.insert("uid".to_owned(), uid.as_str().into());
     }
     uids.insert(uid);

@@ -142,7 +142,7 @@ impl Run<'_> {
     fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
-        let mut pod = match admit::enter(document, entrance, &self.input.facts)? {
+        let mut pod = match admit::enter(incoming, entrance, &self.input.facts)? {
             Entered::Ignored(warnings) => {
                 row.warnings = warnings;
                 return Ok((row, None));

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    admission::Violation,
     cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
     cluster::ledger::NodeRow,
     dialect::Record,
@@ -114,8 +113,7 @@ impl PodRow {
         }
     }
 
-    pub(super) fn denied(self, violations: Vec<Violation>, warnings: Vec<String>) -> Self {
-        let violations = violations.into_iter().map(|violation| ViolationRow::new(violation, "")).collect();
+    pub(super) fn denied(self, violations: Vec<ViolationRow>, warnings: Vec<String>) -> Self {
         Self { outcome: Outcome::Denied, violations, warnings, ..self }
     }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     admission::{Rule, Stage, Verdict, Violation},
+    object::Workloads,
     webhook::{answer, review::Judge},
 };
 
@@ -65,7 +66,7 @@ fn go_on(review: &Value, stage: Stage, verdict: Verdict, handed: Handed) -> Seen
     let judge: Judge = Arc::new(move |_| verdict.clone());
     let (body, mut registry) = (review.to_string(), Registry::default());
     let metrics = Metrics::register(&mut registry);
-    let mut answer = answer(body.as_bytes(), stage, &judge).unwrap();
+    let mut answer = answer(body.as_bytes(), stage, &judge, &Workloads::default()).unwrap();
     onward.go_on(&mut answer, body.len(), &metrics);
     let mut page = String::new();
     encode(&mut page, &registry).unwrap();

@@ -8,6 +8,10 @@ use super::{
     *,
 };
 
+fn answer(body: &[u8], stage: Stage, judge: &Judge) -> Result<ReviewAnswer, BadReview> {
+    super::answer(body, stage, judge, &Workloads::default())
+}
+
 fn judge(verdict: Verdict) -> Judge {
     Arc::new(move |_| verdict.clone())
 }

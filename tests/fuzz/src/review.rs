@@ -5,11 +5,14 @@ use std::sync::{Arc, LazyLock};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use berth::{
     admission::{Request, Stage, review},
+    object::Workloads,
     webhook::{Judge, ReviewAnswer, answer},
 };
 use serde_json::{Value, json};
 
 use super::world;
+
+static WORKLOADS: LazyLock<Workloads> = LazyLock::new(Workloads::default);
 
 static JUDGES: LazyLock<Vec<Judge>> = LazyLock::new(|| {
     let judge = |facts| -> Judge { Arc::new(move |request: &Request<'_>| review(request, &facts)) };
@@ -21,7 +24,7 @@ pub fn run(data: &[u8]) {
     let body = serde_json::from_slice::<Value>(data).ok();
     for judge in JUDGES.iter() {
         for stage in [Stage::Mutate, Stage::Validate] {
-            match answer(data, stage, judge) {
+            match answer(data, stage, judge, &WORKLOADS) {
                 Err(bad) => assert!(!bad.to_string().is_empty()),
                 Ok(answer) => answered(&answer, stage, body.as_ref(), judge),
             }
@@ -78,7 +81,8 @@ fn patched(body: &Value, patch: &str) -> Value {
 }
 
 fn answer_of(body: &Value, stage: Stage, judge: &Judge) -> ReviewAnswer {
-    answer(body.to_string().as_bytes(), stage, judge).expect("it was a review before it was patched")
+    answer(body.to_string().as_bytes(), stage, judge, &WORKLOADS)
+        .expect("it was a review before it was patched")
 }
 
 /// A review of this object.

@@ -1,0 +1,122 @@
+//! How many pods a workload makes of a template, and their numbers.
+
+use serde_json::Value;
+
+use super::{
+    UnreadableWorkload,
+    path::{Path, Turn},
+    table,
+};
+
+/// The most pods of one template that are counted out: what is simulated pod by pod must end.
+const MOST: u64 = 10_000;
+
+/// How many pods are made of a template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Count {
+    /// One on each node that would have it.
+    EachNode,
+    /// One with each of these endings of its name; an ending is empty or like `-0` or `-3-1`.
+    Endings(Vec<String>),
+}
+
+/// One factor of a number of pods.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Factor {
+    /// One, with a number.
+    One,
+    /// A field, or this where it is absent.
+    Field(Path, u64),
+    /// A field, or this where it is absent, less 1; numbered from 1.
+    Rest(Path, u64),
+    /// The greater of two fields; absent: 0.
+    Greater(Path, Path),
+    /// How many pods a Job runs at a time. Kubernetes `pkg/controller/job/job_controller.go`: `parallelism` (1), and no more than
+    /// `completions`, where that is there.
+    Job { parallelism: Path, completions: Path },
+}
+
+impl Factor {
+    pub(super) fn built_in(row: &table::Factor) -> Self {
+        match *row {
+            table::Factor::One => Self::One,
+            table::Factor::Field(path, default) => Self::Field(super::known(path), default),
+            table::Factor::Rest(path, default) => Self::Rest(super::known(path), default),
+            table::Factor::Greater(one, other) => Self::Greater(super::known(one), super::known(other)),
+            table::Factor::Job(spec) => Self::Job {
+                parallelism: super::known(&format!("{spec}.parallelism")),
+                completions: super::known(&format!("{spec}.completions")),
+            },
+        }
+    }
+
+    /// The numbers: the first, and the one behind the last.
+    fn range(&self, object: &Value, turns: &[Turn]) -> Result<(u64, u64), UnreadableWorkload> {
+        let number = |path: &Path| number(path, object, turns);
+        Ok(match self {
+            Self::One => (0, 1),
+            Self::Field(path, default) => (0, number(path)?.unwrap_or(*default)),
+            Self::Rest(path, default) => (1, number(path)?.unwrap_or(*default).max(1)),
+            Self::Greater(one, other) => {
+                (0, number(one)?.unwrap_or_default().max(number(other)?.unwrap_or_default()))
+            }
+            Self::Job { parallelism, completions } => {
+                let parallelism = number(parallelism)?.unwrap_or(1);
+                (0, number(completions)?.map_or(parallelism, |completions| parallelism.min(completions)))
+            }
+        })
+    }
+
+    /// The fields that it depends on.
+    pub(super) fn paths(&self) -> Vec<&Path> {
+        match self {
+            Self::One => Vec::new(),
+            Self::Field(path, _) | Self::Rest(path, _) => vec![path],
+            Self::Greater(one, other) => vec![one, other],
+            Self::Job { parallelism, completions } => vec![parallelism, completions],
+        }
+    }
+}
+
+/// The whole number at a path; `None`: there is none.
+fn number(path: &Path, object: &Value, turns: &[Turn]) -> Result<Option<u64>, UnreadableWorkload> {
+    let Some(value) = path.follow(object, turns) else { return Ok(None) };
+    let whole = value.as_u64().map(Some);
+    whole.ok_or_else(|| {
+        UnreadableWorkload::new(
+            path.to_string(),
+            format!("must be a whole number that is not negative, not {value}"),
+        )
+    })
+}
+
+impl Count {
+    /// No pod.
+    pub fn none() -> Self {
+        Self::Endings(Vec::new())
+    }
+
+    /// A pod for each combination of the factors' numbers.
+    pub(super) fn product(
+        factors: &[Factor],
+        object: &Value,
+        turns: &[Turn],
+    ) -> Result<Self, UnreadableWorkload> {
+        let mut endings = vec![String::new()];
+        for factor in factors {
+            let (first, end) = factor.range(object, turns)?;
+            let count =
+                u64::try_from(endings.len()).unwrap_or(u64::MAX).saturating_mul(end.saturating_sub(first));
+            if count > MOST {
+                let field = factor.paths().first().map(ToString::to_string).unwrap_or_default();
+                let reason = format!("asks for {count} pods; at most {MOST} of a template are counted out");
+                return Err(UnreadableWorkload::new(field, reason));
+            }
+            endings = endings
+                .iter()
+                .flat_map(|ending| (first..end).map(move |number| format!("{ending}-{number}")))
+                .collect();
+        }
+        Ok(Self::Endings(endings))
+    }
+}
