@@ -10,11 +10,14 @@ mod inventory;
 mod ledger;
 mod onward;
 mod settings;
+mod shadow;
 mod tasks;
 
 use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use axum::Router;
 use futures::FutureExt as _;
+use jiff::SignedDuration;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use tokio::{sync::watch, task::JoinError};
@@ -24,10 +27,11 @@ use tasks::Tasks;
 pub use certificates::{CertificateSource, Renewal, SecretLocation};
 
 use crate::{
-    cluster::{self, Clock, ClusterError, Handoff, Leadership},
+    cluster::{self, Clock, ClusterError, Handoff, Leadership, shadow::report::Board},
     config::Config,
     webhook::{
         self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
+        debug::Debug,
         mint::MintError,
         registration::Registration,
         router::{Readiness, Webhook},
@@ -46,6 +50,11 @@ pub enum Parts {
     Webhook,
     /// The binder alone; metrics and probes are served all the same.
     Binder,
+    /// A shadow of the cluster's current scheduler: it compares and writes nothing.
+    Shadow {
+        /// How long another scheduler may leave a pod pending that Berth would place.
+        settle: SignedDuration,
+    },
 }
 
 /// What the process is told.
@@ -136,7 +145,7 @@ impl App {
         let mut registry = Registry::default();
         let reviews = crate::webhook::Metrics::register(&mut registry);
         let bindings = cluster::Metrics::default();
-        bindings.register(&mut registry);
+        let board = counted(&options, &bindings, &mut registry);
         build_info::register(&mut registry);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
@@ -159,11 +168,7 @@ impl App {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
         };
-        // Who does not bind has no ledger, and no rights to find out who asks for one.
-        let router = match options.parts {
-            Parts::Webhook => router,
-            Parts::Both | Parts::Binder => router.merge(webhook::debug::router(debug)),
-        };
+        let router = with_debug(router, options.parts, board.as_ref(), debug);
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
             Ok(())
@@ -179,13 +184,37 @@ impl App {
             "following the namespaces",
             facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.clone()),
         );
-        if options.parts != Parts::Webhook {
-            let stopped = tasks.stopped().map(drop);
-            tasks.work(binder::run(options, bindings, handoff, settings, stopped));
+        let stopped = tasks.stopped().map(drop);
+        match (options.parts, board) {
+            (Parts::Webhook, _) => {}
+            (Parts::Shadow { settle }, Some(board)) => {
+                tasks.work(shadow::run(options, settle, board, settings, stopped));
+            }
+            _ => tasks.work(binder::run(options, bindings, handoff, settings, stopped)),
         }
         let drain = || {
             ready.send_replace(Readiness::Draining);
         };
         tasks.run(shutdown, drain).await
+    }
+}
+
+/// Enters what this process's part counts; the report of a shadow.
+fn counted(options: &Options, bindings: &cluster::Metrics, registry: &mut Registry) -> Option<Board> {
+    match options.parts {
+        Parts::Shadow { .. } => Some(shadow::board(registry, options.clock)),
+        Parts::Both | Parts::Webhook | Parts::Binder => {
+            bindings.register(registry);
+            None
+        }
+    }
+}
+
+/// With the ledger or the report. A process that does not bind has no ledger, and no rights to find out whose token asks for one.
+fn with_debug(router: Router, parts: Parts, board: Option<&Board>, ledger: Debug) -> Router {
+    match (parts, board) {
+        (Parts::Both | Parts::Binder, _) => router.merge(webhook::debug::router(ledger)),
+        (Parts::Shadow { .. }, Some(board)) => router.merge(webhook::shadow::router(shadow::page(board))),
+        _ => router,
     }
 }

@@ -22,6 +22,7 @@ pub mod read;
 pub mod reflector;
 pub mod retry;
 pub mod send;
+pub mod shadow;
 pub mod sightings;
 pub mod standby;
 pub mod takeover;

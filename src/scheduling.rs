@@ -37,6 +37,7 @@ pub mod remedy;
 pub mod resources;
 pub mod scheduler;
 pub mod score;
+pub mod shadow;
 pub mod snapshot;
 pub mod topology;
 pub mod verdict;

@@ -23,6 +23,7 @@ pub mod room;
 pub mod router;
 pub mod secret;
 pub mod serve;
+pub mod shadow;
 pub mod tls;
 mod words;
 mod workload;

@@ -32,6 +32,8 @@ mod nodes;
 mod numbers;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
+#[path = "end_to_end/shadow.rs"]
+mod shadow;
 #[path = "end_to_end/slices.rs"]
 mod slices;
 #[path = "end_to_end/storage.rs"]
@@ -122,6 +124,7 @@ on_both_floors! {
     handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,
     handshakes::a_question_and_a_leftover_stop_nothing,
+    shadow::a_shadow_tells_of_the_schedulers_decisions_and_only_reads,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_filled_to_its_last_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,

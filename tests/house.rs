@@ -320,6 +320,7 @@ fn metric_rows() -> Vec<String> {
     let binder = berth::cluster::Metrics::default();
     binder.register(&mut registry);
     berth::app::build_info::register(&mut registry);
+    berth::cluster::shadow::metrics::Metrics::default().register(&mut registry);
     let broken = json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[{"}}});
     let broken: Node = serde_json::from_value(broken).expect("a node");
     binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));

@@ -37,6 +37,8 @@ mod requeue;
 mod requeue_storage;
 #[path = "scheduler/several_vendors.rs"]
 mod several_vendors;
+#[path = "scheduler/shadow.rs"]
+mod shadow;
 #[path = "scheduler/slices.rs"]
 mod slices;
 #[path = "scheduler/withdrawal.rs"]

@@ -40,6 +40,7 @@ const STRANGER: &str = "stranger";
 /// The two halves are installed into another namespace.
 const APART: &str = "sharing";
 const WEBHOOK: &str = "system:serviceaccount:sharing:berth-webhook";
+const SHADOW: &str = "system:serviceaccount:berth-system:berth-shadow";
 const BINDER: &str = "system:serviceaccount:sharing:berth-binder";
 
 fn share(name: &str) -> core::Pod {
@@ -78,15 +79,19 @@ async fn holder(client: &Client, namespace: &str) -> Option<String> {
 
 /// What a path of this process answers to the bearer of a token.
 async fn ask(address: SocketAddr, token: Option<String>) -> (u16, Value) {
+    try_ask(address, "/debug/ledger", token).await.unwrap()
+}
+
+async fn try_ask(address: SocketAddr, path: &str, token: Option<String>) -> kube::Result<(u16, Value)> {
     let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     config.auth_info.token = token.map(Into::into);
     let client = Client::try_from(config).unwrap();
-    let request = http::Request::get("/debug/ledger").body(kube::client::Body::empty()).unwrap();
-    let response = client.send(request).await.unwrap();
+    let request = http::Request::get(path).body(kube::client::Body::empty()).unwrap();
+    let response = client.send(request).await?;
     let status = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&body).unwrap())
+    Ok((status, serde_json::from_slice(&body).unwrap()))
 }
 
 /// While the pod `one` runs on `gpu-1`.
@@ -193,6 +198,59 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
     }
     assert!(webhook.stop().await.success());
     assert!(binder.stop().await.success());
+    assert_eq!(fleet.violations(), []);
+}
+
+#[tokio::test]
+async fn a_shadow_runs_with_rights_to_read_alone() {
+    let account = Identity::service_account(NAMESPACE, "berth-shadow");
+    let Some(plane) = ControlPlane::start(Options { identities: vec![account], ..Options::default() }).await
+    else {
+        return;
+    };
+    let client = plane.admin();
+    let args = ManifestsArgs { shadow: true, ..ManifestsArgs::default() };
+    apply_manifests(&client, free_address(), args).await;
+    let fleet = cluster(&client).await;
+    let address = free_address();
+    let shadow = Replica::start_as(&plane, SHADOW, "shadow", address, &["--shadow", "--shadow-settle", "1s"]);
+    let mut waiting = share("one");
+    waiting.spec.as_mut().unwrap().scheduler_name = Some("hami-scheduler".to_owned());
+    let pods: Api<core::Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &waiting).await.unwrap();
+    let reported = async {
+        let mut again = tokio::time::interval(Duration::from_millis(100));
+        loop {
+            again.tick().await;
+            // It does not listen yet at first.
+            if let Ok((200, page)) = try_ask(address, "/debug/shadow", None).await
+                && page["leftPending"] == 1
+            {
+                return page;
+            }
+        }
+    };
+    let page = tokio::time::timeout(LIMIT, reported).await.expect("the pod is told in time");
+    assert_eq!(page["divergences"][0]["berth"]["node"], "gpu-1");
+    for what in ["list /pods", "watch /nodes", "list /resourcequotas", "list /persistentvolumeclaims"] {
+        assert!(may(&client, SHADOW, what).await, "{what}");
+    }
+    for what in [
+        "create /pods/binding",
+        "patch /pods/status",
+        "patch /nodes",
+        "patch /persistentvolumes",
+        "create events.k8s.io/events",
+        "create coordination.k8s.io/leases",
+        "create authentication.k8s.io/tokenreviews",
+        "create /secrets",
+        "write berth.dev/assignments",
+    ] {
+        assert!(!may(&client, SHADOW, what).await, "{what}");
+    }
+    let pod = pods.get("one").await.unwrap();
+    assert_eq!(pod.status.unwrap().conditions, None, "nothing is written to the pod");
+    assert!(shadow.stop().await.success());
     assert_eq!(fleet.violations(), []);
 }
 

@@ -117,7 +117,7 @@ pub(super) fn follow(
 ) -> impl Future<Output = ()> + Send + use<> {
     let publisher = match options.parts {
         Parts::Both | Parts::Webhook => Some((options.client.clone(), options.registration.clone())),
-        Parts::Binder => None,
+        Parts::Binder | Parts::Shadow { .. } => None,
     };
     let (client, clock) = (options.client.clone(), options.clock);
     async move {

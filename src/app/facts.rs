@@ -56,7 +56,7 @@ pub(super) async fn follow(
     parts: Parts,
     handoff: Handoff,
 ) {
-    if parts == Parts::Binder {
+    if matches!(parts, Parts::Binder | Parts::Shadow { .. }) {
         ready.send_replace(Readiness::Ready);
         return std::future::pending().await;
     }

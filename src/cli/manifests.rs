@@ -5,6 +5,7 @@
 mod agent;
 mod certificate;
 mod settings;
+mod shadow;
 mod split;
 
 use std::path::Path;
@@ -63,6 +64,9 @@ pub struct ManifestsArgs {
     /// Take the webhook's certificate from cert-manager, which also publishes its authority
     #[arg(long, conflicts_with = "webhook_url")]
     pub cert_manager: bool,
+    /// Print a shadow: it reads the cluster, compares the current scheduler's decisions with Berth's and writes nothing
+    #[arg(long, conflicts_with_all = ["split", "webhook_url", "agent", "cert_manager"])]
+    pub shadow: bool,
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
@@ -79,6 +83,7 @@ impl Default for ManifestsArgs {
             split: false,
             agent: Vec::new(),
             cert_manager: false,
+            shadow: false,
             output: ManifestFormat::Yaml,
         }
     }
@@ -138,6 +143,9 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
     let mut objects = Vec::new();
     for (file, text) in FILES {
         objects.extend(documents(file, text)?);
+    }
+    if args.shadow {
+        objects = shadow::reading(objects);
     }
     if args.split {
         objects = split::apart(objects);

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{ArgAction, Args};
 use futures::FutureExt as _;
 use http::Uri;
+use jiff::SignedDuration;
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
@@ -22,6 +23,10 @@ Example: run beside a cluster that kubectl reaches, with certificates from files
 /// Nobody goes on sending reviews for longer to an endpoint that is gone.
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
+/// A pod that is looked at more often costs a decision each time.
+const SHORTEST_SETTLE: Duration = Duration::from_secs(1);
+const LONGEST_SETTLE: Duration = Duration::from_hours(24);
+
 /// Run the webhook and the binder.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
@@ -32,6 +37,9 @@ pub struct ServeArgs {
     /// Run the binder alone; probes and metrics are served all the same
     #[arg(long)]
     pub scheduler_only: bool,
+    /// Compare the decisions of the current scheduler instead of deciding
+    #[command(flatten)]
+    pub shadow: ShadowArgs,
     /// Where the webhook listens
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
@@ -70,11 +78,22 @@ pub struct ServeArgs {
     pub tls_sans: Vec<String>,
 }
 
+/// How a shadow runs.
+#[derive(Args, Clone, Debug)]
+pub struct ShadowArgs {
+    /// Compare the decisions of the cluster's current scheduler with Berth's own, and write nothing
+    #[arg(id = "shadow", long = "shadow", conflicts_with_all = ["webhook_only", "scheduler_only"])]
+    pub on: bool,
+    /// With --shadow: how long a pod may be left pending that Berth would place
+    #[arg(long = "shadow-settle", default_value = "30s", requires = "shadow", value_name = "DURATION", value_parser = settle)]
+    pub settle: Duration,
+}
+
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
     // From the very start: as a container's first process it would outlive a signal that nobody waits for.
     let mut told = pin!(told_to_end());
-    let delay = if args.scheduler_only { Duration::ZERO } else { args.shutdown_delay };
+    let delay = if args.scheduler_only || args.shadow.on { Duration::ZERO } else { args.shutdown_delay };
     let app = tokio::select! {
         biased;
         _ = &mut told => return Ok(()),
@@ -117,7 +136,9 @@ pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> any
 }
 
 fn options(args: ServeArgs, config: Config, client: Client) -> Options {
+    let settle = SignedDuration::try_from(args.shadow.settle).unwrap_or(SignedDuration::MAX);
     let parts = match (args.webhook_only, args.scheduler_only) {
+        _ if args.shadow.on => Parts::Shadow { settle },
         (true, _) => Parts::Webhook,
         (_, true) => Parts::Binder,
         _ => Parts::Both,
@@ -127,7 +148,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     let certificates = match (args.tls_cert_file, args.tls_private_key_file, parts) {
         (Some(certificate), Some(key), _) => CertificateSource::Files { certificate, key },
         // Probes and metrics alone: nobody verifies their certificate, and no right to a Secret is needed for them.
-        (_, _, Parts::Binder) => CertificateSource::Minted(serving),
+        (_, _, Parts::Binder | Parts::Shadow { .. }) => CertificateSource::Minted(serving),
         _ => CertificateSource::Secret(SecretLocation {
             namespace: args.namespace.clone(),
             name: args.tls_secret,
@@ -165,6 +186,13 @@ fn delay(text: &str) -> Result<Duration, String> {
     let time = duration::parse(text).and_then(|time| Duration::try_from(time).ok());
     let time = time.filter(|time| *time <= LONGEST_DELAY);
     time.ok_or_else(|| format!("not a time from `0s` to `{}s`, such as `5s`", LONGEST_DELAY.as_secs()))
+}
+
+/// A time that a pod may be left pending, as Go writes it.
+fn settle(text: &str) -> Result<Duration, String> {
+    let time = duration::parse(text).and_then(|time| Duration::try_from(time).ok());
+    let time = time.filter(|time| (SHORTEST_SETTLE..=LONGEST_SETTLE).contains(time));
+    time.ok_or_else(|| "not a time from `1s` to `24h`, such as `30s`".to_owned())
 }
 
 /// A name that no other process has, not even this one restarted: host, process and the present.

@@ -33,6 +33,16 @@ pub struct Reader {
     dialects: Dialects,
     scheduler_name: String,
     weights: ScoreWeights,
+    claims: Claims,
+}
+
+/// Whose pods are read as pods that want a place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Claims {
+    /// Those that name this scheduler.
+    Own,
+    /// Those that request a share, whichever scheduler they name.
+    Every,
 }
 
 /// A reading, and what could not be read.
@@ -41,13 +51,19 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader of these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
-        Self { dialects, scheduler_name, weights: ScoreWeights::default() }
+        Self { dialects, scheduler_name, weights: ScoreWeights::default(), claims: Claims::Own }
     }
 
     /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
     #[must_use]
     pub fn weighing(self, weights: ScoreWeights) -> Self {
         Self { weights, ..self }
+    }
+
+    /// The same reader for a shadow: every pod that requests a share is read as one that wants a place, whichever scheduler it names.
+    #[must_use]
+    pub fn shadowing(self) -> Self {
+        Self { claims: Claims::Every, ..self }
     }
 
     /// The weights by which nodes are compared.
@@ -205,7 +221,7 @@ impl Reader {
     fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
-        if !ours || waits || pod.is_terminal() {
+        if !(ours || self.claims == Claims::Every) || waits || pod.is_terminal() {
             return Claim::None;
         }
         match self.dialects.request(pod) {
@@ -214,6 +230,7 @@ impl Reader {
                 resources: footprint.resources.clone(),
                 constraints: constraints(pod, footprint),
             })),
+            Ok(None) if !ours => Claim::None,
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);

@@ -2,7 +2,12 @@
 //!
 //! Knows nothing of reviews. Every task it starts ends with it.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{Extension, Router};
 use futures::FutureExt as _;
@@ -90,6 +95,10 @@ pub enum Peer {
     /// It showed none.
     Anonymous,
 }
+
+/// From where a connection comes; an extension of each request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Remote(pub IpAddr);
 
 /// The TLS settings that a new connection gets, which may change between two of them.
 #[derive(Clone, Debug)]
@@ -253,7 +262,7 @@ impl Session {
             None => Peer::Anonymous,
         };
         let place = Arc::clone(place);
-        let router = Extension(seen).layer(self.router);
+        let router = Extension(Remote(peer.ip())).layer(Extension(seen).layer(self.router));
         let service = TowerToHyperService::new(service_fn(move |request: Request<Incoming>| {
             let asked = place.ask();
             router.clone().call(request).inspect(move |_| drop(asked))

@@ -162,6 +162,17 @@ impl World {
         }
     }
 
+    /// Starts a shadow with this way to the API server; returns where it listens. A pod is left pending after a second.
+    pub(crate) async fn start_shadow(&mut self, client: kube::Client) -> std::net::SocketAddr {
+        install_crypto();
+        let parts = Parts::Shadow { settle: jiff::SignedDuration::from_secs(1) };
+        let options = Options { parts, ..options(client, Leadership::Alone, Asked::No) };
+        let app = App::bind(options).await.unwrap();
+        let address = app.local_addr();
+        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        address
+    }
+
     /// A pod as the API server would store it, and what whoever asks is warned of.
     pub(crate) async fn dry_run(&self, pod: &Value) -> (core::Pod, Vec<String>) {
         let mut pod = pod.clone();

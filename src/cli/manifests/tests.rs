@@ -309,3 +309,54 @@ fn each_agent_is_bound_to_the_role_of_writers() {
         assert!(Program::try_parse_from(["manifests", "--agent", wrong]).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn a_shadow_has_names_of_its_own_and_no_right_to_write() {
+    let objects = objects(&args(&["--shadow", "--namespace", "gpu"])).unwrap();
+    let title = |object: &Value| {
+        format!("{} {}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())
+    };
+    let names: Vec<_> = objects.iter().map(title).collect();
+    let expected = [
+        "Namespace gpu",
+        "ServiceAccount berth-shadow",
+        "ClusterRole berth:shadow",
+        "ClusterRoleBinding berth:shadow",
+        "ConfigMap berth-shadow",
+        "Deployment berth-shadow",
+        "Service berth-shadow",
+    ];
+    assert_eq!(names, expected);
+    let rules = of_kind(&objects, "ClusterRole")[0]["rules"].as_array().unwrap();
+    let verbs = rules.iter().flat_map(|rule| rule["verbs"].as_array().unwrap());
+    assert!(!rules.is_empty() && verbs.clone().count() > 0);
+    for verb in verbs {
+        assert!(["get", "list", "watch"].contains(&verb.as_str().unwrap()), "{verb}");
+    }
+    let deployment = of_kind(&objects, "Deployment")[0];
+    let pod = &deployment["spec"]["template"];
+    assert_eq!(
+        pod["spec"]["containers"][0]["args"],
+        json!(["serve", "--config", "/etc/berth/berth.yaml", "--shadow"])
+    );
+    assert_eq!(pod["spec"]["volumes"][0]["configMap"]["name"], "berth-shadow");
+    let selector = &of_kind(&objects, "Service")[0]["spec"]["selector"];
+    assert_eq!(selector["app.kubernetes.io/name"], pod["metadata"]["labels"]["app.kubernetes.io/name"]);
+    let ours = super::objects(&ManifestsArgs::default(), &Settings::default()).unwrap();
+    let service = &of_kind(&ours, "Service")[0]["spec"]["selector"];
+    assert_ne!(selector, service, "the Service of an installation does not find the shadow's pods");
+}
+
+#[test]
+fn a_shadow_is_printed_with_no_flag_that_means_a_webhook() {
+    for flags in [
+        ["--split", ""],
+        ["--cert-manager", ""],
+        ["--webhook-url", "https://example.com"],
+        ["--agent", "a/b"],
+    ] {
+        let flags: Vec<_> = flags.into_iter().filter(|flag| !flag.is_empty()).collect();
+        let all = [&["manifests", "--shadow"], &flags[..]].concat();
+        assert!(Program::try_parse_from(all).is_err(), "{flags:?}");
+    }
+}

@@ -1,0 +1,283 @@
+//! What a shadow has found out since its process began: counts, and the last divergences in full.
+//!
+//! A fixed number of divergences is kept. It must not decide what diverges.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::metrics::Metrics;
+use crate::{
+    device::Share,
+    excerpt::{FIELD, MESSAGE, shortened},
+    scheduling::{
+        PodKey,
+        shadow::{
+            Finding,
+            comparison::{Outcome, Placement},
+        },
+    },
+};
+
+/// Divergences that are kept.
+const KEPT: usize = 256;
+/// Cards that are listed of one placement.
+const CARDS: usize = 64;
+/// Pairs of outcome and reason that are counted apart: reasons may name resources, and users make those up.
+const PAIRS: usize = 100;
+/// The reason under which further pairs are counted.
+const OTHER: &str = "other";
+
+/// The report; clones are the same.
+#[derive(Clone, Debug)]
+pub struct Board {
+    metrics: Metrics,
+    report: Arc<Mutex<Report>>,
+}
+
+#[derive(Debug)]
+struct Report {
+    since: Timestamp,
+    synced: bool,
+    waiting: usize,
+    decisions: BTreeMap<(Outcome, String), u64>,
+    left_pending: u64,
+    /// The newest first.
+    divergences: VecDeque<Divergence>,
+}
+
+/// The report as it is served.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Page {
+    /// Since when it counts.
+    pub since: String,
+    /// Whether pods and nodes are known.
+    pub synced: bool,
+    /// Pods that wait.
+    pub waiting: usize,
+    /// Decisions by outcome and reason.
+    pub decisions: Vec<Count>,
+    /// Pods that were left pending although Berth would have placed them.
+    pub left_pending: u64,
+    /// The last divergences, the newest first.
+    pub divergences: Vec<Divergence>,
+}
+
+/// How many decisions had this outcome for this reason.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Count {
+    /// The outcome.
+    pub outcome: &'static str,
+    /// The reason; empty where there is none.
+    pub reason: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One decision that was not Berth's.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Divergence {
+    /// When it was seen.
+    pub time: String,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub name: String,
+    /// The pod's uid.
+    pub uid: String,
+    /// The outcome, or `left_pending`.
+    pub outcome: &'static str,
+    /// The reason.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The same for a person.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What the other scheduler decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Placed>,
+    /// What Berth would have decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub berth: Option<Placed>,
+    /// The place of the chosen node among the feasible ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+    /// How many nodes Berth holds feasible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feasible: Option<usize>,
+    /// Since when the pod waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<String>,
+}
+
+/// A node and cards of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Placed {
+    /// The node.
+    pub node: String,
+    /// The shares, the first of many.
+    pub cards: Vec<PlacedShare>,
+}
+
+/// A share of a card.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlacedShare {
+    /// The card.
+    pub card: String,
+    /// Memory, MiB.
+    pub memory: u64,
+    /// Compute, in percent of the card or in its own units.
+    pub cores: u32,
+}
+
+impl Board {
+    /// A report that begins now.
+    pub fn new(metrics: Metrics, now: Timestamp) -> Self {
+        let report = Report {
+            since: now,
+            synced: false,
+            waiting: 0,
+            decisions: BTreeMap::new(),
+            left_pending: 0,
+            divergences: VecDeque::new(),
+        };
+        Self { metrics, report: Arc::new(Mutex::new(report)) }
+    }
+
+    /// The report as it is now.
+    pub fn page(&self) -> Page {
+        let report = self.report();
+        let counts = report.decisions.iter().map(|((outcome, reason), count)| Count {
+            outcome: outcome.name(),
+            reason: reason.clone(),
+            count: *count,
+        });
+        Page {
+            since: report.since.to_string(),
+            synced: report.synced,
+            waiting: report.waiting,
+            decisions: counts.collect(),
+            left_pending: report.left_pending,
+            divergences: report.divergences.iter().cloned().collect(),
+        }
+    }
+
+    /// Takes in a finding.
+    pub(super) fn note(&self, finding: &Finding, now: Timestamp) {
+        let mut report = self.report();
+        match finding {
+            Finding::Decided(found) => {
+                let reason = report.count(found.outcome, &found.reason);
+                self.metrics.decided(found.outcome, &reason, found.rank);
+            }
+            Finding::LeftPending(_) => {
+                report.left_pending += 1;
+                self.metrics.left_pending();
+            }
+        }
+        if let Some(divergence) = divergence(finding, now) {
+            report.divergences.truncate(KEPT - 1);
+            report.divergences.push_front(divergence);
+        }
+    }
+
+    /// Takes in how things stand.
+    pub(super) fn stand(&self, synced: bool, waiting: usize) {
+        self.metrics.stand(synced, waiting);
+        let mut report = self.report();
+        (report.synced, report.waiting) = (synced, waiting);
+    }
+
+    /// Logs the counts.
+    pub(super) fn log_summary(&self) {
+        let report = self.report();
+        let total: u64 = report.decisions.values().sum();
+        let counts = report.decisions.iter().map(|((outcome, reason), count)| {
+            if reason.is_empty() {
+                format!("{outcome}: {count}")
+            } else {
+                format!("{outcome} ({reason}): {count}")
+            }
+        });
+        let counts = counts.collect::<Vec<_>>().join(", ");
+        tracing::info!(
+            decisions = total, left_pending = report.left_pending, waiting = report.waiting,
+            since = %report.since, "compared with the current scheduler: {counts}"
+        );
+    }
+
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Report {
+    /// Counts a decision; returns the reason under which it is counted.
+    fn count(&mut self, outcome: Outcome, reason: &str) -> String {
+        let reason = shortened(reason, FIELD);
+        let known = self.decisions.contains_key(&(outcome, reason.clone()));
+        let reason = if known || self.decisions.len() < PAIRS { reason } else { OTHER.to_owned() };
+        *self.decisions.entry((outcome, reason.clone())).or_insert(0) += 1;
+        reason
+    }
+}
+
+/// What is kept of a finding; `None`: nothing diverged, or nothing was compared.
+fn divergence(finding: &Finding, now: Timestamp) -> Option<Divergence> {
+    match finding {
+        Finding::Decided(found) if matches!(found.outcome, Outcome::Same | Outcome::NotCompared) => None,
+        Finding::Decided(found) => Some(Divergence {
+            reason: shortened(&found.reason, FIELD),
+            message: shortened(&found.message, MESSAGE),
+            chosen: Some(placed(&found.chosen)),
+            berth: found.own.as_ref().map(placed),
+            rank: found.rank,
+            feasible: Some(found.feasible),
+            ..bare(&found.pod, found.outcome.name(), now)
+        }),
+        Finding::LeftPending(found) => Some(Divergence {
+            message: shortened(found.told.as_deref().unwrap_or_default(), MESSAGE),
+            berth: Some(placed(&found.own)),
+            waiting_since: Some(found.since.to_string()),
+            ..bare(&found.pod, "left_pending", now)
+        }),
+    }
+}
+
+fn bare(pod: &PodKey, outcome: &'static str, now: Timestamp) -> Divergence {
+    Divergence {
+        time: now.to_string(),
+        namespace: pod.namespace.to_string(),
+        name: pod.name.to_string(),
+        uid: pod.uid.to_string(),
+        outcome,
+        reason: String::new(),
+        message: String::new(),
+        chosen: None,
+        berth: None,
+        rank: None,
+        feasible: None,
+        waiting_since: None,
+    }
+}
+
+fn placed(placement: &Placement) -> Placed {
+    let share = |share: &Share| PlacedShare {
+        card: shortened(share.card.to_string(), FIELD),
+        memory: share.memory.get(),
+        cores: share.cores.get(),
+    };
+    Placed {
+        node: placement.node.to_string(),
+        cards: placement.shares.iter().take(CARDS).map(share).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
