@@ -206,7 +206,8 @@ pub(super) fn prospect(demand: &Demand, now: &Snapshot, weights: &ScoreWeights) 
 fn best(evaluation: &Evaluation<'_>, weights: &ScoreWeights) -> Option<Placement> {
     let (node, _) = evaluation.best(weights, |_| 0)?;
     let decision = evaluation.filters().decision(node);
-    Some(Placement { node: decision.node, shares: decision.assignment.shares().cloned().collect() })
+    let shares = decision.allocations.iter().flat_map(|one| one.assignment.shares());
+    Some(Placement { shares: shares.cloned().collect(), node: decision.node })
 }
 
 /// How two sets of shares of one node compare; a card may have two names.
