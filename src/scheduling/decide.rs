@@ -176,7 +176,7 @@ impl<'a> Filters<'a> {
         let cycle = self.cycle.as_ref().map_err(|reason| Refusal::Node(vec![reason.clone()]))?;
         cycle.test(node).map_err(Refusal::Node)?;
         let nominations = self.around.nominations;
-        nominations.test(self.demand, node, self.around).map_err(Refusal::Nominated)?;
+        nominations.test(self.demand, node, self.around, cycle).map_err(Refusal::Nominated)?;
         let Demand { ask, .. } = self.demand;
         verdict::within(ask, node, self.around.device_resources, &self.quotas, (raw, taken))
             .map_err(Refusal::Quota)

@@ -83,20 +83,27 @@ impl Nominations {
         before.map(|nomination| nomination.footprint.clone()).collect()
     }
 
-    /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. Of their cards nothing is
-    /// known.
+    /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. `cycle` is what the plugins
+    /// found out for the pod without them. Of their cards nothing is known.
     pub fn test(
         &self,
         demand: &Demand,
         node: &Arc<NodeState>,
         around: Surroundings<'_>,
+        cycle: &Cycle<'_>,
     ) -> Result<(), NodeReasons> {
         let before = self.before(demand, &node.info.name);
         if before.is_empty() {
             return Ok(());
         }
+        // What looks at more than one node has nothing to do for the pod, unless these pods keep others away or share its claims.
+        let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
+        let alone = alone && before.iter().all(|pod| pod.anti_affinity.is_empty());
         let kept = Arc::new(NodeState::clone(node).beside(before));
         filter(&demand.ask, &kept, around.device_resources, &[])?;
+        if alone {
+            return Ok(());
+        }
         let mut slots = around.slots.to_vec();
         let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
         for (slot, state) in slots.iter_mut().enumerate() {

@@ -121,3 +121,20 @@ fn no_pod_counts_for_a_spread_constraint_that_selects_every_pod_not_even_a_nomin
     machine.show_pod(&pod);
     assert_eq!(machine.run().1, [("p".to_owned(), "n1".to_owned())]);
 }
+
+#[test]
+fn a_pod_that_a_node_is_kept_for_keeps_others_away() {
+    let mut node = hami_node();
+    node["metadata"]["labels"] = json!({"kubernetes.io/hostname": "n1"});
+    let mut machine = Machine::new(&Config::default(), &[node], &[]);
+    let mut kept = nominated(9);
+    kept["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1"}});
+    kept["spec"]["affinity"] = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "noisy"}}}]}});
+    machine.show_pod(&kept);
+    let mut noisy = share("noisy", 5);
+    noisy["metadata"]["labels"] = json!({"app": "noisy"});
+    machine.show_pod(&noisy);
+    machine.show_pod(&share("quiet", 5));
+    assert_eq!(machine.run().1, [("quiet".to_owned(), "n1".to_owned())]);
+}
