@@ -4,7 +4,7 @@
 #[path = "../benches/review/asked.rs"]
 mod asked;
 
-use berth::{admission::Stage, webhook::answer};
+use berth::{admission::Stage, object::Workloads, webhook::answer};
 
 /// The most allocations that a review of a pod of 2.6 KB may take.
 const MOST: u64 = 201;
@@ -13,8 +13,9 @@ const MOST: u64 = 201;
 fn a_review_asks_for_memory_so_often_at_most() {
     let (body, judge) = (asked::body(), asked::judge());
     assert!((2500..2700).contains(&asked::pod().to_string().len()));
+    let workloads = Workloads::default();
     let counted = allocation_counter::measure(|| {
-        let answer = answer(&body, Stage::Mutate, &judge).unwrap();
+        let answer = answer(&body, Stage::Mutate, &judge, &workloads).unwrap();
         assert!(answer.review.response.patch.is_some());
         std::hint::black_box(serde_json::to_vec(&answer.review).unwrap());
     });
