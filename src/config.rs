@@ -377,7 +377,7 @@ mod tests {
         ];
         assert_eq!(places, expected);
         assert_eq!(error(text).matches("; berth.yaml:").count(), 7, "the log has them on one line");
-        let many: String = (0..100).map(|at| format!("unknown{at}: 1\n")).collect();
+        let many = (0..100).map(|at| format!("unknown{at}: 1")).collect::<Vec<_>>().join("\n");
         assert_eq!(error(&many).matches("berth.yaml:").count(), MOST_TROUBLES);
     }
 

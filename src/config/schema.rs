@@ -21,12 +21,12 @@ pub fn schema() -> Value {
     let mut schema = mapping([
         ("schedulerName", text()),
         ("scope", one_of(&["opt-in", "opt-out"])),
-        ("adoptSchedulers", list(text())),
+        ("adoptSchedulers", list(&text())),
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
         ("scheduling", mapping([("weights", mapping(weights))])),
-        ("workloads", list(workload())),
+        ("workloads", list(&workload())),
         ("dialects", mapping([("hami", of_hami()), ("volcano", of_volcano())])),
     ]);
     schema["$schema"] = DIALECT.into();
@@ -63,7 +63,7 @@ fn one_of(words: &[&str]) -> Value {
     json!({"enum": words})
 }
 
-fn list(items: Value) -> Value {
+fn list(items: &Value) -> Value {
     json!({"type": "array", "items": items})
 }
 
@@ -146,7 +146,7 @@ fn of_volcano() -> Value {
         ("arguments", arguments()),
         ("timeZone", text()),
         ("gpuMemoryFactor", amount(1)),
-        ("knownMigGeometries", list(anything())),
+        ("knownMigGeometries", list(&anything())),
         ("lockValue", one_of(&["owned", "bare"])),
     ];
     let others = unused(&volcano::RESOURCE_NAMES).chain(unused(&volcano::UNUSED_KEYS));

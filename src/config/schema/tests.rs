@@ -61,7 +61,7 @@ fn all() -> Vec<(Vec<String>, Vec<String>)> {
 }
 
 /// A file with this one key.
-fn with(path: &[String], key: &str, value: Value) -> Value {
+fn with(path: &[String], key: &str, value: &Value) -> Value {
     let file = json!({ key: value });
     path.iter().rev().fold(file, |below, key| json!({ key: below }))
 }
@@ -85,7 +85,7 @@ fn the_settings_in_force_by_default_are_taken() {
 fn every_key_of_the_schema_is_one_that_is_read() {
     for (path, keys) in all() {
         for key in keys {
-            let unknown = read(&with(&path, &key, Value::Null))
+            let unknown = read(&with(&path, &key, &Value::Null))
                 .is_err_and(|error| error.to_string().contains("unknown key"));
             assert!(!unknown, "{path:?}.{key}");
         }
@@ -97,7 +97,7 @@ fn a_key_that_is_not_read_is_refused_by_both_on_every_level() {
     let levels = all();
     assert!(levels.len() > 10);
     for (path, _) in levels {
-        let file = with(&path, "nonsense", json!(1));
+        let file = with(&path, "nonsense", &json!(1));
         assert!(fault(&schema(), &file, "berth").is_some_and(|fault| fault.contains("nonsense")), "{path:?}");
         assert!(read(&file).unwrap_err().to_string().contains("nonsense: unknown key"), "{path:?}");
     }
@@ -112,10 +112,10 @@ fn the_page_of_settings_names_no_key_that_the_schema_lacks() {
         let mut keys = levels.iter().flat_map(|(path, keys)| {
             keys.iter().map(move |key| [path.as_slice(), std::slice::from_ref(key)].concat().join("."))
         });
-        keys.any(|path| match key.contains('…') {
-            true => path.starts_with(start) && path.ends_with(end),
-            false => path == key || path.ends_with(&format!(".{}", key.trim_start_matches('.'))),
-        })
+        let ending = format!(".{}", key.trim_start_matches('.'));
+        let named = |path: String| path == key || path.ends_with(&ending);
+        let among = |path: &str| key.contains('…') && path.starts_with(start) && path.ends_with(end);
+        keys.any(|path| among(&path) || named(path))
     };
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let cells = rows.filter_map(|row| row.split('|').nth(1));
