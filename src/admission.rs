@@ -2,6 +2,7 @@
 //!
 //! A pure function over the request and read-only [`Facts`]: no client, no async, no clock, nothing of scheduling.
 
+pub mod amounts;
 pub mod bypasses;
 pub mod capacity;
 pub mod constraints;
@@ -20,6 +21,7 @@ pub mod preemptable;
 pub mod quantities;
 pub mod quota;
 pub mod request;
+pub mod resource_names;
 pub mod review;
 pub mod rules;
 pub mod scheduler_name;

@@ -4,13 +4,16 @@
 //! standard output, everything else to standard error. No rule and no decision stands here.
 
 pub mod certs;
+pub mod completions;
 pub mod config;
 #[cfg(feature = "sandbox")]
 pub mod demo;
 pub mod documents;
+pub mod man;
 pub mod manifests;
 pub mod output;
 pub mod review;
+pub mod schema;
 pub mod serve;
 pub mod simulate;
 pub mod table;
@@ -25,6 +28,8 @@ use crate::{
     cluster::Clock,
     config::{Config, ConfigError, Notice},
 };
+
+use manifests::ManifestsError;
 
 /// The environment variable that names the settings.
 const CONFIG: &str = "BERTH_CONFIG";
@@ -60,6 +65,12 @@ pub enum Command {
     Manifests(manifests::ManifestsArgs),
     /// Mint or renew the CA and the serving certificate.
     Certs(certs::CertsArgs),
+    /// Print the completions of a shell.
+    Completions(completions::CompletionsArgs),
+    /// Print the JSON schema of berth.yaml.
+    Schema(schema::SchemaArgs),
+    /// Print man pages.
+    Man(man::ManArgs),
 }
 
 /// What a command came to.
@@ -81,7 +92,9 @@ pub fn run() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) => {
-            output::remark(&format!("error: {}", one_line(&reasons(&error))));
+            for line in told(&error) {
+                output::remark(&format!("error: {line}"));
+            }
             ExitCode::from(2)
         }
     }
@@ -108,6 +121,9 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
             output::write(&text)?;
             Ok(Answer::Yes)
         }
+        Command::Completions(args) => args.run(),
+        Command::Man(args) => args.run(),
+        Command::Schema(args) => args.run(),
         Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
         Command::Serve(args) => {
             run_async("info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
@@ -160,6 +176,18 @@ fn settings(cli: &Cli) -> Result<Config, ConfigError> {
 fn tell(notices: &[Notice]) {
     for notice in notices {
         output::remark(&format!("notice: {notice}"));
+    }
+}
+
+/// What is told of an error: one line, or one for each thing that is wrong with the settings.
+fn told(error: &anyhow::Error) -> Vec<String> {
+    let settings = match error.downcast_ref::<ManifestsError>() {
+        Some(ManifestsError::Settings(error)) => Some(error),
+        _ => error.downcast_ref::<ConfigError>(),
+    };
+    match settings {
+        Some(error) => error.each().into_iter().map(|error| one_line(&error.to_string())).collect(),
+        None => vec![one_line(&reasons(error))],
     }
 }
 

@@ -7,6 +7,7 @@ pub mod duration;
 mod error;
 mod hami;
 mod layers;
+mod schema;
 mod section;
 mod tree;
 mod vendors;
@@ -29,11 +30,13 @@ use crate::{
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use schema::schema;
 pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
 pub use workloads::{WorkloadConfig, WorkloadTemplate};
 
 use section::{Field, Section, Trouble};
+use tree::Node;
 
 /// The name under which errors speak of settings that were given no file.
 const BUILT_IN: &str = "built-in settings";
@@ -133,7 +136,10 @@ impl Config {
             message,
         })?;
         let mut notices = Vec::new();
-        let config = read(&Field::root(root), &mut notices).map_err(|trouble| trouble.in_file(file))?;
+        let config = match read(&Field::root(root.clone()), &mut notices) {
+            Ok(config) => config,
+            Err(first) => return Err(ConfigError::of(troubles(root, first), file)),
+        };
         for notice in &mut notices {
             file.clone_into(&mut notice.file);
         }
@@ -161,6 +167,25 @@ impl Default for Config {
         let (config, _) = Self::parse("", BUILT_IN).expect("an empty file is valid");
         config
     }
+}
+
+/// Errors of one file that are told.
+const MOST_TROUBLES: usize = 20;
+
+/// Everything that is wrong with a file, by line: what was found wrong is left out, and the rest is read again. What is wrong only
+/// because something was left out is not told.
+fn troubles(mut root: Node, first: Trouble) -> Vec<Trouble> {
+    let mut told = vec![first.clone()];
+    let mut last = first;
+    while told.len() < MOST_TROUBLES && section::leave_out(&mut root, "", last.key()) {
+        let Err(next) = read(&Field::root(root.clone()), &mut Vec::new()) else { break };
+        if !told.iter().any(|trouble| next.is_above(trouble)) {
+            told.push(next.clone());
+        }
+        last = next;
+    }
+    told.sort_by_key(Trouble::line);
+    told
 }
 
 fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
@@ -327,6 +352,33 @@ mod tests {
         );
         let message = error("scop: opt-in\n");
         assert_eq!(message, "berth.yaml:1: scop: unknown key; the nearest known one is `scope`");
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once_and_by_line() {
+        let text = "scop: opt-in\nadoptSchedulers: [Bad_, volcano, Worse_]\nprotection: never\nworkloads:\n- {kind: 3, templates: [{path: spec.template}]}\n\
+                    dialects:\n  hami:\n    defaultCores: 101\n    nodeLockExpire: soon\n  volcano: {arguments: {deviceshare.VGPUEnabled: true}}\n";
+        let ConfigError::Several(errors) = Config::parse(text, "berth.yaml").unwrap_err() else {
+            panic!("there are several")
+        };
+        let places: Vec<_> = errors
+            .iter()
+            .map(|error| error.to_string().splitn(4, ':').take(3).collect::<Vec<_>>().join(":"))
+            .collect();
+        let expected = [
+            "berth.yaml:1: scop",
+            "berth.yaml:2: adoptSchedulers[0]",
+            "berth.yaml:2: adoptSchedulers[2]",
+            "berth.yaml:3: protection",
+            "berth.yaml:5: workloads[0].kind",
+            "berth.yaml:8: dialects.hami.defaultCores",
+            "berth.yaml:9: dialects.hami.nodeLockExpire",
+            "berth.yaml:10: dialects.volcano.arguments.deviceshare.VGPUEnabled",
+        ];
+        assert_eq!(places, expected);
+        assert_eq!(error(text).matches("; berth.yaml:").count(), 7, "the log has them on one line");
+        let many = (0..100).map(|at| format!("unknown{at}: 1")).collect::<Vec<_>>().join("\n");
+        assert_eq!(error(&many).matches("berth.yaml:").count(), MOST_TROUBLES);
     }
 
     #[test]

@@ -78,6 +78,40 @@ fn a_wrong_call_or_an_unreadable_question_exits_with_2_and_one_line() {
 }
 
 #[test]
+fn completions_and_man_pages_know_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = call(folder.path(), &["--help"]);
+    let listed = text(&help.stdout).split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let commands = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let commands: Vec<&str> = commands.filter(|command| *command != "help").collect();
+    assert!(commands.len() >= 10, "{commands:?}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = call(folder.path(), &["completions", shell]);
+        assert_eq!(script.status.code(), Some(0));
+        for command in &commands {
+            assert!(text(&script.stdout).contains(command), "{shell}: {command}");
+        }
+    }
+    assert_eq!(call(folder.path(), &["man", "--dir", "pages"]).status.code(), Some(0));
+    for command in &commands {
+        let page = fs::read_to_string(folder.path().join(format!("pages/berth-{command}.1"))).unwrap();
+        assert!(
+            page.contains(".SH SYNOPSIS") && page.contains(&format!("berth {command}").replace('-', "\\-")),
+            "{page}"
+        );
+        assert_eq!(text(&call(folder.path(), &["man", command]).stdout), page);
+    }
+    assert!(folder.path().join("pages/berth.1").exists());
+}
+
+#[test]
+fn the_schema_is_json_that_names_the_settings() {
+    let schema = json(&call(&cases(), &["schema"]));
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(schema["properties"]["protection"]["enum"], serde_json::json!(["warn", "deny"]));
+}
+
+#[test]
 fn who_stops_reading_has_read_enough() {
     let calls: &[&[&str]] = &[
         &["--help"],

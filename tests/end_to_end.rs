@@ -18,8 +18,12 @@ mod claims;
 mod deaths;
 #[path = "end_to_end/events.rs"]
 mod events;
+#[path = "end_to_end/gates.rs"]
+mod gates;
 #[path = "end_to_end/handshakes.rs"]
 mod handshakes;
+#[path = "end_to_end/leases.rs"]
+mod leases;
 #[path = "end_to_end/leftovers.rs"]
 mod leftovers;
 #[path = "end_to_end/machines.rs"]
@@ -103,6 +107,8 @@ on_both_floors! {
     claims::a_volume_is_free_again_when_its_pod_is_deleted,
     claims::a_claim_of_one_pod_keeps_the_next_one_waiting,
     claims::a_binder_that_is_killed_between_any_two_steps_leaves_one_place,
+    gates::a_gated_pod_holds_nothing_and_is_placed_once_its_gate_is_removed,
+    leases::a_binder_whose_lease_has_no_namespace_ends_with_the_command_to_run,
     neighbours::a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone,
     neighbours::pods_are_spread_over_zones_and_the_next_waits_for_the_emptier_one,
     neighbours::pods_of_a_service_or_a_controller_are_spread_by_default,

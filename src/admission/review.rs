@@ -4,7 +4,7 @@
 //! changes nothing.
 
 use super::{
-    bypasses, capacity, constraints, defaults,
+    amounts, bypasses, capacity, constraints, defaults,
     draft::Draft,
     facts::Facts,
     findings::Findings,
@@ -12,6 +12,7 @@ use super::{
     modes::Ways,
     preemptable, quantities, quota,
     request::{Operation, Request, Stage},
+    resource_names,
     scheduler_name::{self, Owner},
     shares::Shares,
     verdict::Verdict,
@@ -41,10 +42,11 @@ pub fn review_within(request: &Request<'_>, facts: &Facts, work: &mut Work) -> V
 
 fn create(request: &Request<'_>, facts: &Facts, work: &mut Work) -> Verdict {
     let ways = Ways::of(request.pod, facts);
-    if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
-        return Verdict::Ignored;
-    }
     let mut findings = Findings::within(*work);
+    if !ways.ask_for_a_share() && !preemptable::is_marked(&request.pod.metadata) {
+        resource_names::judge(&mut findings, request.pod, facts);
+        return if findings.is_empty() { Verdict::Ignored } else { verdict(findings, work, Vec::new) };
+    }
     ways.judge(&mut findings, facts);
     let mutates = request.stage == Stage::Mutate
         && findings.violations().is_empty()
@@ -136,6 +138,8 @@ fn judge(
         return;
     }
     quantities::judge(findings, pod, shares, facts);
+    amounts::judge(findings, pod, shares, facts);
+    resource_names::judge(findings, pod, facts);
     hint_lists::judge(findings, &pod.metadata, ways, facts);
     hint_keys::judge(findings, &pod.metadata, ways, facts);
     hint_values::judge(findings, &pod.metadata, ways);

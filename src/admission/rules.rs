@@ -23,6 +23,8 @@ pub const HINT_KEY: Rule = Rule("hint-key");
 pub const HINT_LENGTH: Rule = Rule("hint-length");
 /// A word that no hint knows.
 pub const HINT_VALUE: Rule = Rule("hint-value");
+/// An amount that is hardly meant.
+pub const IMPLAUSIBLE_AMOUNT: Rule = Rule("implausible-amount");
 /// Memory as an amount and as a percentage.
 pub const MEMORY_TWICE: Rule = Rule("memory-twice");
 /// One pod asks for shares in two modes.
@@ -51,6 +53,8 @@ pub const QUANTITY: Rule = Rule("quantity");
 pub const QUOTA: Rule = Rule("quota");
 /// A request that is not its limit.
 pub const REQUEST_DIFFERS: Rule = Rule("request-differs");
+/// A resource whose name is nearly one of ours.
+pub const RESOURCE_NAME: Rule = Rule("resource-name");
 /// A pod that must stay, on a node that is taken back.
 pub const REVOCABLE_NODE: Rule = Rule("revocable-node");
 /// A zone that is not known, or that the pod contradicts.
@@ -67,7 +71,7 @@ pub const UNSERVED: Rule = Rule("unserved");
 pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
-pub const ALL: [(Rule, &str); 31] = [
+pub const ALL: [(Rule, &str); 33] = [
     (
         BUDGET,
         "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
@@ -96,6 +100,10 @@ pub const ALL: [(Rule, &str); 31] = [
         HINT_VALUE,
         "a policy that is not known (warning), or a mode, boolean or set of weights that is not (denied)",
     ),
+    (
+        IMPLAUSIBLE_AMOUNT,
+        "a container asks for less than 64 MiB of a card, or for more than 1 TiB where the cards are not known (warning)",
+    ),
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),
     (
         MODE_CONFLICT,
@@ -117,6 +125,7 @@ pub const ALL: [(Rule, &str); 31] = [
     ),
     (QUOTA, "the pod would exceed a ResourceQuota on shares of its namespace (setting: deny, warn, allow)"),
     (REQUEST_DIFFERS, "request and limit of a GPU resource differ"),
+    (RESOURCE_NAME, "a resource's name is nearly that of a share, and no known program offers it (warning)"),
     (REVOCABLE_NODE, "a pod that must not be preempted names only nodes of revocable zones"),
     (REVOCABLE_ZONE, "`revocable-zone` is not known, or stands beside `preemptable: false`"),
     (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),

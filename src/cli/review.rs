@@ -169,7 +169,9 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
             }
         }
     }
-    reviews.iter_mut().for_each(|review| opted.warn(review));
+    for review in &mut reviews {
+        opted.warn(review);
+    }
     documents::tell_skipped(unknown, "has no pod to review");
     Ok(reviews)
 }

@@ -13,6 +13,7 @@ mod volume;
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 
@@ -37,6 +38,9 @@ pub struct SimulateArgs {
     /// Say for every node whether it would do, and why not.
     #[arg(long)]
     pub explain: bool,
+    /// Tell of this node only; may be repeated. JSON and YAML have every node
+    #[arg(long, value_name = "NAME", requires = "explain")]
+    pub node: Vec<String>,
     /// The time that it is; with it the output is the same on every run.
     #[arg(long, value_name = "RFC3339")]
     pub at: Option<Timestamp>,
@@ -59,6 +63,10 @@ impl SimulateArgs {
         let explain = if self.explain { Explain::EveryNode } else { Explain::Nothing };
         let entrance = if self.skip_admission { admit::Entrance::Open } else { admit::Entrance::Guarded };
         let input = input::read(&documents, config)?;
+        let is_there = |name: &&String| input.nodes.iter().any(|(node, _)| node.metadata.name == **name);
+        if let Some(unknown) = self.node.iter().find(|name| !is_there(name)) {
+            bail!("--node {unknown}: there is no such node among the documents");
+        }
         if self.strict {
             unread::refuse(&input.unread)?;
         }
@@ -67,7 +75,7 @@ impl SimulateArgs {
             output::remark(&format!("warning: {warning}"));
         }
         documents::tell_skipped(input.unread.iter().map(Document::kind), "is not read by the simulation");
-        output::print(&simulation, self.output, || simulation.table())?;
+        output::print(&simulation, self.output, || simulation.table(&self.node))?;
         let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
         Ok(answer)
     }

@@ -1,5 +1,7 @@
 //! Aligned columns, as kubectl prints them; colour only where standard output is a terminal that wants it.
 
+use std::io::{IsTerminal, stdout};
+
 use owo_colors::{OwoColorize, Stream};
 
 /// A table whose last column is not padded.
@@ -10,6 +12,9 @@ pub struct Table {
 
 /// Between two columns.
 const GAP: &str = "   ";
+
+/// A last column that is narrower is not broken: it would be a column of single words.
+const NARROWEST: usize = 24;
 
 impl Table {
     /// A table with these headings.
@@ -22,16 +27,56 @@ impl Table {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
-    /// The text, a line for each row.
+    /// The text, a line for each row; on a terminal, a last column that is too wide for it is broken into several lines.
     pub fn render(&self) -> String {
+        let terminal = stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        self.render_within(terminal.map(|(width, _)| usize::from(width.0)))
+    }
+
+    /// The text within this many characters a line, as far as only the last column has to be broken for it.
+    fn render_within(&self, most: Option<usize>) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        self.rows.iter().map(|row| line(row, &widths)).collect()
+        let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP.len()).sum();
+        let last = most.and_then(|most| most.checked_sub(before)).filter(|last| *last >= NARROWEST);
+        let text = |row: &Vec<String>| -> String {
+            let broken =
+                last.filter(|_| row.len() == columns).map_or_else(Vec::new, |last| broken(row, last));
+            match broken.split_first() {
+                None => line(row, &widths),
+                Some((first, rest)) => {
+                    let blank = || vec![String::new(); columns.saturating_sub(1)];
+                    let first = [&row[..columns - 1], std::slice::from_ref(first)].concat();
+                    let rest = rest.iter().map(|part| [blank(), vec![part.clone()]].concat());
+                    std::iter::once(first).chain(rest).map(|row| line(&row, &widths)).collect()
+                }
+            }
+        };
+        self.rows.iter().map(text).collect()
     }
+}
+
+/// The last cell of a row, broken between words; a word that is too long stands alone. Empty: it fits as it is.
+fn broken(row: &[String], most: usize) -> Vec<String> {
+    let cell = row.last().map_or("", String::as_str);
+    if cell.chars().count() <= most {
+        return Vec::new();
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in cell.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn line(row: &[String], widths: &[usize]) -> String {
@@ -60,6 +105,18 @@ fn colour(cell: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_last_column_that_is_too_wide_is_broken_between_words_below_itself() {
+        let mut table = Table::new(&["NAME", "WHY"]);
+        table.row(["pod", "one two three four five six seven"]);
+        table.row(["short", "fits"]);
+        let narrow = "NAME    WHY\npod     one two three four five\n        six seven\nshort   fits\n";
+        assert_eq!(table.render_within(Some(32)), narrow);
+        let whole = "NAME    WHY\npod     one two three four five six seven\nshort   fits\n";
+        assert_eq!(table.render_within(None), whole);
+        assert_eq!(table.render_within(Some(20)), whole, "a column of single words helps nobody");
+    }
 
     #[test]
     fn columns_are_aligned_and_lines_end_with_their_text() {

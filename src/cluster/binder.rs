@@ -8,7 +8,7 @@ use kube::Client;
 use tokio::task::JoinError;
 
 use super::{
-    candidate::{Settings, SettingsError},
+    candidate::{NoNamespace, Settings, SettingsError},
     clock::Clock,
     handoff::Handoff,
     metrics::Metrics,
@@ -58,6 +58,9 @@ pub enum ClusterError {
     /// The settings of the election make no sense.
     #[error(transparent)]
     Election(#[from] SettingsError),
+    /// There is no namespace for the Lease.
+    #[error(transparent)]
+    NoNamespace(#[from] NoNamespace),
     /// The task that holds the Lease has ended.
     #[error("the task that holds the lease has ended")]
     Lease(#[source] Option<JoinError>),

@@ -72,6 +72,18 @@ pub enum SettingsError {
     },
 }
 
+/// The namespace of the Lease does not exist, so that nobody can ever lead.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "namespace {namespace} does not exist, so the Lease {name} can't be kept there; create it: kubectl create namespace {namespace}"
+)]
+pub struct NoNamespace {
+    /// The namespace.
+    pub namespace: String,
+    /// The Lease.
+    pub name: String,
+}
+
 impl Settings {
     /// Settings with kube-scheduler's times: 15 s, 10 s, 2 s.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
@@ -122,6 +134,13 @@ pub struct Candidate {
     terms: u64,
 }
 
+/// Whether the API server refused to create an object since its namespace does not exist (apiserver
+/// `pkg/admission/plugin/namespace/lifecycle`).
+fn lacks_namespace(status: &kube::core::Status) -> bool {
+    let kind = status.details.as_ref().map_or("", |details| details.kind.as_str());
+    status.code == 404 && kind == "namespaces"
+}
+
 impl Candidate {
     /// A candidate that publishes its claims here.
     pub fn new(
@@ -136,34 +155,43 @@ impl Candidate {
         Self { settings, leases, clock, metrics, claims, written: None, observed: None, renewed, terms: 0 }
     }
 
-    /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered.
-    pub async fn run(mut self, done: impl Future<Output = ()>) {
+    /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered. Ends at once
+    /// where there is no namespace for the Lease.
+    pub async fn run(mut self, done: impl Future<Output = ()>) -> Result<(), NoNamespace> {
         let stands = async {
             let mut sightings = None;
             loop {
-                let next = self.attempt().await;
-                self.rest(next, &mut sightings).await;
+                match self.attempt().await {
+                    Ok(next) => self.rest(next, &mut sightings).await,
+                    Err(missing) => return missing,
+                }
             }
         };
         tokio::select! {
             biased;
             () = done => {}
-            () = stands => {}
+            missing = stands => return Err(missing),
         }
         self.give_back().await;
+        Ok(())
     }
 
     /// Tries once; when to try again.
-    async fn attempt(&mut self) -> Instant {
+    async fn attempt(&mut self) -> Result<Instant, NoNamespace> {
         self.lapse_if_due();
         let retry = Instant::now() + self.settings.retry_period;
         let next = match timeout(self.settings.patience(), self.advance(retry)).await {
             Ok(Ok(next)) => next,
+            Ok(Err(kube::Error::Api(status))) if lacks_namespace(&status) => {
+                self.publish(None);
+                let Settings { namespace, name, .. } = &self.settings;
+                return Err(NoNamespace { namespace: namespace.clone(), name: name.clone() });
+            }
             Ok(Err(error)) => self.failed(&error, retry),
             Err(elapsed) => self.failed(&elapsed, retry),
         };
         self.lapse_if_due();
-        self.gives_up_at().map_or(next, |at| next.min(at))
+        Ok(self.gives_up_at().map_or(next, |at| next.min(at)))
     }
 
     /// Waits until then; where another leads only until its Lease is seen to be free.

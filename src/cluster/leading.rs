@@ -54,7 +54,10 @@ async fn elected(
     let ended = tokio::select! {
         biased;
         ended = terms(binder, claimed, shutdown) => ended?,
-        died = lease.join_next() => return Err(ClusterError::Lease(died.and_then(Result::err))),
+        died = lease.join_next() => return Err(match died {
+            Some(Ok(Err(missing))) => ClusterError::NoNamespace(missing),
+            died => ClusterError::Lease(died.and_then(Result::err)),
+        }),
     };
     // What was cut off may still be carried out while the Lease runs on; then nobody is let in early.
     if ended == Ended::Drained && done.send(()).is_ok() {

@@ -2,6 +2,8 @@
 
 use std::{fmt, io};
 
+use super::section::Trouble;
+
 /// Why a settings file was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -31,6 +33,9 @@ pub enum ConfigError {
         /// What is wrong.
         message: String,
     },
+    /// Several keys are wrong; the first errors, by line.
+    #[error("{}", listed(.0))]
+    Several(Vec<Self>),
     /// A key is unknown, has a wrong value, or contradicts another.
     #[error("{file}:{line}: {key}: {message}")]
     Key {
@@ -43,6 +48,26 @@ pub enum ConfigError {
         /// What is wrong.
         message: String,
     },
+}
+
+fn listed(errors: &[ConfigError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl ConfigError {
+    /// The error of a file in which this is wrong: at least one thing.
+    pub(super) fn of(troubles: Vec<Trouble>, file: &str) -> Self {
+        let mut errors: Vec<_> = troubles.into_iter().map(|trouble| trouble.in_file(file)).collect();
+        if errors.len() == 1 { errors.remove(0) } else { Self::Several(errors) }
+    }
+
+    /// Each error for itself.
+    pub fn each(&self) -> Vec<&Self> {
+        match self {
+            Self::Several(errors) => errors.iter().collect(),
+            one => vec![one],
+        }
+    }
 }
 
 /// A key that is recognised and has no effect, or not all of its effect.

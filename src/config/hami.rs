@@ -92,7 +92,7 @@ pub enum Policy {
 const NO_USE: &str = "a setting of HAMi that Berth has no use for";
 
 /// Settings of the node plugin and of what Berth does not have, in the `nvidia:` section.
-const UNUSED_KEYS: [&str; 10] = [
+pub(super) const UNUSED_KEYS: [&str; 10] = [
     "deviceSplitCount",
     "deviceMemoryScaling",
     "deviceCoreScaling",
@@ -106,7 +106,7 @@ const UNUSED_KEYS: [&str; 10] = [
 ];
 
 /// Keys of the `nvidia:` section that Berth has a use for.
-const NVIDIA_KEYS: [&str; 12] = [
+pub(super) const NVIDIA_KEYS: [&str; 12] = [
     "resourceCountName",
     "resourceMemoryName",
     "resourceMemoryPercentageName",
@@ -139,7 +139,7 @@ pub(super) const SECTIONS: [&str; 13] = [
 ];
 
 /// Flags of HAMi's scheduler that Berth has no use for.
-const UNUSED_FLAGS: [&str; 20] = [
+pub(super) const UNUSED_FLAGS: [&str; 20] = [
     "http_bind",
     "cert_file",
     "key_file",

@@ -20,6 +20,20 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
+    /// The key's path from the root; empty: the file itself.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Whether the other one is of a key below this one's.
+    pub(super) fn is_above(&self, other: &Self) -> bool {
+        other.key.strip_prefix(&self.key).is_some_and(|rest| rest.starts_with(['.', '[']))
+    }
+
     pub(super) fn in_file(self, file: &str) -> ConfigError {
         let Self { line, key, message } = self;
         let file = file.to_owned();
@@ -115,12 +129,9 @@ impl Field {
         let Value::List(list) = &self.node.value else {
             return Err(self.must_be("a list"));
         };
-        let element = |(at, node): (usize, &Node)| Self {
-            path: format!("{}[{at}]", self.path),
-            line: node.line,
-            node: node.clone(),
-        };
-        Ok(list.iter().enumerate().map(element).collect())
+        let element =
+            |node: &Node| Self { path: element(&self.path, node), line: node.line, node: node.clone() };
+        Ok(list.iter().map(element).collect())
     }
 
     pub(super) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Trouble> {
@@ -154,6 +165,35 @@ impl Field {
     /// The value as it stands, for `berth config` to print.
     pub(super) fn json(&self) -> serde_json::Value {
         json(&self.node)
+    }
+}
+
+/// The path of an element of a list; its position is the one that it has in the file.
+fn element(path: &str, node: &Node) -> String {
+    format!("{path}[{}]", node.at)
+}
+
+/// Takes the value at this path out of a tree; `false`: there is none.
+pub(super) fn leave_out(node: &mut Node, at: &str, path: &str) -> bool {
+    let leads = |to: &str| path.strip_prefix(to).is_some_and(|rest| rest.starts_with(['.', '[']));
+    match &mut node.value {
+        Value::Map(entries) => {
+            let found = entries.iter().position(|entry| below(at, &entry.key) == path);
+            found.map(|found| entries.remove(found)).is_some()
+                || entries.iter_mut().any(|entry| {
+                    let to = below(at, &entry.key);
+                    leads(&to) && leave_out(&mut entry.node, &to, path)
+                })
+        }
+        Value::List(elements) => {
+            let found = elements.iter().position(|node| element(at, node) == path);
+            found.map(|found| elements.remove(found)).is_some()
+                || elements.iter_mut().any(|node| {
+                    let to = element(at, node);
+                    leads(&to) && leave_out(node, &to, path)
+                })
+        }
+        _ => false,
     }
 }
 

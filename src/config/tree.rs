@@ -14,6 +14,8 @@ use serde_saphyr::{Spanned, UserMessageFormatter};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Node {
     pub(super) line: u64,
+    /// Its position, where it is an element of a list; 0 else.
+    pub(super) at: usize,
     pub(super) value: Value,
 }
 
@@ -45,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (u64, String)> {
         (line, one_line(&error.without_snippet().render_with_formatter(&UserMessageFormatter)))
     })?;
     let mut documents = documents.into_iter();
-    let first = documents.next().unwrap_or(Node { line: 1, value: Value::Null });
+    let first = documents.next().unwrap_or(Node { line: 1, at: 0, value: Value::Null });
     match documents.next() {
         Some(second) => Err((second.line, "a settings file has one document only".to_owned())),
         None => Ok(first),
@@ -59,7 +61,7 @@ fn one_line(message: &str) -> String {
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
-        Ok(Self { line: spanned.referenced.line(), value: spanned.value })
+        Ok(Self { line: spanned.referenced.line(), at: 0, value: spanned.value })
     }
 }
 
@@ -108,8 +110,8 @@ impl<'de> Visitor<'de> for AnyValue {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(node) = elements.next_element()? {
-            list.push(node);
+        while let Some(node) = elements.next_element::<Node>()? {
+            list.push(Node { at: list.len(), ..node });
         }
         Ok(Value::List(list))
     }

@@ -107,7 +107,7 @@ const BUILT_IN_NAMES: &str = "has no effect: Berth reads Volcano's resources by 
 const NO_TDM: &str = "has no effect yet: revocable zones are not served so far";
 
 /// Arguments that Berth has no use for.
-const UNUSED_ARGUMENTS: [&str; 4] = [
+pub(super) const UNUSED_ARGUMENTS: [&str; 4] = [
     "deviceshare.AscendMindClusterVNPUEnable",
     "deviceshare.AscendHAMiVNPUEnable",
     "deviceshare.KnownGeometriesCMName",
@@ -115,7 +115,7 @@ const UNUSED_ARGUMENTS: [&str; 4] = [
 ];
 
 /// Keys of the device configuration that Berth has no use for.
-const UNUSED_KEYS: [&str; 9] = [
+pub(super) const UNUSED_KEYS: [&str; 9] = [
     "vnpus",
     "overwriteEnv",
     "defaultMemory",
@@ -127,7 +127,7 @@ const UNUSED_KEYS: [&str; 9] = [
     "disableCoreLimit",
 ];
 
-const RESOURCE_NAMES: [&str; 4] =
+pub(super) const RESOURCE_NAMES: [&str; 4] =
     ["resourceCountName", "resourceMemoryName", "resourceMemoryPercentageName", "resourceCoreName"];
 
 pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<VolcanoConfig, Trouble> {

@@ -23,22 +23,10 @@ pub struct WorkloadConfig {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct WorkloadTemplate {
     /// The path of a pod template or of a pod's spec.
-    #[serde(serialize_with = "as_text")]
     pub path: Path,
     /// The path of the number of its pods; absent: one pod.
-    #[serde(serialize_with = "as_text_if_there", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<Path>,
-}
-
-fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(path)
-}
-
-fn as_text_if_there<S: serde::Serializer>(path: &Option<Path>, serializer: S) -> Result<S::Ok, S::Error> {
-    match path {
-        Some(path) => as_text(path, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 impl WorkloadConfig {

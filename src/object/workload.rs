@@ -200,7 +200,9 @@ impl Kind {
             }
         }
         if self.is_suspended(object) {
-            pods.iter_mut().for_each(|pod| pod.count = Count::none());
+            for pod in &mut pods {
+                pod.count = Count::none();
+            }
         }
         Ok(pods)
     }
@@ -246,13 +248,9 @@ impl Template {
     /// The pod at one of the template's places.
     fn pod(&self, object: &Value, found: Found<'_>) -> Result<Option<KeptPod>, UnreadableWorkload> {
         let Found { mut at, turns, mut value } = found;
-        match &self.need {
-            Needed::Must | Needed::May => {}
-            Needed::Else(other) if value.is_none() => {
-                value = other.follow(object, &turns);
-                at = other.to_string();
-            }
-            Needed::Else(_) => {}
+        if let (Needed::Else(other), None) = (&self.need, value) {
+            value = other.follow(object, &turns);
+            at = other.to_string();
         }
         let Some(value) = value else {
             return match self.need {
@@ -297,16 +295,15 @@ impl Form {
     /// The pod that these fields at this path stand for, and where its fields are.
     fn pod(&self, fields: &Map<String, Value>, at: &str) -> (Value, Places) {
         match self {
-            Self::Template => template(fields, at),
             Self::Spec(containers) => spec(fields, containers, at),
             Self::Resources => resources(fields, at),
             Self::Either if fields.contains_key("containers") => spec(fields, &[], at),
-            Self::Either => template(fields, at),
+            Self::Template | Self::Either => template(fields, at),
         }
     }
 }
 
-fn written(metadata: Value, spec: Value) -> Value {
+fn written(metadata: &Value, spec: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 }
 
@@ -315,7 +312,7 @@ fn template(fields: &Map<String, Value>, at: &str) -> (Value, Places) {
         let part = fields.get(key).filter(|part| !part.is_null());
         part.cloned().unwrap_or_else(|| Value::Object(Map::new()))
     };
-    (written(part("metadata"), part("spec")), Places::below(at))
+    (written(&part("metadata"), &part("spec")), Places::below(at))
 }
 
 /// Fields of a pod's metadata that a component of an InferenceService has among those of the spec.
@@ -340,7 +337,7 @@ fn spec(fields: &Map<String, Value>, more: &[String], at: &str) -> (Value, Place
             containers.push(container);
         }
     }
-    (written(Value::Object(metadata), Value::Object(spec)), places)
+    (written(&Value::Object(metadata), &Value::Object(spec)), places)
 }
 
 fn resources(fields: &Map<String, Value>, at: &str) -> (Value, Places) {
@@ -350,7 +347,7 @@ fn resources(fields: &Map<String, Value>, at: &str) -> (Value, Places) {
         .moving("spec.containers[0]", parent)
         .moving("spec.containers[0].resources", at);
     let spec = json!({"containers": [{"name": "node", "resources": fields}]});
-    (written(Value::Object(Map::new()), spec), places)
+    (written(&Value::Object(Map::new()), &spec), places)
 }
 
 #[cfg(test)]

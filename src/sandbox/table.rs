@@ -4,6 +4,7 @@
 //! It must not read the store; what stands in a cell is said by the file of its kind.
 
 mod age;
+mod event;
 mod node;
 mod pod;
 
@@ -129,6 +130,7 @@ fn kind(resource: &Resource) -> Option<&'static Kind> {
     match (resource.group, resource.plural) {
         ("", "pods") => Some(&pod::KIND),
         ("", "nodes") => Some(&node::KIND),
+        ("", "events") => Some(&event::KIND),
         _ => None,
     }
 }

@@ -18,6 +18,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// What should come of a pod.
 enum Expected {
     Bound,
+    /// As `Bound`, and the webhook is not asked.
+    BoundUnasked,
     Unschedulable,
     Denied,
     DryRun,
@@ -120,10 +122,10 @@ fn steps() -> Vec<Step> {
             Unschedulable,
         ),
         Step {
-            title: "a namespace that has not opted in: nothing is changed, nothing is placed by Berth unless the pod asks for it",
+            title: "a namespace that has not opted in: the webhook is not asked, and Berth places the pod since it names Berth itself",
             namespace: OUTSIDE,
             pod: outside(),
-            expected: Bound,
+            expected: Expected::BoundUnasked,
         },
     ]
 }
@@ -178,8 +180,12 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
                 scheduler(&pod)
             ))?;
         }
-        (Expected::Bound, Ok(pod)) => {
-            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)))?;
+        (expected @ (Expected::Bound | Expected::BoundUnasked), Ok(pod)) => {
+            let outcome = match expected {
+                Expected::BoundUnasked => "stored as it is",
+                _ => "admitted",
+            };
+            stage.say(format_args!("   {} schedulerName: {}", good(stage, outcome), scheduler(&pod)))?;
             let pod = await_pod(&pods, &name, |pod| phase(pod) == "Running").await?;
             stage.say(format_args!("   {} {}", good(stage, "running"), place(&pod)))?;
         }

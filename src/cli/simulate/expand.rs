@@ -101,12 +101,12 @@ impl<'a> Expansion<'a> {
         }
         let mut pods = Vec::new();
         for pod in kept {
-            pods.extend(self.of_template(document, pod)?);
+            pods.extend(self.of_template(document, &pod)?);
         }
         Ok(Some(pods))
     }
 
-    fn of_template(&self, document: &Document, kept: KeptPod) -> Result<Vec<Expanded>, DocumentError> {
+    fn of_template(&self, document: &Document, kept: &KeptPod) -> Result<Vec<Expanded>, DocumentError> {
         let name = document.name().unwrap_or(document.kind()).trim_end_matches('-').to_lowercase();
         let stem = if kept.part.is_empty() { name } else { format!("{name}-{}", kept.part) };
         let named = |pod: Value, ending: &str| {
@@ -119,7 +119,7 @@ impl<'a> Expansion<'a> {
             }
             Count::EachNode => {
                 let mut pods = Vec::new();
-                for (node, pod) in self.on_each_node(document, &kept)? {
+                for (node, pod) in self.on_each_node(document, kept)? {
                     pods.push(named(pod, &format!("-{node}")));
                 }
                 Ok(pods)

@@ -145,11 +145,12 @@ impl PodRow {
     }
 
     /// What there is to say beside outcome and node, line by line.
-    fn remarks(&self) -> Vec<String> {
+    fn remarks(&self, nodes: &[String]) -> Vec<String> {
         let shares = (!self.shares.is_empty()).then(|| self.shares.clone());
         let violations = self.violations.iter().map(ToString::to_string);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
-        let nodes = self.nodes.iter().flatten().map(NodeVerdict::line);
+        let asked = |verdict: &&NodeVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
+        let nodes = verdict::lines(self.nodes.iter().flatten().filter(asked));
         shares
             .into_iter()
             .chain(self.message.clone())
@@ -166,22 +167,24 @@ impl Simulation {
         self.pods.iter().any(|pod| matches!(pod.outcome, Outcome::Denied | Outcome::Unschedulable))
     }
 
-    /// The pods, then the cards.
-    pub fn table(&self) -> String {
+    /// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.
+    pub fn table(&self, nodes: &[String]) -> String {
         let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
         for pod in &self.pods {
-            let mut remarks = pod.remarks().into_iter();
+            let mut remarks = pod.remarks(nodes).into_iter();
             let (outcome, node) = (format!("{:?}", pod.outcome), pod.node.clone().unwrap_or_default());
             let first = remarks.next().unwrap_or_default();
             pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
             remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
         }
-        format!("{}\n{}", pods.render(), self.cards())
+        format!("{}\n{}", pods.render(), self.cards(nodes))
     }
 
-    fn cards(&self) -> String {
+    fn cards(&self, nodes: &[String]) -> String {
+        let asked = |node: &&NodeRow| nodes.is_empty() || nodes.contains(&node.name);
         let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
-        for (node, card) in self.nodes.iter().flat_map(|node| node.cards.iter().map(move |card| (node, card)))
+        for (node, card) in
+            self.nodes.iter().filter(asked).flat_map(|node| node.cards.iter().map(move |card| (node, card)))
         {
             cards.row([
                 node.name.clone(),

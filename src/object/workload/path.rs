@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// A path from the root of an object.
@@ -151,6 +152,12 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
+    }
+}
+
+impl Serialize for Path {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -130,14 +130,14 @@ fn jobs_of_the_training_operator_keep_a_template_for_each_type_of_replica() {
 
 #[test]
 fn a_train_job_asks_for_each_of_its_nodes() {
-    let amounts = json!({"limits": {"nvidia.com/gpu": 1}});
+    let amounts = json!({"limits": {"example.com/gpu": 1}});
     let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
         "spec": {"trainer": {"numNodes": 2, "resourcesPerNode": amounts}}});
     let [pod] = pods(&job).try_into().unwrap();
     assert_eq!(pod.count, Count::Endings(vec!["-0".to_owned(), "-1".to_owned()]));
     assert_eq!(pod.pod["spec"]["containers"][0]["resources"], amounts);
-    let field = "spec.containers[0].resources.limits[nvidia.com/gpu]";
-    assert_eq!(pod.places.of(field), "spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]");
+    let field = "spec.containers[0].resources.limits[example.com/gpu]";
+    assert_eq!(pod.places.of(field), "spec.trainer.resourcesPerNode.limits[example.com/gpu]");
     let job = json!({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}});
     assert_eq!(pods(&job), []);
 }
@@ -149,11 +149,11 @@ fn a_notebook_and_an_inference_service_keep_a_spec_without_metadata() {
     assert_eq!(told(&notebook), expected([("spec.template", &["-0"])]));
     let service = json!({"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "spec": {"predictor": {
         "minReplicas": 2, "annotations": {"a": "b"}, "containers": [{"name": "proxy"}],
-        "model": {"modelFormat": {"name": "x"}, "resources": {"limits": {"nvidia.com/gpu": 1}}}}}});
+        "model": {"modelFormat": {"name": "x"}, "resources": {"limits": {"example.com/gpu": 1}}}}}});
     let [pod] = pods(&service).try_into().unwrap();
     assert_eq!((pod.path.as_str(), pod.part.as_str()), ("spec.predictor", "predictor"));
     assert_eq!(pod.pod["metadata"], json!({"annotations": {"a": "b"}}));
-    assert_eq!(pod.pod["spec"]["containers"][1]["resources"]["limits"], json!({"nvidia.com/gpu": 1}));
+    assert_eq!(pod.pod["spec"]["containers"][1]["resources"]["limits"], json!({"example.com/gpu": 1}));
     let places = [
         ("spec.containers[1].resources.limits", "spec.predictor.model.resources.limits"),
         ("spec.containers[0].name", "spec.predictor.containers[0].name"),

@@ -107,8 +107,8 @@ fn who_comes_in_unasked_is_every_namespace_but_ours_and_those_that_are_labelled(
     let asked = r#"{"key":"berth.dev/admission","operator":"In","values":["enabled"]}"#;
     let unasked = r#"{"key":"berth.dev/admission","operator":"NotIn","values":["ignore"]},{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["kube-system","berth-system"]}"#;
     let opt_out = text(&installed("scope: opt-out"));
-    assert_eq!(built_in.matches(asked).count(), 5, "four webhooks and the backstop");
-    assert_eq!((opt_out.matches(asked).count(), opt_out.matches(unasked).count()), (0, 5));
+    assert_eq!(built_in.matches(asked).count(), 6, "five webhooks and the backstop");
+    assert_eq!((opt_out.matches(asked).count(), opt_out.matches(unasked).count()), (0, 6));
 }
 
 #[test]

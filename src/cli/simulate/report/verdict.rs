@@ -116,13 +116,41 @@ impl NodeVerdict {
         Self { cards: failures.into_iter().map(row).collect(), would_fit, ..self }
     }
 
-    pub(super) fn line(&self) -> String {
+    /// What the node makes of the pod, without its name.
+    fn words(&self) -> String {
         let reasons: Vec<_> = self.reasons.iter().map(ReasonRow::words).collect();
         let would_fit = self.would_fit.iter().map(|change| format!("; would fit {change}"));
         match self.score {
-            Some(score) => format!("{}: fits, score {score:.1}", self.name),
-            None => format!("{}: {}{}", self.name, reasons.join(", "), would_fit.collect::<String>()),
+            Some(score) => format!("fits, score {score:.1}"),
+            None => format!("{}{}", reasons.join(", "), would_fit.collect::<String>()),
         }
+    }
+}
+
+/// Names of alike nodes that a line begins with.
+const MOST_NAMES: usize = 4;
+
+/// A line for each group of nodes that make the same of a pod, in the order of the first of each.
+pub(super) fn lines<'a>(verdicts: impl Iterator<Item = &'a NodeVerdict>) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut at: BTreeMap<String, usize> = BTreeMap::new();
+    for verdict in verdicts {
+        let words = verdict.words();
+        let group = *at.entry(words.clone()).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push((words, Vec::new()));
+        }
+        groups[group].1.push(&verdict.name);
+    }
+    groups.into_iter().map(|(words, names)| format!("{}: {words}", listed(&names))).collect()
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    let shown = if names.len() > MOST_NAMES { MOST_NAMES - 1 } else { names.len() };
+    match names.len() - shown {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..shown].join(", ")),
     }
 }
 
@@ -143,5 +171,26 @@ impl ReasonRow {
             (Some(count), Some(of)) => format!("{} ({count} of {of})", self.reason),
             _ => self.reason.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_make_the_same_of_a_pod_share_a_line() {
+        let reason = |reason: &str| ReasonRow { reason: reason.to_owned(), count: None, of: None };
+        let fails = |name: &str, why: &str| NodeVerdict::fails(name, vec![reason(why)]);
+        let verdicts = [
+            fails("a", "X"),
+            fails("b", "Y"),
+            fails("c", "X"),
+            fails("d", "X"),
+            fails("e", "X"),
+            fails("f", "X"),
+        ];
+        assert_eq!(lines(verdicts.iter()), ["a, c, d and 2 more: X", "b: Y"]);
+        assert_eq!(lines(verdicts[..5].iter()), ["a, c, d, e: X", "b: Y"]);
     }
 }

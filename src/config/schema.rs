@@ -1,0 +1,172 @@
+//! The JSON schema of `berth.yaml`, for editors: every key that is read, and none besides.
+//!
+//! It says less than the reader does, which also knows what contradicts what. Keys that are another program's are taken with any value.
+
+use serde_json::{Map, Value, json};
+
+use super::{hami, vendors, volcano};
+use crate::{
+    dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
+    scheduling::score::SCORING,
+};
+
+/// The dialect of JSON Schema in which the schema is written.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema as JSON.
+pub fn schema() -> Value {
+    let severity = || one_of(&["deny", "warn", "allow"]);
+    let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
+    let weights = SCORING.into_iter().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
+    let mut schema = mapping([
+        ("schedulerName", text()),
+        ("scope", one_of(&["opt-in", "opt-out"])),
+        ("adoptSchedulers", list(&text())),
+        ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
+        ("protection", one_of(&["warn", "deny"])),
+        ("guards", mapping(guards.map(|guard| (guard, severity())))),
+        ("scheduling", mapping([("weights", mapping(weights))])),
+        ("workloads", list(&workload())),
+        ("dialects", mapping([("hami", of_hami()), ("volcano", of_volcano())])),
+    ]);
+    schema["$schema"] = DIALECT.into();
+    schema["title"] = "berth.yaml".into();
+    schema
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn switch() -> Value {
+    json!({"type": "boolean"})
+}
+
+/// A boolean, also as text that Go reads.
+fn flag() -> Value {
+    json!({"type": ["boolean", "string"]})
+}
+
+fn anything() -> Value {
+    json!(true)
+}
+
+fn whole(least: i64, most: i64) -> Value {
+    json!({"type": "integer", "minimum": least, "maximum": most})
+}
+
+fn amount(least: i64) -> Value {
+    whole(least, i64::from(i32::MAX))
+}
+
+fn one_of(words: &[&str]) -> Value {
+    json!({"enum": words})
+}
+
+fn list(items: &Value) -> Value {
+    json!({"type": "array", "items": items})
+}
+
+/// A mapping of these keys and no others, all of them optional.
+fn mapping<'a>(keys: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let keys: Map<String, Value> = keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    json!({"type": ["object", "null"], "properties": keys, "additionalProperties": false})
+}
+
+/// The same with keys that must be there.
+fn requiring(mut mapping: Value, keys: &[&str]) -> Value {
+    mapping["type"] = "object".into();
+    mapping["required"] = json!(keys);
+    mapping
+}
+
+fn unused<'a>(keys: &'a [&'a str]) -> impl Iterator<Item = (&'a str, Value)> {
+    keys.iter().map(|&key| (key, anything()))
+}
+
+fn workload() -> Value {
+    let template = requiring(mapping([("path", text()), ("replicas", text())]), &["path"]);
+    let templates = json!({"type": "array", "items": template, "minItems": 1});
+    let keys = [("apiGroup", text()), ("kind", text()), ("plural", text()), ("templates", templates)];
+    requiring(mapping(keys), &["kind", "templates"])
+}
+
+fn of_hami() -> Value {
+    let nvidia = || {
+        let names = hami::NVIDIA_KEYS.iter().map(|&key| (key, nvidia(key)));
+        names.chain(unused(&hami::UNUSED_KEYS))
+    };
+    let duration = text;
+    let node_policy = || one_of(&["binpack", "spread"]);
+    let own = [
+        ("enabled", switch()),
+        ("nvidia", mapping(nvidia())),
+        ("nodeSchedulerPolicy", node_policy()),
+        ("node-scheduler-policy", node_policy()),
+        ("gpuSchedulerPolicy", text()),
+        ("gpu-scheduler-policy", text()),
+        ("nodeLockExpire", duration()),
+        ("node-lock-timeout", duration()),
+        ("forceOverwriteDefaultScheduler", switch()),
+        ("force-overwrite-default-scheduler", switch()),
+        ("enable-iluvatar", flag()),
+        ("enable-ascend", flag()),
+        ("hygon", family(&hygon::resources(), true)),
+        ("cambricon", family(&cambricon::resources(), false)),
+        ("amd", family(&amd::resources(), false)),
+        ("biren", family(&biren::resources(), false)),
+        ("iluvatars", anything()),
+        ("vnpus", anything()),
+    ];
+    let others = unused(&hami::UNUSED_FLAGS).chain(unused(&vendors::NOT_SERVED));
+    mapping(own.into_iter().chain(nvidia()).chain(others))
+}
+
+fn nvidia(key: &str) -> Value {
+    match key {
+        "defaultCores" => whole(0, 100),
+        "defaultMemory" | "defaultGPUNum" => amount(0),
+        "memoryFactor" => amount(1),
+        "gpuCorePolicy" => one_of(&["default", "force", "disable"]),
+        "overwriteEnv" => switch(),
+        _ => text(),
+    }
+}
+
+fn family(resources: &Resources, has_factor: bool) -> Value {
+    let optional = [("resourceMemoryName", &resources.memory), ("resourceCoreName", &resources.cores)];
+    let optional = optional.into_iter().filter(|(_, name)| name.is_some()).map(|(key, _)| (key, text()));
+    let factor = has_factor.then(|| ("memoryFactor", amount(1)));
+    mapping([("enabled", switch()), ("resourceCountName", text())].into_iter().chain(optional).chain(factor))
+}
+
+fn of_volcano() -> Value {
+    let own = [
+        ("enabled", switch()),
+        ("arguments", arguments()),
+        ("timeZone", text()),
+        ("gpuMemoryFactor", amount(1)),
+        ("knownMigGeometries", list(&anything())),
+        ("lockValue", one_of(&["owned", "bare"])),
+    ];
+    let others = unused(&volcano::RESOURCE_NAMES).chain(unused(&volcano::UNUSED_KEYS));
+    mapping(own.into_iter().chain(others))
+}
+
+fn arguments() -> Value {
+    let flags = ["VGPUEnable", "GPUSharingEnable", "GPUNumberEnable", "NodeLockEnable"];
+    let flags = flags.map(|name| format!("deviceshare.{name}"));
+    let own = [
+        ("deviceshare.SchedulePolicy", one_of(&["binpack", "spread"])),
+        ("deviceshare.ScheduleWeight", amount(0)),
+        ("deviceshare.GPUExclusiveRules", anything()),
+        ("tdm.evict.period", text()),
+    ];
+    let flags = flags.iter().map(|name| (name.as_str(), flag()));
+    let mut arguments = mapping(flags.chain(own).chain(unused(&volcano::UNUSED_ARGUMENTS)));
+    arguments["patternProperties"] = json!({r"^tdm\.revocable-zone\..+": text()});
+    arguments
+}
+
+#[cfg(test)]
+mod tests;
