@@ -4,7 +4,7 @@
 
 mod judge;
 mod report;
-mod template;
+pub(in crate::cli) mod template;
 
 use std::{path::PathBuf, sync::Arc};
 

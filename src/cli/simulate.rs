@@ -5,7 +5,7 @@
 
 mod admit;
 mod input;
-mod place;
+pub(super) mod place;
 mod report;
 mod volume;
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::documents::{Document, DocumentError};
 
 /// The paths of a workload's pod templates; `None`: this kind has none.
-pub(super) fn paths(document: &Document) -> Option<Vec<String>> {
+pub(in crate::cli) fn paths(document: &Document) -> Option<Vec<String>> {
     let single = |path: &str| Some(vec![path.to_owned()]);
     match (document.api_version(), document.kind()) {
         ("batch.volcano.sh/v1alpha1", "Job") => Some(tasks(document)),
@@ -23,7 +23,7 @@ fn tasks(document: &Document) -> Vec<String> {
 }
 
 /// The pod of the template at this path: its metadata and spec, in the workload's namespace.
-pub(super) fn pod(document: &Document, path: &str) -> Result<Document, DocumentError> {
+pub(in crate::cli) fn pod(document: &Document, path: &str) -> Result<Document, DocumentError> {
     let pointer = format!("/{}", path.replace(['.', '['], "/").replace(']', ""));
     let Some(Value::Object(template)) = document.value.pointer(&pointer) else {
         return Err(document.error(path, "is missing"));
