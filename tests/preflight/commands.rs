@@ -1,0 +1,98 @@
+//! Every printed command is run: those of `berth` by the program, those of `kubectl` by kubectl where there is one.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use kube::Api;
+use serde_json::{Value, json};
+
+use super::{hami, report, rights, rules, support::floor::Cluster};
+
+fn shell(folder: &Path, kubeconfig: &Path, command: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_berth")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", command]).current_dir(folder).env("PATH", path).env_remove("BERTH_CONFIG");
+    shell.env("KUBECONFIG", kubeconfig).output().unwrap()
+}
+
+fn has_kubectl() -> bool {
+    Command::new("kubectl").args(["version", "--client"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// The part that `berth` runs of a command; empty: none.
+fn of_berth(command: &str) -> &str {
+    let alone = command.split(" | kubectl").next().unwrap_or_default();
+    if alone.starts_with("berth ") { alone } else { "" }
+}
+
+/// Without nodes and controllers no Deployment becomes available: only what asks for that is left out.
+fn waits_for_controllers(command: &str) -> bool {
+    command.contains("rollout status")
+}
+
+async fn webhook_rules(cluster: &Cluster) -> Value {
+    use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+    let api: Api<MutatingWebhookConfiguration> = Api::all(cluster.client.clone());
+    serde_json::to_value(&api.get("hami-webhook").await.unwrap().webhooks.unwrap()[0].rules).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_printed_command_works_and_the_way_back_leads_back() {
+    let Some(mut cluster) = rights::cluster().await else { return };
+    hami::fill(&cluster.client).await;
+    let rules_before = webhook_rules(&cluster).await;
+    let kubeconfig = cluster.control_plane().unwrap().kubeconfig("admin");
+    let folder = tempfile::tempdir().unwrap();
+    let steps = report(&cluster.client).await.commands;
+    let kubectl = has_kubectl();
+    let mut of_berth_alone = 0;
+    for step in &steps {
+        let command = if kubectl && !waits_for_controllers(&step.command) {
+            &step.command
+        } else {
+            of_berth(&step.command)
+        };
+        of_berth_alone += usize::from(!of_berth(&step.command).is_empty());
+        let output = shell(folder.path(), &kubeconfig, command);
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        if kubectl && step.step == berth::cli::preflight::commands::Stage::Switch {
+            assert_eq!(
+                rules(&report(&cluster.client).await)
+                    .iter()
+                    .filter(|rule| **rule == "agent-not-bound")
+                    .count(),
+                0
+            );
+        }
+    }
+    assert!(of_berth_alone >= 4, "{steps:#?}");
+    if kubectl {
+        assert_eq!(webhook_rules(&cluster).await, rules_before);
+    } else {
+        super::support::controlplane::absent("kubectl, to run its commands", "there is none");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_program_prints_the_report_in_each_form_and_exits_by_the_verdict() {
+    let Some(mut cluster) = rights::cluster().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let plane = cluster.control_plane().unwrap();
+    let (admin, nobody) = (plane.kubeconfig("admin"), plane.kubeconfig("nobody"));
+    let as_json = shell(folder.path(), &admin, "berth preflight -o json");
+    assert_eq!(as_json.status.code(), Some(0), "{}", String::from_utf8_lossy(&as_json.stderr));
+    let read: Value = serde_json::from_slice(&as_json.stdout).unwrap();
+    let keys: Vec<_> = read.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["verdict", "kubernetes", "findings", "agents", "settings", "commands"]);
+    assert_eq!(read["verdict"], json!("ready with warnings"));
+    let as_yaml = shell(folder.path(), &admin, "berth preflight -o yaml");
+    let yaml: Value = serde_saphyr::from_str(std::str::from_utf8(&as_yaml.stdout).unwrap()).unwrap();
+    assert_eq!(yaml, read);
+    let blocked = shell(folder.path(), &nobody, "berth preflight");
+    assert_eq!(blocked.status.code(), Some(1), "{}", String::from_utf8_lossy(&blocked.stderr));
+    let text = String::from_utf8(blocked.stdout).unwrap();
+    assert!(text.contains("Verdict: blocked by 3 finding(s): cannot-list-essential"), "{text}");
+}
