@@ -109,7 +109,12 @@ fn without_a_cluster() -> tempfile::TempDir {
 #[test]
 fn an_api_server_that_is_not_there_is_told_in_one_line_and_by_its_address() {
     let folder = without_a_cluster();
-    for args in [["certs", "--secret", "berth-system/tls"], ["serve", "--listen", "127.0.0.1:0"]] {
+    let calls = [
+        ["certs", "--secret", "berth-system/tls"],
+        ["serve", "--listen", "127.0.0.1:0"],
+        ["preflight", "-o", "json"],
+    ];
+    for args in calls {
         let mut call = berth(folder.path(), &args);
         let output = call.env("KUBECONFIG", "kubeconfig").env_remove("RUST_LOG").output().unwrap();
         let said = text(&output.stderr);

@@ -5,6 +5,7 @@ use std::{
     process::{Command, Output},
 };
 
+use berth::cli::preflight::commands::Stage;
 use kube::Api;
 use serde_json::{Value, json};
 
@@ -28,9 +29,21 @@ fn of_berth(command: &str) -> &str {
     if alone.starts_with("berth ") { alone } else { "" }
 }
 
-/// Without nodes and controllers no Deployment becomes available: only what asks for that is left out.
-fn waits_for_controllers(command: &str) -> bool {
-    command.contains("rollout status")
+/// As kubectl can run it here: without controllers no Deployment becomes available, and no namespace is finalized.
+fn of_kubectl(command: &str) -> String {
+    if command.contains("rollout status") {
+        return String::new();
+    }
+    command.replace(
+        "kubectl delete --ignore-not-found -f -",
+        "kubectl delete --ignore-not-found --wait=false -f -",
+    )
+}
+
+async fn replicas(cluster: &Cluster) -> Option<i32> {
+    use k8s_openapi::api::apps::v1::Deployment;
+    let api: Api<Deployment> = Api::namespaced(cluster.client.clone(), "kube-system");
+    api.get("hami-scheduler").await.unwrap().spec.unwrap().replicas
 }
 
 async fn webhook_rules(cluster: &Cluster) -> Value {
@@ -50,27 +63,21 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
     let kubectl = has_kubectl();
     let mut of_berth_alone = 0;
     for step in &steps {
-        let command = if kubectl && !waits_for_controllers(&step.command) {
-            &step.command
-        } else {
-            of_berth(&step.command)
-        };
+        let command = if kubectl { of_kubectl(&step.command) } else { of_berth(&step.command).to_owned() };
         of_berth_alone += usize::from(!of_berth(&step.command).is_empty());
-        let output = shell(folder.path(), &kubeconfig, command);
+        let output = shell(folder.path(), &kubeconfig, &command);
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-        if kubectl && step.step == berth::cli::preflight::commands::Stage::Switch {
-            assert_eq!(
-                rules(&report(&cluster.client).await)
-                    .iter()
-                    .filter(|rule| **rule == "agent-not-bound")
-                    .count(),
-                0
-            );
+        if kubectl && step.step == Stage::Protect {
+            let report = report(&cluster.client).await;
+            assert!(report.agents.iter().all(|agent| agent.bound == Some(true)), "{:?}", report.agents);
+            assert!(!rules(&report).contains(&"foreign-webhook"), "it is off");
+            assert_eq!(replicas(&cluster).await, Some(0));
         }
     }
     assert!(of_berth_alone >= 4, "{steps:#?}");
     if kubectl {
         assert_eq!(webhook_rules(&cluster).await, rules_before);
+        assert_eq!(replicas(&cluster).await, Some(2));
     } else {
         super::support::controlplane::absent("kubectl, to run its commands", "there is none");
     }
@@ -81,7 +88,7 @@ async fn the_program_prints_the_report_in_each_form_and_exits_by_the_verdict() {
     let Some(mut cluster) = rights::cluster().await else { return };
     let folder = tempfile::tempdir().unwrap();
     let plane = cluster.control_plane().unwrap();
-    let (admin, nobody) = (plane.kubeconfig("admin"), plane.kubeconfig("nobody"));
+    let (admin, guest) = (plane.kubeconfig("admin"), plane.kubeconfig("guest"));
     let as_json = shell(folder.path(), &admin, "berth preflight -o json");
     assert_eq!(as_json.status.code(), Some(0), "{}", String::from_utf8_lossy(&as_json.stderr));
     let read: Value = serde_json::from_slice(&as_json.stdout).unwrap();
@@ -91,7 +98,7 @@ async fn the_program_prints_the_report_in_each_form_and_exits_by_the_verdict() {
     let as_yaml = shell(folder.path(), &admin, "berth preflight -o yaml");
     let yaml: Value = serde_saphyr::from_str(std::str::from_utf8(&as_yaml.stdout).unwrap()).unwrap();
     assert_eq!(yaml, read);
-    let blocked = shell(folder.path(), &nobody, "berth preflight");
+    let blocked = shell(folder.path(), &guest, "berth preflight");
     assert_eq!(blocked.status.code(), Some(1), "{}", String::from_utf8_lossy(&blocked.stderr));
     let text = String::from_utf8(blocked.stdout).unwrap();
     assert!(text.contains("Verdict: blocked by 3 finding(s): cannot-list-essential"), "{text}");

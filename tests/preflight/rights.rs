@@ -16,10 +16,10 @@ use super::{
 /// May do what docs/preflight.md lists.
 const READER: &str = "reader";
 /// May do nothing.
-const NOBODY: &str = "nobody";
+const GUEST: &str = "guest";
 
 pub(crate) async fn cluster() -> Option<Cluster> {
-    let identities = [READER, NOBODY].map(|name| Identity::new(name, &["system:authenticated"]));
+    let identities = [READER, GUEST].map(|name| Identity::new(name, &["system:authenticated"]));
     let options = Options { identities: identities.into(), ..Options::default() };
     Cluster::start_with(Floor::Real, options).await
 }
@@ -83,13 +83,13 @@ async fn versions(client: &Client) -> Vec<(String, Option<String>)> {
 #[tokio::test]
 async fn a_caller_without_rights_is_told_each_list_that_was_refused() {
     let Some(cluster) = cluster().await else { return };
-    let report = report(&cluster.client_of(NOBODY)).await;
+    let report = report(&cluster.client_of(GUEST)).await;
     assert_eq!(report.verdict, Verdict::Blocked);
     assert_eq!(rules(&report), ["cannot-list-essential", "cannot-list", "unknown-detail"]);
     let messages: Vec<_> = report.findings.iter().map(|finding| finding.message.as_str()).collect();
     for kind in ["namespaces", "nodes", "pods"] {
         let expected =
-            format!("cannot list {kind}: {kind} is forbidden: User \"nobody\" cannot list resource");
+            format!("cannot list {kind}: {kind} is forbidden: User \"guest\" cannot list resource");
         assert!(messages.iter().any(|message| message.starts_with(&expected)), "{expected}: {messages:#?}");
     }
     assert!(report.text().ends_with("resolve them before running the commands\n"), "{}", report.text());

@@ -182,3 +182,96 @@ fn extenders(seen: &Seen) -> Vec<Finding> {
     }
     findings
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn plugin(image: &str) -> Value {
+        let spec = json!({"serviceAccountName": "plugin", "containers": [{"image": image}]});
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"namespace": "gpu", "name": "d"},
+            "spec": {"template": {"spec": spec}}})
+    }
+
+    fn scheduler(name: &str) -> Value {
+        let container = json!({"image": "volcanosh/vc-scheduler", "args": ["--scheduler-name", name]});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "v", "name": "s"},
+            "spec": {"template": {"spec": {"containers": [container]}}}})
+    }
+
+    fn found(seen: &Seen) -> Vec<(&'static str, String)> {
+        let config = Config::default();
+        let examination = Examination::new(seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
+        findings(&examination).into_iter().map(|finding| (finding.rule, finding.object)).collect()
+    }
+
+    fn names(seen: &Seen) -> Vec<&'static str> {
+        found(seen).into_iter().map(|(rule, _)| rule).collect()
+    }
+
+    #[test]
+    fn an_account_without_the_right_is_warned_of_until_the_policies_deny() {
+        let mut seen = Seen::default();
+        seen.take(plugin("projecthami/hami-device-plugin"));
+        assert_eq!(names(&seen), ["device-plugin-found"], "unknown is not no");
+        seen.access.insert("gpu/plugin".to_owned(), true);
+        assert_eq!(names(&seen), ["device-plugin-found"]);
+        seen.access.insert("gpu/plugin".to_owned(), false);
+        assert_eq!(found(&seen)[1], ("agent-not-bound", "ServiceAccount gpu/plugin".to_owned()));
+        let binding = |actions: Value| {
+            json!({"kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "b"},
+                "spec": {"policyName": "berth-nodes.berth.dev", "validationActions": actions}})
+        };
+        seen.take(binding(json!(["Warn", "Audit"])));
+        assert_eq!(names(&seen)[1], "agent-not-bound");
+        seen.take(binding(json!(["Deny"])));
+        assert_eq!(names(&seen)[1], "agent-denied");
+    }
+
+    #[test]
+    fn a_workload_and_its_pods_are_one_agent() {
+        let mut seen = Seen::default();
+        let template = plugin("projecthami/hami-device-plugin")["spec"]["template"].take();
+        let pod = |name: &str| json!({"kind": "Pod", "metadata": {"namespace": "gpu", "name": name}, "spec": template["spec"]});
+        seen.take(pod("d-1"));
+        seen.take(plugin("projecthami/hami-device-plugin"));
+        seen.take(pod("d-2"));
+        let agents = agents(&seen);
+        assert_eq!((agents.len(), agents[0].workload.as_str()), (1, "DaemonSet gpu/d"));
+    }
+
+    #[test]
+    fn a_writer_without_a_workload_is_a_warning() {
+        let mut seen = Seen::default();
+        let fields = json!({"f:metadata": {"f:annotations": {"f:hami.io/node-nvidia-register": {}}}});
+        seen.take(json!({"kind": "Node", "metadata": {"name": "n", "managedFields": [{"manager": "m", "fieldsV1": fields}]}}));
+        assert_eq!(found(&seen), [("unknown-writer", "field manager m".to_owned())]);
+        seen.take(plugin("projecthami/hami-device-plugin"));
+        assert_eq!(names(&seen), ["device-plugin-found", "node-writer"]);
+    }
+
+    #[test]
+    fn a_scheduler_under_berths_name_blocks_and_a_plain_plugin_is_named() {
+        let mut seen = Seen::default();
+        seen.take(scheduler("berth"));
+        seen.take(plugin("nvcr.io/nvidia/k8s-device-plugin:v1"));
+        assert_eq!(names(&seen), ["scheduler-name-taken", "plain-device-plugin"]);
+        assert_eq!(agents(&seen).len(), 1, "the plain plugin writes nothing");
+    }
+
+    #[test]
+    fn an_extender_is_read_from_its_configuration_alone() {
+        let mut seen = Seen::default();
+        let map = |name: &str, text: &str| json!({"kind": "ConfigMap", "metadata": {"namespace": "n", "name": name}, "data": {"config.yaml": text}});
+        seen.take(map(
+            "scheduler",
+            "kind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: \"http://a\"}]\n",
+        ));
+        seen.take(map("other", "kind: Other\nextenders: [{urlPrefix: \"http://a\"}]\n"));
+        seen.take(map("rubbish", "{["));
+        assert_eq!(found(&seen), [("extender-found", "ConfigMap n/scheduler".to_owned())]);
+    }
+}

@@ -26,6 +26,9 @@ use crate::{
 /// Objects in one page of a list.
 const PAGE: u32 = 500;
 
+/// How long the first answer may take: without it there is no API server to ask.
+const FIRST: Duration = Duration::from_secs(30);
+
 /// How long one list, or one answer, may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -81,7 +84,9 @@ pub async fn read(client: &Client) -> kube::Result<Seen> {
 }
 
 async fn read_version(client: &Client, seen: &mut Seen) -> kube::Result<()> {
-    match client.apiserver_version().await {
+    let asked = tokio::time::timeout(FIRST, client.apiserver_version()).await;
+    let silent = || kube::Error::Service(format!("no answer within {} s", FIRST.as_secs()).into());
+    match asked.unwrap_or_else(|_| Err(silent())) {
         Ok(info) => seen.info = Some(info),
         Err(kube::Error::Api(status)) if status.code != 401 => {
             seen.miss("the API server's version", &list::said(&kube::Error::Api(status)), GapKind::Part);

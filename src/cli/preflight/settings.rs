@@ -5,7 +5,7 @@
 mod sources;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,9 @@ use super::{
     seen::Seen,
 };
 use crate::config::{Config, ConfigError, UnmanagedPods};
+
+/// What the keys of HAMi's and Volcano's settings begin with in a berth.yaml.
+const SECTIONS: [&str; 2] = ["dialects.hami.", "dialects.volcano."];
 
 /// What errors of the converted settings would name as their file.
 const NAME: &str = "berth.yaml";
@@ -68,14 +71,11 @@ pub fn convert(seen: &Seen, unmanaged: UnmanagedPods) -> Converted {
     }
     let (tree, config, left_out) = settle(Value::Object(tree));
     let mut findings = sources.findings;
-    findings.extend(told(&left_out, &sources.origins));
-    let origins = sources.origins.values();
-    let header: String = origins.map(|origin| format!("# From {origin}.\n")).collect();
-    Converted {
-        text: format!("# Written by `berth preflight --settings`.\n{header}{}", written(&tree)),
-        config,
-        findings,
-    }
+    findings.extend(told(&left_out, &sources.origins, &sources.flags));
+    let origins: BTreeSet<_> = sources.origins.values().chain(sources.flags.values()).collect();
+    let header: String = origins.into_iter().map(|origin| format!("# From {origin}.\n")).collect();
+    let text = format!("# Written by `berth preflight --settings`.\n{header}{}", written(&tree));
+    Converted { text, config, findings }
 }
 
 fn written(tree: &Value) -> String {
@@ -120,14 +120,19 @@ fn settle(mut tree: Value) -> (Value, Config, Vec<LeftOut>) {
 }
 
 /// One finding for each reason and source, with all keys.
-fn told(left_out: &[LeftOut], origins: &BTreeMap<&'static str, String>) -> Vec<Finding> {
+fn told(
+    left_out: &[LeftOut],
+    origins: &BTreeMap<&'static str, String>,
+    flags: &BTreeMap<String, String>,
+) -> Vec<Finding> {
     let mut by_reason: BTreeMap<(Because, &str, &str), Vec<&str>> = BTreeMap::new();
     for LeftOut { key, message, because } in left_out {
-        let (origin, key) = origins
-            .iter()
-            .find_map(|(prefix, origin)| Some((origin.as_str(), key.strip_prefix(prefix)?)))
-            .unwrap_or((NAME, key));
-        by_reason.entry((*because, origin, message)).or_default().push(key);
+        let section = origins.iter().find(|(prefix, _)| key.starts_with(**prefix)).map(|(_, origin)| origin);
+        let origin = flags.get(key).or(section).map_or(NAME, String::as_str);
+        let short = SECTIONS.iter().find_map(|section| key.strip_prefix(section)).unwrap_or(key);
+        // A key that stands in another program's file is no misspelling of one of ours.
+        let message = message.split("; the nearest known one").next().unwrap_or(message);
+        by_reason.entry((*because, origin, message)).or_default().push(short);
     }
     let finding = |((because, origin, message), keys): ((Because, &str, &str), Vec<&str>)| {
         let rule: &Rule = match because {

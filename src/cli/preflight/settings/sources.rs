@@ -14,12 +14,35 @@ use crate::cli::preflight::{
     webhooks::{Covers, webhooks},
 };
 
+/// What the keys of HAMi's settings begin with.
+const HAMI: &str = "dialects.hami.";
+/// What those of Volcano's begin with.
+const VOLCANO: &str = "dialects.volcano.";
+/// The section of NVIDIA's cards in both device configurations.
+const NVIDIA: &str = "nvidia";
 /// The key of HAMi's and of Volcano's device configuration.
 const DEVICE_CONFIG: &str = "device-config.yaml";
 /// The ConfigMap of Volcano's device configuration.
 const VOLCANO_DEVICES: &str = "volcano-vgpu-device-config";
 /// What the names of Volcano's scheduler configurations end with.
 const CONF: &str = ".conf";
+
+/// Flags of its logging library, which are no settings of the scheduler (`k8s.io/klog/v2` `klog.go`).
+const LOGGING: [&str; 13] = [
+    "add_dir_header",
+    "alsologtostderr",
+    "log_backtrace_at",
+    "log_dir",
+    "log_file",
+    "log_file_max_size",
+    "logtostderr",
+    "one_output",
+    "skip_headers",
+    "skip_log_headers",
+    "stderrthreshold",
+    "v",
+    "vmodule",
+];
 
 /// Flags of HAMi up to v2.4, and the keys that have taken their place.
 const OLD_FLAGS: [(&str, &str); 8] = [
@@ -44,8 +67,10 @@ pub(super) struct Sources {
     pub(super) adopted: Vec<String>,
     /// `opt-in` or `opt-out`.
     pub(super) scope: &'static str,
-    /// By what keys begin with, where they stood.
+    /// By what keys begin with, in which ConfigMap they stood.
     pub(super) origins: BTreeMap<&'static str, String>,
+    /// By key, of which program they were flags.
+    pub(super) flags: BTreeMap<String, String>,
     /// What could not be read at all.
     pub(super) findings: Vec<Finding>,
 }
@@ -84,28 +109,37 @@ impl Sources {
     }
 
     fn read_hami(&mut self, program: &Program, seen: &Seen) {
-        let mut origin = program.called();
         if let Some((map, text)) = mounted(program, seen, DEVICE_CONFIG) {
             let object = called("ConfigMap", &map.namespace, &map.name);
             if let Some(read) = self.mapping(&object, DEVICE_CONFIG, text) {
                 self.hami = read;
             }
-            origin = format!("{object} and the flags of {origin}");
+            self.origins.insert(HAMI, object);
         } else {
-            self.not_carried(origin.clone(), format!("mounts no ConfigMap with {DEVICE_CONFIG} that could be read: its flags alone are carried over"));
+            let message = format!(
+                "mounts no ConfigMap with {DEVICE_CONFIG} that could be read: its flags alone are carried over"
+            );
+            self.not_carried(program.called(), message);
         }
-        self.origins.insert("dialects.hami.", origin);
         for (flag, value) in &program.flags {
-            // Carried over as `adoptSchedulers`.
-            if flag == "scheduler-name" {
-                continue;
+            // The name is carried over as `adoptSchedulers`.
+            if flag != "scheduler-name" && !LOGGING.contains(&flag.as_str()) {
+                self.read_flag(program, flag, value);
             }
-            let old = OLD_FLAGS.iter().find(|(old, _)| old == flag).map(|(_, key)| *key);
-            let section = match (old, self.hami.get_mut("nvidia")) {
-                (Some(_), Some(Value::Object(nvidia))) => nvidia,
-                _ => &mut self.hami,
-            };
-            section.entry(old.unwrap_or(flag)).or_insert_with(|| scalar(value));
+        }
+    }
+
+    /// Takes a flag for the key of its name, or for the one that has taken its place, unless the ConfigMap has that.
+    fn read_flag(&mut self, program: &Program, flag: &str, value: &str) {
+        let new = OLD_FLAGS.iter().find(|(old, _)| *old == flag).map(|(_, key)| *key);
+        let key = new.unwrap_or(flag);
+        let (section, below) = match (new, self.hami.get_mut(NVIDIA)) {
+            (Some(_), Some(Value::Object(nvidia))) => (nvidia, format!("{NVIDIA}.")),
+            _ => (&mut self.hami, String::new()),
+        };
+        if !section.contains_key(key) {
+            section.insert(key.to_owned(), scalar(value));
+            self.flags.insert(format!("{HAMI}{below}{key}"), program.called());
         }
     }
 
@@ -124,7 +158,7 @@ impl Sources {
         let object = called("ConfigMap", &map.namespace, &map.name);
         let Some(conf) = self.mapping(&object, key, text) else { return };
         let arguments = arguments(&conf);
-        self.origins.insert("dialects.volcano.", object);
+        self.origins.insert(VOLCANO, object);
         if arguments.keys().any(|key| key.starts_with("deviceshare.")) {
             self.adopted.extend(program.scheduler_names());
         }
@@ -144,7 +178,7 @@ impl Sources {
         };
         let object = called("ConfigMap", &map.namespace, &map.name);
         if let Some(Value::Object(nvidia)) =
-            self.mapping(&object, DEVICE_CONFIG, text).and_then(|mut read| read.remove("nvidia"))
+            self.mapping(&object, DEVICE_CONFIG, text).and_then(|mut read| read.remove(NVIDIA))
         {
             self.volcano.extend(nvidia);
         }
