@@ -13,9 +13,9 @@ use super::{hami, report, rights, rules, support::floor::Cluster};
 
 fn shell(folder: &Path, kubeconfig: &Path, command: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_berth")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
+    let command = format!("PATH=\"$PROGRAM:$PATH\"\n{command}");
     let mut shell = Command::new("sh");
-    shell.args(["-e", "-c", command]).current_dir(folder).env("PATH", path).env_remove("BERTH_CONFIG");
+    shell.args(["-e", "-c", &command]).current_dir(folder).env("PROGRAM", program).env_remove("BERTH_CONFIG");
     shell.env("KUBECONFIG", kubeconfig).output().unwrap()
 }
 
@@ -52,6 +52,13 @@ async fn webhook_rules(cluster: &Cluster) -> Value {
     serde_json::to_value(&api.get("hami-webhook").await.unwrap().webhooks.unwrap()[0].rules).unwrap()
 }
 
+/// Runs a command as far as it can be run here; it must succeed.
+fn run(folder: &Path, kubeconfig: &Path, command: &str) {
+    let command = if has_kubectl() { of_kubectl(command) } else { of_berth(command).to_owned() };
+    let output = shell(folder, kubeconfig, &command);
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_printed_command_works_and_the_way_back_leads_back() {
     let Some(mut cluster) = rights::cluster().await else { return };
@@ -60,27 +67,48 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
     let kubeconfig = cluster.control_plane().unwrap().kubeconfig("admin");
     let folder = tempfile::tempdir().unwrap();
     let steps = report(&cluster.client).await.commands;
-    let kubectl = has_kubectl();
-    let mut of_berth_alone = 0;
+    assert!(steps.iter().filter(|step| !of_berth(&step.command).is_empty()).count() >= 4, "{steps:#?}");
     for step in &steps {
-        let command = if kubectl { of_kubectl(&step.command) } else { of_berth(&step.command).to_owned() };
-        of_berth_alone += usize::from(!of_berth(&step.command).is_empty());
-        let output = shell(folder.path(), &kubeconfig, &command);
-        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-        if kubectl && step.step == Stage::Protect {
+        run(folder.path(), &kubeconfig, &step.command);
+        if has_kubectl() && step.step == Stage::Protect {
             let report = report(&cluster.client).await;
             assert!(report.agents.iter().all(|agent| agent.bound == Some(true)), "{:?}", report.agents);
             assert!(!rules(&report).contains(&"foreign-webhook"), "it is off");
             assert_eq!(replicas(&cluster).await, Some(0));
         }
     }
-    assert!(of_berth_alone >= 4, "{steps:#?}");
-    if kubectl {
-        assert_eq!(webhook_rules(&cluster).await, rules_before);
-        assert_eq!(replicas(&cluster).await, Some(2));
-    } else {
-        super::support::controlplane::absent("kubectl, to run its commands", "there is none");
+    if !has_kubectl() {
+        return super::support::controlplane::absent("kubectl, to run its commands", "there is none");
     }
+    assert_eq!(webhook_rules(&cluster).await, rules_before);
+    assert_eq!(replicas(&cluster).await, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_hami_namespaces_are_labelled_by_the_commands_and_come_in() {
+    let Some(mut cluster) = rights::cluster().await else { return };
+    for object in hami::tenants() {
+        super::create(&cluster.client, object).await;
+    }
+    let kubeconfig = cluster.control_plane().unwrap().kubeconfig("admin");
+    let folder = tempfile::tempdir().unwrap();
+    let not_covered = async || {
+        let findings = report(&cluster.client).await.findings;
+        let found = findings.into_iter().filter(|finding| finding.rule == "namespace-not-covered");
+        found.map(|finding| finding.object).collect::<Vec<_>>()
+    };
+    let (team_a, team_b) = ("Namespace team-a".to_owned(), "Namespace team-b".to_owned());
+    assert_eq!(not_covered().await, [team_a.clone(), team_b.clone()]);
+    let steps = report(&cluster.client).await.commands;
+    assert!(steps.iter().any(|step| step.step == Stage::LetIn), "{steps:#?}");
+    for (at, step) in steps.iter().enumerate() {
+        run(folder.path(), &kubeconfig, &step.command);
+        let is_last = steps.get(at + 1).is_none_or(|next| next.step != Stage::LetIn);
+        if has_kubectl() && step.step == Stage::LetIn && is_last {
+            assert_eq!(not_covered().await, std::slice::from_ref(&team_b));
+        }
+    }
+    assert_eq!(not_covered().await, [team_a, team_b]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -115,10 +115,9 @@ fn denying(seen: &Seen) -> BTreeSet<&str> {
 
 fn unbound(agent: &Agent, denying: &BTreeSet<&str>) -> Finding {
     let Agent { account, role, workload, .. } = agent;
-    let command = format!("berth manifests --config berth.yaml --agent {account} | kubectl apply -f -");
     let object = format!("ServiceAccount {account}");
     let lacks = format!("the {role} of {workload} does not have the verb `write` on assignments.berth.dev");
-    let finding = if denying.is_empty() {
+    if denying.is_empty() {
         let policies = PROTECTION.join(" and ");
         let message = format!(
             "{lacks}: {policies} would warn of each of its writes, and refuse them with `protection: deny`"
@@ -131,8 +130,7 @@ fn unbound(agent: &Agent, denying: &BTreeSet<&str>) -> Finding {
             object,
             format!("{lacks}: {} refuses its writes", policies.join(" and ")),
         )
-    };
-    finding.with_command(command)
+    }
 }
 
 /// By field manager, on how many nodes it wrote; a warning where no plugin was found that could have.

@@ -103,7 +103,7 @@ pub fn commands(
     let replaced: Vec<_> = webhooks.iter().filter(|webhook| webhook.project == Project::Hami).collect();
     let stopped: Vec<_> =
         examination.schedulers(Project::Hami).filter(|program| scaled(program, 0).is_some()).collect();
-    replaced.iter().for_each(|webhook| steps.add(Stage::Switch, webhook.switch_off()));
+    steps.extend(Stage::Switch, replaced.iter().map(|webhook| webhook.switch_off()));
     steps.extend(Stage::Switch, stopped.iter().filter_map(|program| scaled(program, 0)));
     if examination.config.protection == Protection::Warn
         && installation.settings.lines().any(|line| line == PROTECTION)
@@ -138,7 +138,7 @@ impl Steps {
     }
 
     fn extend(&mut self, step: Stage, commands: impl Iterator<Item = String>) {
-        commands.for_each(|command| self.add(step, command));
+        self.0.extend(commands.map(|command| Step { step, command }));
     }
 }
 
@@ -155,7 +155,7 @@ fn manifests(file: &str, flags: &str, installation: &Installation<'_>, agents: &
     let image = installation.image.map(|image| format!(" --image {}", quoted(image))).unwrap_or_default();
     let mut accounts: Vec<_> = agents.iter().map(|agent| agent.account.as_str()).collect();
     accounts.dedup();
-    let accounts: String = accounts.iter().map(|account| format!(" --agent {account}")).collect();
+    let accounts = accounts.iter().flat_map(|account| [" --agent ", *account]).collect::<String>();
     format!("berth manifests --config {file}{flags}{image}{accounts}")
 }
 

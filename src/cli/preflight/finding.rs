@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::excerpt::{FIELD, SUMMARY, shortened};
+
 /// How grave a finding is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,10 +56,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding of this rule about an object.
+    /// A finding of this rule about an object. Texts from the cluster are shortened, and characters that forge lines are escaped.
     pub fn new(rule: &Rule, object: impl Into<String>, message: impl Into<String>) -> Self {
         let Rule { name, severity, .. } = *rule;
-        Self { rule: name, severity, object: object.into(), message: message.into(), command: None }
+        let (object, message) = (shortened(object, FIELD), shortened(message, SUMMARY));
+        Self { rule: name, severity, object, message, command: None }
     }
 
     /// The same finding with the command that resolves it.

@@ -124,7 +124,9 @@ mod tests {
 
     fn found(objects: Vec<Value>) -> Vec<(&'static str, String)> {
         let mut seen = Seen::default();
-        objects.into_iter().for_each(|object| seen.take(object));
+        for object in objects {
+            seen.take(object);
+        }
         let config = Config::default();
         let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
         findings(&examination).into_iter().map(|finding| (finding.rule, finding.object)).collect()

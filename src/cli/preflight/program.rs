@@ -116,8 +116,8 @@ impl Program {
 
     /// The names that its pods bear, for a scheduler.
     pub fn scheduler_names(&self) -> Vec<String> {
-        let named = self.flags.iter().filter(|(flag, _)| flag == "scheduler-name");
-        let names: Vec<_> = named.flat_map(|(_, names)| names.split(',')).map(str::to_owned).collect();
+        let flags = self.flags.iter().filter(|(flag, _)| flag == "scheduler-name");
+        let names: Vec<_> = flags.flat_map(|(_, names)| names.split(',')).map(str::to_owned).collect();
         match (self.part, names.is_empty()) {
             (Part::DevicePlugin, _) => Vec::new(),
             (Part::Scheduler, true) => vec![self.project.scheduler_name().to_owned()],
@@ -210,13 +210,9 @@ fn flags(words: &[&str]) -> Vec<(String, String)> {
     while let Some(word) = words.next() {
         let Some(flag) = word.strip_prefix('-') else { continue };
         let flag = flag.trim_start_matches('-');
-        let (flag, value) = match flag.split_once('=') {
-            Some((flag, value)) => (flag, value.to_owned()),
-            None => {
-                let value = words.next_if(|next| !next.starts_with('-'));
-                (flag, value.map_or_else(|| "true".to_owned(), |value| (*value).to_owned()))
-            }
-        };
+        let (flag, value) = flag.split_once('=').map_or((flag, None), |(flag, value)| (flag, Some(value)));
+        let value = value.or_else(|| words.next_if(|next| !next.starts_with('-')).copied());
+        let value = value.unwrap_or("true").to_owned();
         flags.push((flag.to_owned(), value));
     }
     flags

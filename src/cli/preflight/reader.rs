@@ -30,7 +30,7 @@ const PAGE: u32 = 500;
 const FIRST: Duration = Duration::from_secs(30);
 
 /// How long one list, or one answer, may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What is listed: path, version and kind of the items, and what it means where it can't be. Volcano's and DRA's are there on some clusters only.
 const LISTS: [(&str, &str, &str, GapKind); 15] = [

@@ -121,7 +121,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut text = String::new();
         let version = self.kubernetes.version.as_deref().unwrap_or("of an unknown version");
-        line(&mut text, format!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum));
+        line(&mut text, &format!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum));
         if !self.agents.is_empty() {
             text += "\n";
             text += &self.agents_table();
@@ -130,10 +130,10 @@ impl Report {
             text += "\n";
             text += &self.findings_table();
         }
-        line(&mut text, format!("\nSettings ({}):\n", commands::SETTINGS_FILE));
-        self.settings.lines().for_each(|setting| line(&mut text, format!("  {setting}")));
+        line(&mut text, &format!("\nSettings ({}):\n", commands::SETTINGS_FILE));
+        self.settings.lines().for_each(|setting| line(&mut text, &format!("  {setting}")));
         self.write_commands(&mut text);
-        line(&mut text, format!("\nVerdict: {}", self.summary()));
+        line(&mut text, &format!("\nVerdict: {}", self.summary()));
         text
     }
 
@@ -169,9 +169,9 @@ impl Report {
         let mut before: Option<Stage> = None;
         for Step { step, command } in &self.commands {
             if before != Some(*step) {
-                line(text, format!("\n# {}", step.heading()));
+                line(text, &format!("\n# {}", step.heading()));
             }
-            line(text, command.clone());
+            line(text, command);
             before = Some(*step);
         }
     }
@@ -196,7 +196,7 @@ impl Report {
     }
 }
 
-fn line(text: &mut String, line: String) {
+fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("a String takes any text");
 }
 

@@ -158,9 +158,12 @@ impl Seen {
     }
 
     fn take_pod(&mut self, object: &Value) {
-        self.learn_program(object);
         let pod: Option<Pod> = self.read(object);
-        self.pods.extend(pod.filter(|pod| !pod.is_terminal()));
+        let runs = pod.filter(|pod| !pod.is_terminal());
+        if runs.is_some() {
+            self.learn_program(object);
+        }
+        self.pods.extend(runs);
     }
 
     fn take_workload(&mut self, object: Value) {

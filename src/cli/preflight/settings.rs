@@ -73,7 +73,7 @@ pub fn convert(seen: &Seen, unmanaged: UnmanagedPods) -> Converted {
     let mut findings = sources.findings;
     findings.extend(told(&left_out, &sources.origins, &sources.flags));
     let origins: BTreeSet<_> = sources.origins.values().chain(sources.flags.values()).collect();
-    let header: String = origins.into_iter().map(|origin| format!("# From {origin}.\n")).collect();
+    let header = origins.into_iter().flat_map(|origin| ["# From ", origin, ".\n"]).collect::<String>();
     let text = format!("# Written by `berth preflight --settings`.\n{header}{}", written(&tree));
     Converted { text, config, findings }
 }

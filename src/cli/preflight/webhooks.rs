@@ -123,8 +123,8 @@ impl Webhook {
     }
 
     fn patched(&self, rules: &Value) -> String {
-        let path = format!("/webhooks/{}/rules", self.place);
-        let patch = json!([{"op": "replace", "path": path, "value": rules}]).to_string();
+        let field = format!("/webhooks/{}/rules", self.place);
+        let patch = json!([{"op": "replace", "path": field, "value": rules}]).to_string();
         format!(
             "kubectl patch mutatingwebhookconfiguration {} --type=json -p {}",
             self.configuration,

@@ -1,3 +1,5 @@
+//! The conversion on settings in the form of HAMi's and Volcano's, and on rubbish.
+
 use serde_json::json;
 
 use super::*;
