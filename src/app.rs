@@ -7,6 +7,7 @@ pub mod build_info;
 mod certificates;
 mod facts;
 mod inventory;
+pub mod kubernetes;
 mod ledger;
 mod onward;
 mod settings;

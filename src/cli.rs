@@ -12,6 +12,7 @@ pub mod documents;
 pub mod man;
 pub mod manifests;
 pub mod output;
+pub mod preflight;
 pub mod review;
 pub mod schema;
 pub mod serve;
@@ -59,6 +60,8 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
+    /// Say what installing Berth in a live cluster would do, and the commands to run; changes nothing.
+    Preflight(preflight::PreflightArgs),
     /// Check berth.yaml and print the settings in force.
     Config(config::ConfigArgs),
     /// Print everything to `kubectl apply`.
@@ -80,6 +83,13 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+}
+
+impl From<()> for Answer {
+    /// What answers no question is done.
+    fn from((): ()) -> Self {
+        Self::Yes
+    }
 }
 
 /// Runs the command of this process's arguments.
@@ -114,6 +124,7 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Review(args) => args.run(|| settings(cli)),
         Command::Simulate(args) => args.run(&settings(cli)?),
+        Command::Preflight(args) => run_async("warn", preflight::run(args.clone(), cli.config.as_deref())),
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {
             let (text, notices) = manifests::run(args, cli.config.as_deref())?;
@@ -144,9 +155,10 @@ fn unreadable(error: &FromEnvError) -> Option<String> {
 }
 
 /// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
-fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
+fn run_async<E, T>(level: &str, command: impl Future<Output = Result<T, E>>) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
+    T: Into<Answer>,
 {
     let (filter, trouble) = match EnvFilter::try_from_default_env() {
         Ok(filter) => (filter, None),
@@ -162,8 +174,7 @@ where
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(command)?;
-    Ok(Answer::Yes)
+    Ok(runtime.block_on(command)?.into())
 }
 
 /// The settings in force; what of them has no effect is told on standard error.

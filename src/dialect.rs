@@ -12,6 +12,7 @@ pub mod hints;
 pub mod koordinator;
 pub mod lock;
 pub mod marks;
+pub mod protected;
 pub mod registered;
 pub mod segments;
 mod share;

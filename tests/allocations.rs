@@ -13,7 +13,6 @@ const MOST: u64 = 151;
 fn a_review_asks_for_memory_so_often_at_most() {
     let (body, judge, workloads) = (asked::body(), asked::judge(), Workloads::default());
     assert!((2500..2700).contains(&asked::pod().to_string().len()));
-    let workloads = Workloads::default();
     let counted = allocation_counter::measure(|| {
         let answer = answer(&body, Stage::Mutate, &judge, &workloads).unwrap();
         assert!(answer.review.response.patch.is_some());

@@ -5,7 +5,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{Read as _, Write},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -143,7 +143,12 @@ fn without_a_cluster() -> tempfile::TempDir {
 #[test]
 fn an_api_server_that_is_not_there_is_told_in_one_line_and_by_its_address() {
     let folder = without_a_cluster();
-    for args in [["certs", "--secret", "berth-system/tls"], ["serve", "--listen", "127.0.0.1:0"]] {
+    let calls = [
+        ["certs", "--secret", "berth-system/tls"],
+        ["serve", "--listen", "127.0.0.1:0"],
+        ["preflight", "-o", "json"],
+    ];
+    for args in calls {
         let mut call = berth(folder.path(), &args);
         let output = call.env("KUBECONFIG", "kubeconfig").env_remove("RUST_LOG").output().unwrap();
         let said = text(&output.stderr);
@@ -165,6 +170,42 @@ fn a_server_that_still_waits_for_the_api_server_ends_when_it_is_told_to() {
     assert!(Command::new("kill").arg(serve.id().to_string()).status().unwrap().success());
     assert_eq!(serve.wait().unwrap().code(), Some(0), "and is not killed by the signal");
     drop(asked);
+}
+
+/// Answers each request of one connection after another with this version of Kubernetes.
+fn serve_version(listener: &TcpListener, version: &str) {
+    let (major, minor) = version.trim_start_matches('v').split_once('.').unwrap();
+    let minor = minor.split('.').next().unwrap();
+    let body = format!(
+        r#"{{"major": "{major}", "minor": "{minor}", "gitVersion": "{version}", "gitCommit": "", "gitTreeState": "",
+            "buildDate": "", "goVersion": "", "compiler": "", "platform": ""}}"#
+    );
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut read = [0; 4096];
+    assert!(stream.read(&mut read).unwrap() > 0, "a request");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).unwrap();
+}
+
+#[test]
+fn a_server_of_a_cluster_that_is_too_old_ends_at_once_and_names_both_versions() {
+    let old = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = without_a_cluster();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let config = fs::read_to_string(&kubeconfig).unwrap();
+    let address = format!("http://{}", old.local_addr().unwrap());
+    fs::write(&kubeconfig, config.replace("https://127.0.0.1:1", &address)).unwrap();
+    let mut serve = berth(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    let serve = serve.env("KUBECONFIG", "kubeconfig").env_remove("RUST_LOG");
+    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    serve_version(&old, "v1.29.4");
+    let output = serve.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains("Kubernetes v1.29.4 is too old: Berth needs 1.30 or newer"), "{said}");
 }
 
 #[test]

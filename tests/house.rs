@@ -313,6 +313,24 @@ fn the_documentation_lists_every_rule() {
     }
 }
 
+#[test]
+fn the_documentation_lists_every_finding_of_preflight() {
+    let page = fs::read_to_string(root().join("docs/preflight.md")).expect("docs/preflight.md can be read");
+    let rows = berth::cli::preflight::rules::ALL
+        .iter()
+        .map(|rule| format!("| `{}` | {} | {} |", rule.name, rule.severity, rule.meaning));
+    let rows: Vec<_> = rows.collect();
+    let missing: Vec<_> = rows.iter().filter(|row| !page.contains(*row)).cloned().collect();
+    none("findings that docs/preflight.md lacks", &missing);
+    let (_, table) = page.split_once("## Findings").expect("the section is there");
+    let (table, _) = table.split_once("\n## ").expect("another one follows");
+    assert_eq!(
+        table.lines().filter(|line| line.starts_with("| `")).count(),
+        rows.len(),
+        "findings that there are not"
+    );
+}
+
 /// Every metric, as a row of docs/metrics.md; a counter's name is the one under which it is scraped.
 fn metric_rows() -> Vec<String> {
     let mut registry = Registry::default();

@@ -45,6 +45,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "device",
             "object",
             "dialect",
+            "excerpt",
         ],
     ),
 ];

@@ -25,7 +25,7 @@ const EXAMPLE: &str = "Example:
       to let its pods in";
 
 /// The namespace that the files name.
-const NAMESPACE: &str = "berth-system";
+pub(super) const NAMESPACE: &str = "berth-system";
 
 /// Every file, in the order in which an API server can take them.
 const FILES: [(&str, &str); 8] = [
@@ -229,7 +229,7 @@ fn yaml(objects: &[Value]) -> Result<String, ManifestsError> {
     Ok(text)
 }
 
-fn namespace(text: &str) -> Result<String, String> {
+pub(super) fn namespace(text: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let edges = !text.starts_with('-') && !text.ends_with('-');
     if !text.is_empty() && text.len() <= 63 && edges && text.bytes().all(fits) {
@@ -239,7 +239,7 @@ fn namespace(text: &str) -> Result<String, String> {
 }
 
 /// Kubelet would only find out later.
-fn image(text: &str) -> Result<String, String> {
+pub(super) fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(format!("`{text}` is not an image, such as `registry.example/berth:0.1.0`"));
     }

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
-    app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
+    app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation, kubernetes},
     cluster::{Clock, Leadership, candidate},
     config::{Config, duration},
     webhook::{mint::ServingNames, registration::Registration},
@@ -110,6 +110,7 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
 
 async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
     let (client, cluster) = client().await?;
+    kubernetes::check(&client).await?;
     let app = App::bind(Options { config_file, ..options(args, config, client) });
     app.await.map_err(|error| not_reached(error, &cluster))
 }

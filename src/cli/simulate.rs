@@ -6,7 +6,7 @@
 mod admit;
 mod expand;
 mod input;
-mod place;
+pub(super) mod place;
 mod report;
 mod unread;
 mod volume;

@@ -8,7 +8,7 @@ mod alike;
 mod audit;
 mod blocked;
 mod decide;
-mod excess;
+pub mod excess;
 mod lock;
 mod locks;
 mod objects;

@@ -267,7 +267,7 @@ impl Run<'_> {
 }
 
 /// What a pod of the input holds; nothing once it has ended.
-fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
+pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
     let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
     Some(Charge {
         node: holding.node.clone(),

@@ -53,7 +53,8 @@ impl Scheduler {
     }
 }
 
-fn excess_in(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, String> {
+/// Each card of the node of which more is held than there is, with that in words. The usage is one that knows the cards' second names.
+pub fn excess_in(info: &NodeInfo, usage: &Usage) -> BTreeMap<CardId, String> {
     // What is held of a card of two names stands under both.
     let second = |id: &CardId| info.aliases.iter().any(|(number, _)| number == id);
     let used = usage.cards().filter(|(id, _)| !second(id));

@@ -1,0 +1,100 @@
+//! `berth preflight`: what installing Berth in a live cluster would do, and the commands to run.
+//!
+//! It changes nothing: it gets and lists, and asks the API server what accounts may do. Each family of findings is a file below, a
+//! pure function of what was read.
+
+pub mod agents;
+pub mod api;
+pub mod commands;
+pub mod examination;
+pub mod finding;
+pub mod namespaces;
+pub mod pods;
+pub mod program;
+pub mod reader;
+pub mod report;
+pub mod rules;
+pub mod seen;
+pub mod settings;
+pub mod webhooks;
+pub mod workloads;
+
+use std::path::Path;
+
+use clap::Args;
+use jiff::Timestamp;
+use kube::Client;
+
+use super::{
+    Answer,
+    manifests::{NAMESPACE, image, namespace},
+    output::{self, Format},
+    serve,
+};
+use crate::{
+    cluster::Clock,
+    config::{self, Config, ConfigError},
+};
+
+pub use report::{Given, Place, Report, Verdict};
+
+const EXAMPLE: &str = "\
+Example: what would happen in the cluster that kubectl reaches
+  berth preflight
+  berth preflight --settings > berth.yaml";
+
+/// Arguments of `berth preflight`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLE)]
+pub struct PreflightArgs {
+    /// The namespace that Berth is, or will be, installed into
+    #[arg(long, default_value = NAMESPACE, value_parser = namespace)]
+    pub namespace: String,
+    /// The image that the printed commands install [default: this version's]
+    #[arg(long, value_parser = image)]
+    pub image: Option<String>,
+    /// Print the settings alone: those of HAMi and Volcano as a berth.yaml
+    #[arg(long, conflicts_with = "output")]
+    pub settings: bool,
+    /// How to print the report
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub output: Format,
+}
+
+/// Examines the cluster of the caller's kubeconfig and prints the report.
+pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<Answer> {
+    let given = config.map(given).transpose()?;
+    let (client, cluster) = serve::client().await?;
+    let report = examine(&client, &args, given.as_ref(), Clock::System.now()).await;
+    let report = report.map_err(|error| serve::not_reached(error, &cluster))?;
+    if args.settings {
+        let of_settings = [&rules::SETTING_NOT_CARRIED, &rules::SETTING_UNUSED].map(|rule| rule.name);
+        for finding in report.findings.iter().filter(|finding| of_settings.contains(&finding.rule)) {
+            output::remark(&format!("notice: {}: {}", finding.object, finding.message));
+        }
+        output::write(&report.settings)?;
+        return Ok(Answer::Yes);
+    }
+    output::print(&report, args.output, || report.text())?;
+    Ok(if report.verdict == Verdict::Blocked { Answer::No } else { Answer::Yes })
+}
+
+/// Reads the cluster and judges it. The error is an API server that does not answer, or does not know the caller.
+pub async fn examine(
+    client: &Client,
+    args: &PreflightArgs,
+    given: Option<&Given>,
+    now: Timestamp,
+) -> anyhow::Result<Report> {
+    let kinds = given.map(|given| given.config.workloads()).unwrap_or_default();
+    let seen = reader::read(client, kinds).await?;
+    let place =
+        Place { namespace: &args.namespace, default_namespace: NAMESPACE, image: args.image.as_deref() };
+    Ok(Report::of(&seen, given, place, now)?)
+}
+
+fn given(file: &Path) -> Result<Given, ConfigError> {
+    let (config, notices) = Config::load(Some(file))?;
+    super::tell(&notices);
+    Ok(Given { file: file.display().to_string(), text: config::text(file)?, config })
+}

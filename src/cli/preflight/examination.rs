@@ -1,0 +1,62 @@
+//! What every examination asks of: what was read, the settings to judge by, and where Berth would stand.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{
+    program::{Part, Program, Project},
+    seen::Seen,
+};
+use crate::{
+    admission::{Facts, InventorySummary, NodeOffer, modes::Ways},
+    config::Config,
+    object::Pod,
+};
+
+/// Schedulers beside Berth that the installed policies let share pods name.
+const KNOWN_SCHEDULERS: [&str; 2] = ["hami-scheduler", "volcano"];
+
+/// The question and all that it is asked of.
+#[derive(Debug)]
+pub struct Examination<'a> {
+    /// What was read.
+    pub seen: &'a Seen,
+    /// The settings to judge by.
+    pub config: &'a Config,
+    /// What the rules of admission know.
+    pub facts: Facts,
+    /// The namespace in which Berth is, or will be, installed.
+    pub namespace: &'a str,
+    /// The present.
+    pub now: Timestamp,
+}
+
+impl<'a> Examination<'a> {
+    /// An examination by these settings. Quotas are left out: a workload's pods count in them already.
+    pub fn new(seen: &'a Seen, config: &'a Config, namespace: &'a str, now: Timestamp) -> Self {
+        let mut facts = Facts::new(config.admission_settings(), config.dialects());
+        facts.namespaces = seen.namespaces.clone().into();
+        facts.pod_groups = seen.pod_groups.clone().into();
+        let offers = seen.nodes.iter().map(|node| NodeOffer::read(node, &facts.dialects));
+        facts.inventory = (!seen.nodes.is_empty()).then(|| InventorySummary::new(offers).into());
+        Self { seen, config, facts, namespace, now }
+    }
+
+    /// Whether the pod asks for a share.
+    pub fn asks(&self, pod: &Pod) -> bool {
+        Ways::of(pod, &self.facts).ask_for_a_share()
+    }
+
+    /// The names of schedulers that the installed policies would let share pods name.
+    pub fn known_schedulers(&self) -> BTreeSet<&str> {
+        let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
+        adopted.chain(KNOWN_SCHEDULERS).chain([self.config.scheduler_name.as_str()]).collect()
+    }
+
+    /// The schedulers of a project that run.
+    pub fn schedulers(&self, project: Project) -> impl Iterator<Item = &'a Program> {
+        let programs = self.seen.programs.iter();
+        programs.filter(move |program| program.project == project && program.part == Part::Scheduler)
+    }
+}

@@ -1,0 +1,221 @@
+//! The answer of `berth preflight`: all findings, what follows from them, as JSON has it and as a person reads it.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{
+    agents::{self, Agent},
+    api::{self, Kubernetes},
+    commands::{self, Installation, Stage, Step},
+    examination::Examination,
+    finding::{Finding, Severity},
+    namespaces, pods, rules,
+    seen::Seen,
+    settings::{Converted, convert},
+    webhooks, workloads,
+};
+use crate::{
+    cli::{manifests::ManifestsError, table::Table},
+    config::{Config, UnmanagedPods},
+};
+
+/// So many findings of one rule are shown in the table; JSON has all.
+const SHOWN: usize = 10;
+
+/// What it comes to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub enum Verdict {
+    /// Nothing stands in the way.
+    #[serde(rename = "ready")]
+    Ready,
+    /// Berth can be installed; the warnings say what will not be as before.
+    #[serde(rename = "ready with warnings")]
+    ReadyWithWarnings,
+    /// A finding has to be resolved first.
+    #[serde(rename = "blocked")]
+    Blocked,
+}
+
+/// The whole answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// What it comes to.
+    pub verdict: Verdict,
+    /// The API server.
+    pub kubernetes: Kubernetes,
+    /// Everything that was found, the gravest first.
+    pub findings: Vec<Finding>,
+    /// The accounts that write what the policies protect.
+    pub agents: Vec<Agent>,
+    /// The text of the settings that the report judges by.
+    pub settings: String,
+    /// What to run, in order.
+    pub commands: Vec<Step>,
+}
+
+/// The settings of `--config`.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The file, as it was named.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The same, read.
+    pub config: Config,
+}
+
+/// How Berth is, or will be, installed.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// The built-in one.
+    pub default_namespace: &'a str,
+    /// The image, where one was named.
+    pub image: Option<&'a str>,
+}
+
+impl Report {
+    /// Judges what was read, by the settings that were given or else by those of what runs.
+    pub fn of(
+        seen: &Seen,
+        given: Option<&Given>,
+        place: Place<'_>,
+        now: Timestamp,
+    ) -> Result<Self, ManifestsError> {
+        let Converted { text, config, findings } = match given {
+            Some(Given { text, config, .. }) => {
+                Converted { text: text.clone(), config: config.clone(), findings: Vec::new() }
+            }
+            None => proposed(seen, place.namespace, now),
+        };
+        let examination = Examination::new(seen, &config, place.namespace, now);
+        let (templates, unreadable) = workloads::templates(&examination);
+        let mut found = api::findings(seen, &examination.facts.dialects)?;
+        found.extend(agents::findings(&examination));
+        found.extend(webhooks::findings(seen));
+        found.extend(namespaces::findings(&examination, &templates));
+        found.extend(pods::findings(&examination).into_iter().filter(|_| seen.reads_the_cluster()));
+        found.extend(unreadable);
+        found.extend(workloads::findings(&examination, &templates));
+        found.extend(findings);
+        let order = |finding: &Finding| rules::ALL.iter().position(|rule| rule.name == finding.rule);
+        found.sort_by_cached_key(|finding| (finding.severity, order(finding), finding.object.clone()));
+        let agents = agents::agents(seen);
+        let installation = Installation {
+            config: given.map(|given| given.file.as_str()),
+            settings: &text,
+            image: place.image,
+            default_namespace: place.default_namespace,
+        };
+        let to_label = namespaces::to_label(&examination, &templates);
+        let commands =
+            commands::commands(&examination, &installation, &agents, &webhooks::webhooks(seen), &to_label);
+        let kubernetes = Kubernetes::of(seen);
+        Ok(Self { verdict: verdict(&found), kubernetes, findings: found, agents, settings: text, commands })
+    }
+
+    /// As a person reads it: what was found, the settings, the commands, the verdict.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let version = self.kubernetes.version.as_deref().unwrap_or("of an unknown version");
+        line(&mut text, &format!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum));
+        if !self.agents.is_empty() {
+            text += "\n";
+            text += &self.agents_table();
+        }
+        if !self.findings.is_empty() {
+            text += "\n";
+            text += &self.findings_table();
+        }
+        line(&mut text, &format!("\nSettings ({}):\n", commands::SETTINGS_FILE));
+        self.settings.lines().for_each(|setting| line(&mut text, &format!("  {setting}")));
+        self.write_commands(&mut text);
+        line(&mut text, &format!("\nVerdict: {}", self.summary()));
+        text
+    }
+
+    fn agents_table(&self) -> String {
+        let mut table = Table::new(&["ACCOUNT", "ROLE", "OF", "MAY WRITE", "WORKLOAD"]);
+        for Agent { account, role, project, workload, bound } in &self.agents {
+            let bound = bound.map_or("unknown", |bound| if bound { "yes" } else { "no" });
+            table.row([account, *role, *project, bound, workload]);
+        }
+        table.render()
+    }
+
+    fn findings_table(&self) -> String {
+        let mut table = Table::new(&["SEVERITY", "RULE", "OBJECT", "MESSAGE"]);
+        let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
+        for (at, finding) in self.findings.iter().enumerate() {
+            let count = shown.entry(finding.rule).or_default();
+            *count += 1;
+            let severity = finding.severity.to_string();
+            if *count <= SHOWN {
+                table.row([severity.as_str(), finding.rule, &finding.object, &finding.message]);
+            }
+            let is_last = self.findings.get(at + 1).is_none_or(|next| next.rule != finding.rule);
+            if is_last && *count > SHOWN {
+                let more = format!("{} more; -o json lists all", *count - SHOWN);
+                table.row([severity.as_str(), finding.rule, "…", &more]);
+            }
+        }
+        table.render()
+    }
+
+    fn write_commands(&self, text: &mut String) {
+        let mut before: Option<Stage> = None;
+        for Step { step, command } in &self.commands {
+            if before != Some(*step) {
+                line(text, &format!("\n# {}", step.heading()));
+            }
+            line(text, command);
+            before = Some(*step);
+        }
+    }
+
+    /// The verdict, and how many findings of each severity led to it.
+    fn summary(&self) -> String {
+        let count = |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
+        let (blockers, warnings) = (count(Severity::Blocker), count(Severity::Warning));
+        match self.verdict {
+            Verdict::Ready => "ready".to_owned(),
+            Verdict::ReadyWithWarnings => format!("ready with warnings ({warnings})"),
+            Verdict::Blocked => {
+                let blocking = self.findings.iter().filter(|finding| finding.severity == Severity::Blocker);
+                let mut rules: Vec<_> = blocking.map(|finding| finding.rule).collect();
+                rules.dedup();
+                format!(
+                    "blocked by {blockers} finding(s): {}; resolve them before running the commands",
+                    rules.join(", ")
+                )
+            }
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a String takes any text");
+}
+
+fn verdict(findings: &[Finding]) -> Verdict {
+    match findings.iter().map(|finding| finding.severity).min() {
+        Some(Severity::Blocker) => Verdict::Blocked,
+        Some(Severity::Warning) => Verdict::ReadyWithWarnings,
+        Some(Severity::Info) | None => Verdict::Ready,
+    }
+}
+
+/// The settings of what runs. Where share workloads are there and each has a scheduler that is known, unmanaged pods are denied.
+fn proposed(seen: &Seen, namespace: &str, now: Timestamp) -> Converted {
+    let converted = convert(seen, UnmanagedPods::Warn);
+    let managed = {
+        let examination = Examination::new(seen, &converted.config, namespace, now);
+        let (templates, _) = workloads::templates(&examination);
+        let covered = namespaces::findings(&examination, &templates).is_empty();
+        covered && !templates.is_empty() && !workloads::any_is_unmanaged(&examination, &templates)
+    };
+    if managed { convert(seen, UnmanagedPods::Deny) } else { converted }
+}

@@ -1,0 +1,197 @@
+//! What admission would say of the pods that workloads make: the rules of `berth review`, asked about each pod template.
+
+use super::{
+    examination::Examination,
+    finding::{Finding, called},
+    rules,
+};
+use crate::{
+    admission::{Violation, rules as admission_rules, scheduler_name},
+    cli::{
+        documents::{Document, DocumentError},
+        review::{self, Judged},
+    },
+    object::{
+        Pod,
+        workload::{KeptPod, Places},
+    },
+};
+
+/// A pod template that asks for a share.
+#[derive(Clone, Debug)]
+pub struct Template<'a> {
+    /// The workload.
+    pub workload: &'a Document,
+    /// Where the pod's fields stand in it.
+    places: Places,
+    /// The pod that it makes, as a document and as a pod.
+    document: Document,
+    pod: Pod,
+}
+
+impl Template<'_> {
+    /// The workload's namespace.
+    pub fn namespace(&self) -> &str {
+        self.workload.namespace().unwrap_or("default")
+    }
+
+    fn called(&self) -> String {
+        called(self.workload.kind(), self.namespace(), self.workload.name().unwrap_or_default())
+    }
+}
+
+/// The templates that ask for shares, and one finding for each that can't be read.
+pub fn templates<'a>(examination: &Examination<'a>) -> (Vec<Template<'a>>, Vec<Finding>) {
+    let (mut asking, mut findings) = (Vec::new(), Vec::new());
+    let workloads = examination.config.workloads();
+    for workload in &examination.seen.workloads {
+        let unreadable = |error: DocumentError| {
+            let namespace = workload.namespace().unwrap_or("default");
+            let object = called(workload.kind(), namespace, workload.name().unwrap_or_default());
+            Finding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error))
+        };
+        let kept = workload.kept_pods(&workloads).map_err(|error| findings.push(unreadable(error)));
+        for kept in kept.unwrap_or_default() {
+            match read(workload, kept) {
+                Ok(one) if examination.asks(&one.pod) => asking.push(one),
+                Ok(_) => {}
+                Err(error) => findings.push(unreadable(error)),
+            }
+        }
+    }
+    (asking, findings)
+}
+
+fn read(workload: &Document, kept: KeptPod) -> Result<Template<'_>, DocumentError> {
+    let KeptPod { pod, places, .. } = kept;
+    let document = workload.with_pod(pod);
+    let pod = document.read_part(&document.value, &places)?;
+    Ok(Template { workload, places, document, pod })
+}
+
+/// What would become of the pods of these templates.
+pub fn findings(examination: &Examination<'_>, templates: &[Template<'_>]) -> Vec<Finding> {
+    templates.iter().flat_map(|template| judged(examination, template)).collect()
+}
+
+fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<Finding> {
+    let object = template.called();
+    let mut findings: Vec<_> = unmanaged(examination, template).into_iter().collect();
+    let Judged { violations, warnings, .. } =
+        match review::judge(&template.document, &template.places, &examination.facts) {
+            Ok(judged) => judged,
+            Err(error) => {
+                findings.push(Finding::new(&rules::UNREADABLE_OBJECT, object, crate::excerpt::brief(&error)));
+                return findings;
+            }
+        };
+    let words = |violation: &Violation| {
+        let Violation { rule, field, message } = violation.at(&template.places);
+        format!("{}: {field}: {message}", rule.0)
+    };
+    let denied = |violation: &Violation| Finding::new(&rules::WORKLOAD_DENIED, &object, words(violation));
+    findings.extend(violations.iter().map(denied));
+    findings.extend(warnings.iter().filter(|warning| warning.rule != admission_rules::OTHER_SCHEDULER).map(
+        |warning| {
+            let stranded = warning.rule == admission_rules::UNSERVED;
+            let rule = if stranded { &rules::WORKLOAD_STRANDED } else { &rules::WORKLOAD_WARNED };
+            Finding::new(rule, &object, words(warning))
+        },
+    ));
+    findings
+}
+
+/// Whether the pods would be Berth's, or a scheduler's that keeps account of shares.
+fn unmanaged(examination: &Examination<'_>, template: &Template<'_>) -> Option<Finding> {
+    if !is_unmanaged(examination, &template.pod) {
+        return None;
+    }
+    let name = template.pod.spec.scheduler_name.as_deref().unwrap_or_default();
+    let known: Vec<_> = examination.known_schedulers().into_iter().collect();
+    let message = format!(
+        "{}: {name} is not known to keep account of shares (known: {}): berth-unmanaged.berth.dev warns of the pods, \
+         or refuses them with `unmanagedPods: deny`; add it to adoptSchedulers to have Berth place them",
+        template.places.of("spec.schedulerName"),
+        known.join(", ")
+    );
+    Some(Finding::new(&rules::UNMANAGED_WORKLOAD, template.called(), message))
+}
+
+/// Whether a pod that is created so would have a scheduler that is not known.
+fn is_unmanaged(examination: &Examination<'_>, pod: &Pod) -> bool {
+    let name = pod.spec.scheduler_name.as_deref().unwrap_or_default();
+    scheduler_name::owner(pod, &examination.facts.settings) == scheduler_name::Owner::Other
+        && !examination.known_schedulers().contains(name)
+}
+
+/// Whether any template asks for shares under a scheduler that is not known.
+pub fn any_is_unmanaged(examination: &Examination<'_>, templates: &[Template<'_>]) -> bool {
+    templates.iter().any(|template| is_unmanaged(examination, &template.pod))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{cli::preflight::seen::Seen, config::Config};
+
+    fn deployment(name: &str, spec: &Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "team", "name": name},
+            "spec": {"template": {"spec": spec}}})
+    }
+
+    fn asking(amounts: &Value, more: &Value) -> Value {
+        let mut spec =
+            json!({"containers": [{"name": "main", "image": "i", "resources": {"limits": amounts}}]});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    }
+
+    fn found(workload: Value) -> Vec<(&'static str, String)> {
+        let mut seen = Seen::default();
+        seen.take(workload);
+        let config = Config::parse("adoptSchedulers: [batch]", "f").unwrap().0;
+        let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
+        let (templates, mut findings_of) = templates(&examination);
+        findings_of.extend(findings(&examination, &templates));
+        findings_of.into_iter().map(|finding| (finding.rule, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_template_that_a_rule_denies_is_found_with_field_and_rule() {
+        let mixed = json!({"nvidia.com/gpu": 1, "volcano.sh/vgpu-number": 1});
+        let found = found(deployment("mixed", &asking(&mixed, &json!({}))));
+        let (rule, message) = &found[0];
+        assert_eq!(*rule, "workload-denied");
+        assert!(message.starts_with("mode-conflict: spec.template.spec.containers[0]"), "{message}");
+    }
+
+    #[test]
+    fn a_constraint_that_is_not_served_strands_the_pods() {
+        let gpu = json!({"nvidia.com/gpu": 1});
+        let group = json!({"schedulingGroup": {"podGroupName": "g"}});
+        let names: Vec<_> =
+            found(deployment("gang", &asking(&gpu, &group))).into_iter().map(|(rule, _)| rule).collect();
+        assert_eq!(names, ["workload-stranded"]);
+    }
+
+    #[test]
+    fn only_schedulers_that_are_not_known_leave_pods_unmanaged() {
+        let gpu = json!({"nvidia.com/gpu": 1});
+        let named = |name: &str| found(deployment("d", &asking(&gpu, &json!({"schedulerName": name}))));
+        assert_eq!(named("other")[0].0, "unmanaged-workload");
+        for known in ["berth", "batch", "hami-scheduler", "volcano", "default-scheduler"] {
+            assert_eq!(named(known), [], "{known}");
+        }
+    }
+
+    #[test]
+    fn workloads_without_shares_are_not_judged_and_broken_ones_are_named() {
+        let privileged = json!({"containers": [{"name": "c", "securityContext": {"privileged": true}}]});
+        assert_eq!(found(deployment("plain", &privileged)), []);
+        let (rule, message) = &found(deployment("broken", &json!({"containers": 1})))[0];
+        assert_eq!(*rule, "unreadable-object");
+        assert!(message.contains("spec.template.spec.containers"), "{message}");
+    }
+}

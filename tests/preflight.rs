@@ -1,0 +1,71 @@
+//! `berth preflight` against the API server in the process and a real one: what it finds, what it asks for, and that it changes nothing.
+#![cfg(feature = "sandbox")]
+#![allow(clippy::needless_pass_by_value, reason = "a value of a test is written where it is used")]
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
+
+#[path = "preflight/commands.rs"]
+mod commands;
+#[path = "preflight/hami.rs"]
+mod hami;
+#[path = "preflight/rights.rs"]
+mod rights;
+#[path = "preflight/sandbox.rs"]
+mod sandbox;
+#[path = "support/lib.rs"]
+mod support;
+
+use berth::cli::preflight::{PreflightArgs, Report, examine};
+use clap::Parser as _;
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+};
+use serde_json::Value;
+
+/// The arguments of a call without flags.
+fn args() -> PreflightArgs {
+    let cli = berth::cli::Cli::try_parse_from(["berth", "preflight"]).unwrap();
+    match cli.command {
+        berth::cli::Command::Preflight(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn report(client: &Client) -> Report {
+    examine(client, &args(), None, Timestamp::constant(1_767_225_600, 0)).await.unwrap()
+}
+
+/// The names of the rules that found something, each once, the gravest first.
+fn rules(report: &Report) -> Vec<&'static str> {
+    let mut rules: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
+    rules.dedup();
+    rules
+}
+
+fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
+    let version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
+    let resource = ApiResource::from_gvk(&kind);
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// Creates an object with its status.
+async fn create(client: &Client, object: Value) {
+    let api = api(client, &object);
+    let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+    let parsed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    let created = api.create(&PostParams::default(), &parsed).await;
+    created.unwrap_or_else(|error| panic!("{what}: {error}"));
+    if !object["status"].is_null() {
+        let status = Patch::Merge(serde_json::json!({"status": object["status"]}));
+        let name = object["metadata"]["name"].as_str().unwrap();
+        api.patch_status(name, &PatchParams::default(), &status)
+            .await
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+}

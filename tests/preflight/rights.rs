@@ -1,0 +1,96 @@
+//! On a real API server: callers with some rights and with none, accounts in HAMi's form, and the whole report once.
+
+use berth::cli::preflight::{Report, Verdict};
+use kube::Client;
+use serde_json::json;
+
+use super::{
+    create, hami, report, rules,
+    support::{
+        controlplane::Options,
+        floor::{Cluster, Floor},
+        identity::Identity,
+    },
+};
+
+/// May do what docs/preflight.md lists.
+const READER: &str = "reader";
+/// May do nothing.
+const GUEST: &str = "guest";
+
+pub(crate) async fn cluster() -> Option<Cluster> {
+    let identities = [READER, GUEST].map(|name| Identity::new(name, &["system:authenticated"]));
+    let options = Options { identities: identities.into(), ..Options::default() };
+    Cluster::start_with(Floor::Real, options).await
+}
+
+/// The ClusterRole of docs/preflight.md, and its binding to the reader.
+async fn grant(client: &Client) {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/preflight.md")).unwrap();
+    let (_, rest) = page.split_once("```yaml\n").expect("the role stands in the page");
+    let (role, _) = rest.split_once("```").expect("it ends");
+    create(client, serde_saphyr::from_str(role).unwrap()).await;
+    let group = "rbac.authorization.k8s.io";
+    create(client, json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "berth-preflight"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "berth:preflight"},
+        "subjects": [{"kind": "User", "apiGroup": group, "name": READER}],
+    })).await;
+}
+
+fn bound(report: &Report, account: &str) -> Option<bool> {
+    report.agents.iter().find(|agent| agent.account == account).unwrap().bound
+}
+
+#[tokio::test]
+async fn the_rights_of_the_documentation_suffice_and_nothing_changes() {
+    let Some(cluster) = cluster().await else { return };
+    hami::fill(&cluster.client).await;
+    grant(&cluster.client).await;
+    let by_admin = report(&cluster.client).await;
+    let before = versions(&cluster.client).await;
+    let by_reader = report(&cluster.client_of(READER)).await;
+    assert_eq!(versions(&cluster.client).await, before);
+    let text = |report: &Report| serde_json::to_string_pretty(report).unwrap();
+    assert_eq!(text(&by_reader), text(&by_admin));
+
+    assert_eq!(by_reader.verdict, Verdict::ReadyWithWarnings, "{}", by_reader.text());
+    assert_eq!(by_reader.kubernetes.feature_gates.get("DynamicResourceAllocation"), Some(&true));
+    assert!(by_reader.kubernetes.groups.contains_key("resource.k8s.io"));
+    let found = rules(&by_reader);
+    for rule in
+        ["agent-not-bound", "node-writer", "foreign-webhook", "unreadable-assignment", "workload-denied"]
+    {
+        assert!(found.contains(&rule), "{rule} is not among {found:?}");
+    }
+    for rule in ["cannot-list", "access-not-asked", "unknown-detail"] {
+        assert!(!found.contains(&rule), "{}", by_reader.text());
+    }
+    assert_eq!(bound(&by_reader, "kube-system/hami-device-plugin"), Some(false));
+}
+
+/// The version of each object that the test has made, and of others of those kinds.
+async fn versions(client: &Client) -> Vec<(String, Option<String>)> {
+    let mut versions = Vec::new();
+    for object in hami::chart().into_iter().chain(hami::tenants()) {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let read = super::api(client, &object).get(name).await.unwrap();
+        versions.push((format!("{} {name}", object["kind"]), read.metadata.resource_version));
+    }
+    versions
+}
+
+#[tokio::test]
+async fn a_caller_without_rights_is_told_each_list_that_was_refused() {
+    let Some(cluster) = cluster().await else { return };
+    let report = report(&cluster.client_of(GUEST)).await;
+    assert_eq!(report.verdict, Verdict::Blocked);
+    assert_eq!(rules(&report), ["cannot-list-essential", "cannot-list", "unknown-detail"]);
+    let messages: Vec<_> = report.findings.iter().map(|finding| finding.message.as_str()).collect();
+    for kind in ["namespaces", "nodes", "pods"] {
+        let expected =
+            format!("cannot list {kind}: {kind} is forbidden: User \"guest\" cannot list resource");
+        assert!(messages.iter().any(|message| message.starts_with(&expected)), "{expected}: {messages:#?}");
+    }
+    assert!(report.text().ends_with("resolve them before running the commands\n"), "{}", report.text());
+}
