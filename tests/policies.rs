@@ -5,6 +5,8 @@
 #![allow(clippy::needless_pass_by_value, reason = "a value of a test is written where it is used")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+#[path = "policies/applied.rs"]
+mod applied;
 #[path = "policies/flow.rs"]
 mod flow;
 #[path = "policies/hami.rs"]

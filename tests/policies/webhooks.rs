@@ -193,6 +193,71 @@ async fn a_deployment_is_let_in_and_its_author_told_what_its_pods_would_be_refus
     assert!(warnings.contains("its pods would be refused") && warnings.contains("(quantity)"), "{warnings}");
 }
 
+/// Has the API server serve a kind whose objects may hold anything.
+async fn define(world: &World, group: &str, kind: &str, plural: &str) {
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]},
+    });
+    let rbac = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": plural, "namespace": "train"});
+    let rules = json!([{"apiGroups": [group], "resources": [plural], "verbs": ["*"]}]);
+    let role =
+        json!({"apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": plural},
+        "subjects": [{"kind": "User", "apiGroup": rbac, "name": USER}],
+    });
+    for object in [definition, role, binding] {
+        super::world::create(&world.cluster.client, object).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn authors_of_workloads_of_other_projects_and_of_the_settings_are_warned_by_their_own_fields() {
+    let settings = "workloads:\n- apiGroup: example.com\n  kind: TrainingRun\n  templates: [{path: 'spec.roles[*].template'}]\n";
+    let serving = Serving::with(settings).await;
+    let Some(world) = world(&serving).await else { return };
+    let mut pod = share_pod("p", None);
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] = "16Gi".into();
+    let template = json!({"spec": pod["spec"]});
+    let cases = [
+        (
+            "ray.io",
+            "RayCluster",
+            "rayclusters",
+            json!({"workerGroupSpecs": [{"groupName": "a", "template": template}],
+            "headGroupSpec": {"template": {"spec": {"containers": [{"name": "head"}]}}}}),
+            "spec.workerGroupSpecs[0].template.spec.containers[0]",
+        ),
+        (
+            "example.com",
+            "TrainingRun",
+            "trainingruns",
+            json!({"roles": [{"template": template}]}),
+            "spec.roles[0].template.spec.containers[0]",
+        ),
+    ];
+    for (group, kind, plural, spec, field) in cases {
+        define(&world, group, kind, plural).await;
+        let object = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"generateName": "w-"}, "spec": spec});
+        let path = format!("/apis/{group}/v1/namespaces/train/{plural}");
+        // A kind is served some time after its definition.
+        let (status, warnings) = loop {
+            match post(&world, &path, &object).await {
+                (http::StatusCode::NOT_FOUND | http::StatusCode::FORBIDDEN, _) => pause().await,
+                answer => break answer,
+            }
+        };
+        assert_eq!(status, http::StatusCode::CREATED);
+        assert!(warnings.contains(field) && warnings.contains("its pods would be refused"), "{warnings}");
+    }
+}
+
 async fn post(world: &World, path: &str, object: &Value) -> (http::StatusCode, String) {
     let request = http::Request::post(path)
         .header("content-type", "application/json")

@@ -138,7 +138,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             }
             "PodGroup" => {}
             "Pod" => {
-                let document = identified(document, number, &mut uids)?;
+                let document = identified((document, &Places::default()), number, &mut uids)?;
                 let pod: Pod = document.read()?;
                 if is_state(&pod, &input.facts.dialects, &config.scheduler_name) {
                     input.state.push((pod, called));
@@ -156,7 +156,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             },
         }
         for (pod, places) in expanded.into_iter().flatten() {
-            let pod = identified(&pod, number, &mut uids)?;
+            let pod = identified((&pod, &places), number, &mut uids)?;
             input.arrive(pod, places);
         }
     }
@@ -214,17 +214,17 @@ fn namespaced<T: DeserializeOwned>(
 
 /// The pod with a namespace and with a uid that no other pod of the input has.
 fn identified(
-    document: &Document,
+    (document, places): (&Document, &Places),
     number: u64,
     uids: &mut BTreeSet<String>,
 ) -> Result<Document, DocumentError> {
     let mut document = document.clone();
     if document.value.get("metadata").is_none_or(Value::is_null) {
-        return Err(document.error("metadata", "is missing"));
+        return Err(document.error(&places.of("metadata"), "is missing"));
     }
-    let pod: Pod = document.read()?;
+    let pod: Pod = document.read_part(&document.value, places)?;
     let Some(Value::Object(metadata)) = document.value.get_mut("metadata") else {
-        return Err(document.error("metadata", "must be a mapping"));
+        return Err(document.error(&places.of("metadata"), "must be a mapping"));
     };
     if pod.metadata.namespace.is_empty() {
         metadata.insert("namespace".to_owned(), "default".into());
