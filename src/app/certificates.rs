@@ -175,7 +175,7 @@ impl Keeper {
                 Err(error) => {
                     let source = std::error::Error::source(&error).map(ToString::to_string);
                     let secret = &self.location.name;
-                    tracing::warn!(secret, %error, source, again_in = ?pause, "looking after the certificate failed");
+                    tracing::warn!(secret, %error, source, again_in = ?pause, "the certificate could not be checked or renewed");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -73,6 +73,6 @@ async fn bearer(client: Client, token: String) -> Result<UserInfo, Denial> {
 
 fn unanswered(error: &kube::Error) -> Denial {
     let error = crate::excerpt::brief(error);
-    tracing::warn!(%error, "who asks for the ledger can't be found out");
-    Denial::Unavailable("the API server could not be asked who may see the ledger".to_owned())
+    tracing::warn!(%error, "the API server could not check who may read the ledger");
+    Denial::Unavailable("the API server could not check who may read the ledger".to_owned())
 }

@@ -27,7 +27,7 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
                 known = Some(text);
             }
             Err(error) => {
-                tracing::warn!(%error, "the settings can't be read, the old ones stay");
+                tracing::warn!(%error, "can't read the settings; the old ones stay in force");
             }
         }
     }
@@ -36,7 +36,9 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
 fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) {
     let (config, notices) = match Config::parse(text, file) {
         Ok(read) => read,
-        Err(error) => return tracing::warn!(%error, "the new settings are no good, the old ones stay"),
+        Err(error) => {
+            return tracing::warn!(%error, "the new settings are invalid; the old ones stay in force");
+        }
     };
     let before = settings.borrow().clone();
     if config == *before {
@@ -50,13 +52,13 @@ fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) {
         tracing::warn!(
             file,
             keys = installed,
-            "webhook configurations and policies are built from these keys: apply `berth manifests --config` again and restart; names and \
-             scope stay as they were until then"
+            "these keys take effect after a restart: apply `berth manifests --config` again, since webhook configurations and policies \
+             are built from them, and restart Berth"
         );
     }
     let config = config.named_as(&before);
     if config != *before {
-        tracing::info!(file, "the settings have changed");
+        tracing::info!(file, "the new settings are in force");
         settings.send_replace(Arc::new(config));
     }
 }

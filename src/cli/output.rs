@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Format {
-    /// Columns for people.
+    /// A table.
     Table,
     /// One JSON document.
     Json,

@@ -40,16 +40,16 @@ pub struct ReviewArgs {
         required_unless_present = "rules"
     )]
     pub file: Vec<PathBuf>,
-    /// The webhook path that an AdmissionReview is sent to; pods and workloads always meet both.
+    /// The webhook path for an AdmissionReview; pods and workloads are judged on both.
     #[arg(long, value_enum, default_value_t = Path::Mutate)]
     pub path: Path,
-    /// Review as `kubectl apply --dry-run=server` does: the same rules, no side effect.
+    /// Review as for `kubectl apply --dry-run=server`.
     #[arg(long)]
     pub dry_run: bool,
-    /// How to print the answer.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
-    /// Print the rules by name, and what each means.
+    /// Print the name and the meaning of each rule.
     #[arg(long)]
     pub rules: bool,
 }

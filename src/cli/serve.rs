@@ -16,7 +16,7 @@ use crate::{
 };
 
 const EXAMPLE: &str = "\
-Example: run beside a cluster that kubectl reaches, with certificates from files
+Example: run outside of the cluster, with kubectl's kubeconfig and with certificates from files
   berth serve --config berth.yaml --tls-cert-file certs/tls.crt --tls-private-key-file certs/tls.key";
 
 /// Nobody goes on sending reviews for longer to an endpoint that is gone.
@@ -26,13 +26,13 @@ const LONGEST_DELAY: Duration = Duration::from_mins(5);
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct ServeArgs {
-    /// Run the webhook alone
+    /// Run only the webhook
     #[arg(long, conflicts_with = "scheduler_only")]
     pub webhook_only: bool,
-    /// Run the binder alone; probes and metrics are served all the same
+    /// Run only the binder; probes and metrics are served too
     #[arg(long)]
     pub scheduler_only: bool,
-    /// Where the webhook listens
+    /// The address and port that the webhook listens on
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
     /// The namespace that Berth runs in
@@ -41,31 +41,31 @@ pub struct ServeArgs {
     /// The Service in front of the webhook
     #[arg(long, default_value = "berth")]
     pub service: String,
-    /// The Secret that keeps authority and certificate, made if it is not there
+    /// The Secret with the authority and the certificate; created if missing
     #[arg(long, default_value = "berth-webhook-tls")]
     pub tls_secret: String,
-    /// Take the certificate from this file instead, and again when it changes
+    /// Read the certificate from this file instead, and again when it changes
     #[arg(long, requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
-    /// The key of that certificate
+    /// The private key of that certificate
     #[arg(long, requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Answer reviews only to clients with a certificate of these authorities (PEM, read again when it changes)
+    /// Answer reviews only to clients with a certificate of these authorities (PEM; read again when it changes)
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
     /// The name of both webhook configurations
     #[arg(long, default_value = "berth")]
     pub webhook_configuration: String,
-    /// Bind only while holding a Lease, so that replicas take turns
+    /// Bind only while holding a Lease, so that only one replica binds at a time
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
     pub leader_elect: bool,
     /// The Lease's name
     #[arg(long, default_value = "berth")]
     pub leader_elect_resource_name: String,
-    /// How long reviews are still taken in after SIGTERM: until no API server sends any here
+    /// How long to answer reviews after SIGTERM, until API servers stop sending them
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = delay)]
     pub shutdown_delay: Duration,
-    /// Further names and addresses that the certificate answers to
+    /// An additional DNS name or IP address of the certificate; may be repeated
     #[arg(long = "tls-san", value_name = "NAME")]
     pub tls_sans: Vec<String>,
 }
@@ -98,11 +98,12 @@ async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> 
 /// A client of the cluster that the environment or the kubeconfig names, without kube's retries: a Binding sent twice is in doubt.
 /// And where that cluster is.
 pub(super) async fn client() -> anyhow::Result<(Client, Uri)> {
-    let mut config =
-        ClientConfig::infer().await.context("no cluster: neither in-cluster settings nor a kubeconfig")?;
+    let mut config = ClientConfig::infer()
+        .await
+        .context("no cluster is configured: there are neither in-cluster settings nor a kubeconfig")?;
     config.default_retry = false;
     let cluster = config.cluster_url.clone();
-    Ok((Client::try_from(config).context("the cluster's settings make no client")?, cluster))
+    Ok((Client::try_from(config).context("can't create a client from the cluster's settings")?, cluster))
 }
 
 /// The error; where nothing answered, it says who should have.

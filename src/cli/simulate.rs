@@ -27,19 +27,19 @@ pub struct SimulateArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
     #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
     pub file: Vec<PathBuf>,
-    /// Say for every node whether it would do, and why not.
+    /// For every node, print whether the pod fits there, and if not, why.
     #[arg(long)]
     pub explain: bool,
-    /// The time that it is; with it the output is the same on every run.
+    /// The current time to assume, which makes the output reproducible [default: now].
     #[arg(long, value_name = "RFC3339")]
     pub at: Option<Timestamp>,
-    /// Place pods as they are, without the admission rules.
+    /// Place the pods as they are, without applying the admission rules.
     #[arg(long)]
     pub skip_admission: bool,
-    /// Exit with 1 where a pod is denied or does not fit.
+    /// Exit with code 1 if a pod is denied or does not fit.
     #[arg(long)]
     pub strict: bool,
-    /// How to print the answer.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
 }
@@ -57,7 +57,7 @@ impl SimulateArgs {
             output::remark(&format!("warning: {warning}"));
         }
         let skipped = input.skipped.iter().map(String::as_str);
-        documents::tell_skipped(skipped, "is not read by the simulation");
+        documents::tell_skipped(skipped, "is not used by the simulation");
         output::print(&simulation, self.output, || simulation.table())?;
         let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
         Ok(answer)

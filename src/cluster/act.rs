@@ -130,7 +130,7 @@ impl Hands {
 
     async fn report_drift(&self, of: &Concern, what: &str) {
         let what = excerpt(what, MESSAGE);
-        tracing::error!(?of, what = &*what, "what was remembered was wrong and has been put right");
+        tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
         self.tell(of, News::Drift { what: &what }).await;
     }
@@ -165,7 +165,7 @@ impl Hands {
         match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
             Some(Err(error)) => {
-                tracing::warn!(%node, %error, "giving back the node lock failed");
+                tracing::warn!(%node, %error, "releasing the node lock failed");
                 ReleaseOutcome::Failed { wait: error.wait() }
             }
             None => ReleaseOutcome::Failed { wait: SignedDuration::ZERO },
@@ -198,7 +198,7 @@ impl Hands {
         let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) = &outcome {
-            tracing::warn!(%pod, answer, "the API server refuses to bind a claim");
+            tracing::warn!(%pod, answer, "the API server refused to bind a claim");
         }
         outcome
     }
@@ -209,12 +209,12 @@ impl Hands {
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
         match self.fence.within(send::REACH, written).await {
             Some(Ok(())) => {
-                tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
+                tracing::info!(%pod, %node, "withdrew the assignment of a pod that ended before its allocation");
                 WithdrawOutcome::Done
             }
             Some(Err(error)) => {
                 let error = brief(&error);
-                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
+                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of an ended pod failed, trying again");
                 WithdrawOutcome::Failed
             }
             None => WithdrawOutcome::Failed,
@@ -256,7 +256,7 @@ impl Hands {
     }
 
     async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) {
-        tracing::warn!(%pod, %node, "the node's device plugin could not give the pod its cards");
+        tracing::warn!(%pod, %node, "the node's device plugin could not allocate the pod's cards");
         let now = self.clock.now();
         let said = || {
             self.metrics.write(Written::condition);
@@ -315,7 +315,7 @@ impl Hands {
 fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
     if let LockOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);
-        tracing::warn!(%pod, %node, answer, "the API server refuses the node lock");
+        tracing::warn!(%pod, %node, answer, "the API server refused the node lock");
     }
 }
 
@@ -323,7 +323,7 @@ fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);
-        tracing::warn!(%pod, %node, answer, "the API server refuses the Binding");
+        tracing::warn!(%pod, %node, answer, "the API server refused the Binding");
     }
 }
 
@@ -360,15 +360,23 @@ where
         match tokio::time::timeout(PATIENCE, read()).await {
             Ok(Ok(found)) => return found,
             Ok(Err(error @ (kube::Error::BuildRequest(_) | kube::Error::HttpError(_)))) => {
-                tracing::warn!(error = brief(&error), "a read that is to settle a doubt can't be asked for");
+                tracing::warn!(
+                    error = brief(&error),
+                    "can't send a read after a write whose result is unknown"
+                );
                 return None;
             }
             Ok(Err(error)) => {
                 let said = brief(&error);
-                tracing::warn!(error = said, "a read that is to settle a doubt failed, trying again");
+                tracing::warn!(
+                    error = said,
+                    "reading after a write whose result is unknown failed, trying again"
+                );
                 pause = pause.max(asked_for(&error));
             }
-            Err(_) => tracing::warn!("a read that is to settle a doubt took too long, trying again"),
+            Err(_) => {
+                tracing::warn!("reading after a write whose result is unknown took too long, trying again")
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

@@ -214,7 +214,7 @@ impl Candidate {
             Turn::Renew => lease::renewed(&spec, ours, self.clock.now()),
             Turn::Wait(until) => {
                 if seen_first {
-                    tracing::debug!(holder = lease::holder(&spec), "another leads");
+                    tracing::debug!(holder = lease::holder(&spec), "another replica leads");
                 }
                 self.publish(None);
                 return Ok(until.min(retry));
@@ -286,7 +286,7 @@ impl Candidate {
             Ok(Err(error)) => crate::excerpt::brief(&error),
             Err(elapsed) => elapsed.to_string(),
         };
-        tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");
+        tracing::warn!(error = why, "giving the Lease back failed; the next leader waits until it expires");
     }
 
     /// A renewal that was cut off by the stop may land in between: then what it wrote is read and cleared.

@@ -143,8 +143,11 @@ impl Served {
     fn find(&mut self, found: Self, kind: &str) {
         match (*self, found) {
             (before, found) if before == found => {}
-            (_, Self::No) => tracing::info!(kind, "not served here; it is looked for from time to time"),
-            (Self::No, _) => tracing::info!(kind, "served from now on"),
+            (_, Self::No) => tracing::info!(
+                kind,
+                "the API server does not serve this kind; asking again from time to time"
+            ),
+            (Self::No, _) => tracing::info!(kind, "the API server serves this kind now"),
             _ => {}
         }
         *self = found;

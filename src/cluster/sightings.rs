@@ -28,7 +28,7 @@ fn seen(event: Result<watcher::Event<Lease>, watcher::Error>) -> Option<LeaseSpe
         Ok(watcher::Event::Init | watcher::Event::InitDone) => None,
         Err(error) => {
             let error = crate::excerpt::brief(&error);
-            tracing::warn!(%error, "watching the Lease failed, it is looked at now and then");
+            tracing::warn!(%error, "watching the Lease failed; reading it periodically instead");
             None
         }
     }

@@ -46,7 +46,7 @@ pub async fn stand_by<T>(
             scheduler.observe(event, clock.now());
         }
         if scheduler.is_synced() && !was_synced {
-            tracing::info!(took = ?began.elapsed(), "standing by, pods and nodes are known");
+            tracing::info!(took = ?began.elapsed(), "following; pods and nodes are known");
         }
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);

@@ -84,11 +84,11 @@ pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
     let Some(watching) = watching else { return Beginning::afresh(binder) };
     match watching.catch_up(binder).await {
         Ok(beginning) => {
-            tracing::info!(took = ?began.elapsed(), "what was watched while another led is up to date");
+            tracing::info!(took = ?began.elapsed(), "what this replica watched as a follower is up to date");
             beginning
         }
         Err(behind) => {
-            tracing::info!(%behind, "what was watched while another led is not used, everything is listed");
+            tracing::info!(%behind, "what this replica watched as a follower is out of date; listing everything");
             Beginning::afresh(binder)
         }
     }

@@ -150,7 +150,7 @@ async fn write(
 
 fn failure(pod: &PodKey, node: &str) -> String {
     format!(
-        "The device plugin of node {node} could not give {pod} its GPU share; what it holds is free once it has ended"
+        "The device plugin of node {node} could not allocate the GPU share of {pod}; the share is free again when the pod ends"
     )
 }
 
@@ -176,12 +176,12 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             ("Warning", "FailedAllocation", "Allocating", note)
         }
         News::Drift { what } => {
-            let note = format!("What Berth remembered was wrong and has been put right: {what}");
+            let note = format!("Berth's record was wrong and has been corrected: {what}");
             ("Warning", "LedgerDrift", "Auditing", note)
         }
         News::SilentAgent { node } => {
             let note = format!(
-                "The device plugin of node {node} has not answered for {}; other pods go on",
+                "The device plugin of node {node} has not answered for {}; meanwhile Berth places no further pods on the node",
                 named(of)
             );
             ("Warning", "DevicePluginSilent", "Allocating", note)
@@ -239,10 +239,11 @@ mod tests {
     #[test]
     fn each_piece_of_news_is_an_event_about_whom_it_concerns() {
         let pod = || Concern::Pod(PodKey { uid: "u".into(), namespace: "team-a".into(), name: "p".into() });
-        let wrong = "What Berth remembered was wrong and has been put right: why";
-        let silent = "The device plugin of node n1 has not answered for team-a/p; other pods go on";
-        let failed = "The device plugin of node n1 could not give team-a/p its GPU share; \
-                      what it holds is free once it has ended";
+        let wrong = "Berth's record was wrong and has been corrected: why";
+        let silent = "The device plugin of node n1 has not answered for team-a/p; \
+                      meanwhile Berth places no further pods on the node";
+        let failed = "The device plugin of node n1 could not allocate the GPU share of team-a/p; \
+                      the share is free again when the pod ends";
         let cases = [
             (
                 News::Scheduled { node: "n1" },

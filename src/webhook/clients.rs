@@ -48,7 +48,7 @@ impl ClientAuthority {
             ticks.tick().await;
             if let Err(error) = self.refresh().await {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                warn!(%error, source, "the client authority stays as it was");
+                warn!(%error, source, "can't read the client authority; the old one stays in force");
             }
         }
     }
@@ -61,7 +61,7 @@ impl ClientAuthority {
         let settings = self.certificates.server_config_for(&found, &self.file.display().to_string());
         self.seen = found;
         self.settings.send_replace(settings?);
-        info!(file = %self.file.display(), "the client authority was exchanged");
+        info!(file = %self.file.display(), "the new client authority is in force");
         Ok(())
     }
 }

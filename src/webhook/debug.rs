@@ -25,7 +25,7 @@ pub const LEDGER: &str = "/debug/ledger";
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Denial {
     /// Nobody knows who asks.
-    #[error("a bearer token that the API server knows is needed")]
+    #[error("a bearer token that the API server accepts is required")]
     Unknown,
     /// It is known who asks, and that one may not.
     #[error("user \"{user}\" cannot get path \"{LEDGER}\"")]
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         let body = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["message"], "this path takes another method");
+        assert_eq!(body["message"], "this path does not accept this method");
     }
 
     #[tokio::test]

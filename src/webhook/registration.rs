@@ -85,7 +85,7 @@ pub async fn publish(client: &Client, registration: &Registration, authority: &s
     let mut pause = FIRST_PAUSE;
     while let Err(error) = publish_once(client, registration, authority).await {
         let source = std::error::Error::source(&error).map(ToString::to_string);
-        warn!(%error, source, again_in = ?pause, "the webhook's authority is not published yet");
+        warn!(%error, source, again_in = ?pause, "publishing the webhook's authority failed, trying again");
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

@@ -93,13 +93,13 @@ pub fn router_within(webhook: Webhook, room: Room) -> Router {
         .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(wrong_method)
         .with_state(webhook)
 }
 
 pub(super) async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method")
 }
 
 /// As [`router`], and reviews are answered only to peers that showed a certificate of the client authority
@@ -172,7 +172,8 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
         }
         Err(_) => {
             error!(?stage, "a review panicked");
-            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the review failed inside berth");
+            let refusal =
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal error ended the review");
             (Counted::Panicked, refusal.into_response())
         }
     }
@@ -212,8 +213,9 @@ async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
     let mut kept = Vec::with_capacity(announced.min(USUAL_BODY));
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))?;
+        let frame = frame.map_err(|error| {
+            Refusal::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
+        })?;
         let Some(data) = frame.data_ref() else { continue };
         seen = seen.saturating_add(data.len());
         if seen <= BODY_LIMIT {

@@ -165,7 +165,7 @@ impl Bound {
         }
         drop(listener);
         if timeout(limits.drain, graceful.shutdown()).await.is_err() {
-            warn!(connections = tasks.len(), "connections did not end in time and are closed");
+            warn!(connections = tasks.len(), "closing connections that did not end in time");
         }
         tasks.shutdown().await;
     }
@@ -199,7 +199,7 @@ async fn accept(
 
 fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
-        error!(%error, "a connection's task failed");
+        error!(%error, "the task of a connection panicked");
     }
 }
 
@@ -235,7 +235,7 @@ impl Session {
     async fn stay(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: Arc<Place>) {
         tokio::select! {
             () = self.run(stream, peer, watcher, &place) => {}
-            () = place.wanted() => debug!(%peer, "a connection on which nothing was asked gave way"),
+            () = place.wanted() => debug!(%peer, "closed an idle connection to make room for another"),
         }
     }
 
@@ -261,7 +261,7 @@ impl Session {
         let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
-            debug!(%peer, %error, "a connection broke off");
+            debug!(%peer, %error, "a connection ended with an error");
         }
     }
 }

@@ -205,11 +205,11 @@ impl Files {
                 Ok(Refreshed::Unchanged) => {}
                 Ok(Refreshed::Exchanged) => {
                     let not_after = *certificates.not_after.borrow();
-                    info!(file = %self.certificate.display(), %not_after, "the serving certificate was exchanged");
+                    info!(file = %self.certificate.display(), %not_after, "the new serving certificate is in force");
                 }
                 Err(error) => {
                     let source = std::error::Error::source(&error).map(ToString::to_string);
-                    warn!(%error, source, "the serving certificate stays as it was");
+                    warn!(%error, source, "can't read the serving certificate; the old one stays in force");
                 }
             }
         }

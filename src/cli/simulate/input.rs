@@ -230,7 +230,7 @@ fn is_state(pod: &Pod, dialects: &Dialects, ours: &str) -> bool {
     named(&pod.spec.node_name) || foreign && carries()
 }
 
-/// A node that is there twice is taken as its last document has it; so the API server would have it after both.
+/// Of a node that is in the input twice, the last document counts, as it would after both were applied.
 fn twins(input: &mut Input) {
     let mut seen: BTreeMap<Arc<str>, String> = BTreeMap::new();
     for (node, called) in &input.nodes {
