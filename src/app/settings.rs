@@ -1,4 +1,4 @@
-//! The settings in force: the file is read again when it changes; a bad new one is reported and the old one stays.
+//! The settings in force: the file is read again when it changes; an invalid file is logged, and the old settings stay.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,10 +6,10 @@ use tokio::sync::watch;
 
 use crate::config::{self, Config};
 
-/// The file is looked at this often; kubelet changes it within a minute.
+/// How often the file is read; the kubelet updates a mounted ConfigMap within about a minute.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Follows the settings file for ever; without one there is nothing to follow.
+/// Reads the settings file again when it changes; never returns. Without a file, it does nothing.
 pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Config>>) {
     let Some(file) = file else { return std::future::pending().await };
     let mut period = tokio::time::interval(PERIOD);

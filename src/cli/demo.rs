@@ -34,7 +34,7 @@ pub struct DemoArgs {
     pub seed: u64,
 }
 
-/// Plays the story; with `--keep`, stays until the process is told to end.
+/// Plays the story; with `--keep`, the cluster runs until SIGTERM or SIGINT.
 pub async fn run(args: DemoArgs, config: Config) -> anyhow::Result<()> {
     let mut stage = stage::Stage::set(&args, config).await?;
     stage.while_it_stands(story::tell(&args)).await?;

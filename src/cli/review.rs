@@ -1,6 +1,6 @@
 //! `berth review`: what the admission rules say about files, offline.
 //!
-//! The rules are those of the webhook; here stands only who is asked about and how the answers are shown.
+//! The rules are those of the webhook; this module selects the pods and prints the answers.
 
 mod judge;
 mod report;
@@ -133,7 +133,7 @@ impl ReviewArgs {
     }
 }
 
-/// What the rules may know; of quotas, what can't be read is told.
+/// The facts for the rules; warns of quotas that can't be read.
 fn known(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
     let facts = facts(documents, config)?;
     for trouble in judge::unread_quotas(documents, &facts)? {

@@ -19,7 +19,7 @@ const EXAMPLE: &str = "\
 Example: run outside of the cluster, with kubectl's kubeconfig and with certificates from files
   berth serve --config berth.yaml --tls-cert-file certs/tls.crt --tls-private-key-file certs/tls.key";
 
-/// Nobody goes on sending reviews for longer to an endpoint that is gone.
+/// The longest `--shutdown-delay`: API servers stop sending reviews to a removed endpoint much earlier.
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
 /// Run the webhook and the binder.
@@ -72,7 +72,7 @@ pub struct ServeArgs {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
-    // From the very start: as a container's first process it would outlive a signal that nobody waits for.
+    // Set before anything else: as the first process of a container, Berth would ignore a signal without a handler.
     let mut told = pin!(told_to_end());
     let delay = if args.scheduler_only { Duration::ZERO } else { args.shutdown_delay };
     let app = tokio::select! {
@@ -106,7 +106,7 @@ pub(super) async fn client() -> anyhow::Result<(Client, Uri)> {
     Ok((Client::try_from(config).context("can't create a client from the cluster's settings")?, cluster))
 }
 
-/// The error; where nothing answered, it says who should have.
+/// Adds the address of the API server to an error without an answer.
 pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> anyhow::Error {
     let error = error.into();
     let unanswered = |cause: &(dyn std::error::Error + 'static)| {
@@ -127,7 +127,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         ServingNames { service: args.service, namespace: args.namespace.clone(), extra: args.tls_sans };
     let certificates = match (args.tls_cert_file, args.tls_private_key_file, parts) {
         (Some(certificate), Some(key), _) => CertificateSource::Files { certificate, key },
-        // Probes and metrics alone: nobody verifies their certificate, and no right to a Secret is needed for them.
+        // For probes and metrics alone: their clients do not verify the certificate, and this process needs no right to a Secret.
         (_, _, Parts::Binder) => CertificateSource::Minted(serving),
         _ => CertificateSource::Secret(SecretLocation {
             namespace: args.namespace.clone(),
@@ -174,16 +174,16 @@ fn identity() -> String {
     format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())
 }
 
-/// How a process is told to end.
+/// The signal that ends the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Told {
-    /// By whoever runs it, as kubelet does.
+    /// SIGTERM, as the kubelet sends it.
     Terminate,
-    /// From a terminal.
+    /// SIGINT, from a terminal.
     Interrupt,
 }
 
-/// Returns when the process is told to end.
+/// Returns after SIGTERM or SIGINT.
 pub(super) async fn told_to_end() -> Told {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).expect("a handler for SIGTERM can be set");

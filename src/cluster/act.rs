@@ -33,7 +33,7 @@ use crate::{
 /// Why a write was cut off.
 const CUT: &str = "the claim to lead became too short on the way";
 
-/// After this time nobody waits for an answer any more.
+/// The longest time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The longest pause between reads that are to settle a doubt.
@@ -221,13 +221,13 @@ impl Hands {
         }
     }
 
-    /// Tells a pod's owner, who does not answer.
+    /// Writes an Event about a pod; there is no answer for the scheduler.
     async fn say(&self, pod: PodKey, news: News<'_>) -> Option<Event> {
         self.tell(&Concern::Pod(pod), news).await;
         None
     }
 
-    /// Writes an Event. One that is lost is no harm: what was to be said of a pod that waits stands in its condition.
+    /// Writes an Event. A lost Event does no harm: the condition of a pending pod has the same message.
     async fn tell(&self, of: &Concern, news: News<'_>) {
         let (reporter, now) = (self.reader.scheduler_name(), self.clock.now());
         let said = || {
@@ -311,7 +311,7 @@ impl Hands {
     }
 }
 
-/// Logs a no that only people can change, such as a missing right; the answer has the server's words and the HTTP status.
+/// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
 fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
     if let LockOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);
@@ -331,7 +331,7 @@ fn cut_off() -> Setback {
     Setback { why: CUT.to_owned(), ..Setback::default() }
 }
 
-/// Writes a few times, where the API server answers that it failed; where it does not answer, nobody is kept waiting for a word.
+/// Repeats a write a few times if the API server answers with an error of its own; a write without an answer is not repeated.
 async fn try_again<R>(write: impl Fn() -> R) -> Result<(), SendError>
 where
     R: Future<Output = Result<(), SendError>>,
@@ -375,7 +375,7 @@ where
                 pause = pause.max(asked_for(&error));
             }
             Err(_) => {
-                tracing::warn!("reading after a write whose result is unknown took too long, trying again")
+                tracing::warn!("reading after a write whose result is unknown took too long, trying again");
             }
         }
         tokio::time::sleep(pause).await;

@@ -26,7 +26,7 @@ use super::{
 /// After a lost race for its own Lease, the holder reads and tries again so soon.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
-/// Which Lease, for whom, and how patiently.
+/// The Lease, the identity of this replica, and the times of the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     /// The Lease's namespace.

@@ -1,4 +1,4 @@
-//! Reading keys out of a mapping: each is asked for by name and type, and what nobody asked for is unknown.
+//! Reads keys out of a mapping by name and type; a key that was not read is unknown.
 
 use std::ops::RangeInclusive;
 

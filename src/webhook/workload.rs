@@ -1,6 +1,6 @@
 //! Deployments, Jobs and their like: the pod that they would make, read out of their template.
 //!
-//! Nothing is refused here: what is wrong with the pod is told where its author looks.
+//! No workload is denied: the client that creates it gets warnings.
 
 use serde::Deserialize;
 

@@ -44,7 +44,7 @@ fn slug(heading: &str) -> String {
 /// A path without `..`.
 fn flat(path: &Path) -> PathBuf {
     let mut parts = PathBuf::new();
-    for part in path.iter() {
+    for part in path {
         if part == ".." {
             parts.pop();
         } else {

@@ -88,7 +88,7 @@ impl Priorities {
         self.by_name.insert(class.metadata.name, class.value);
     }
 
-    /// The pod's priority as the API server would resolve it; the error is a class that nobody knows.
+    /// The pod's priority as the API server would resolve it; the error is the name of an unknown class.
     pub(super) fn of(&self, pod: &Pod) -> Result<i32, String> {
         let name = pod.spec.priority_class_name.as_deref().filter(|name| !name.is_empty());
         match (pod.spec.priority, name) {
