@@ -40,7 +40,7 @@ const CONFIG: &str = "BERTH_CONFIG";
 #[command(name = "berth", version, max_term_width = 120, subcommand_required = true)]
 #[command(after_help = "Example:\n  berth review -f pod.yaml -o json")]
 pub struct Cli {
-    /// Settings: berth.yaml; without it, the defaults.
+    /// The settings file, berth.yaml; the default settings if not given.
     #[arg(long, global = true, env = CONFIG, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// What to do.
@@ -51,12 +51,12 @@ pub struct Cli {
 /// Every command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show what Berth does, in a cluster inside this process.
+    /// Run a demonstration cluster inside this process.
     #[cfg(feature = "sandbox")]
     Demo(demo::DemoArgs),
     /// Run the webhook and the binder.
     Serve(serve::ServeArgs),
-    /// Ask the admission rules about files, offline.
+    /// Check files against the admission rules, offline.
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
@@ -64,9 +64,9 @@ pub enum Command {
     Preflight(preflight::PreflightArgs),
     /// Check berth.yaml and print the settings in force.
     Config(config::ConfigArgs),
-    /// Print everything to `kubectl apply`.
+    /// Print the manifests to install with `kubectl apply`.
     Manifests(manifests::ManifestsArgs),
-    /// Mint or renew the CA and the serving certificate.
+    /// Create or renew the CA and the serving certificate.
     Certs(certs::CertsArgs),
     /// Print the completions of a shell.
     Completions(completions::CompletionsArgs),
@@ -165,7 +165,7 @@ where
         Err(error) => (EnvFilter::new(format!("{level},{SAID_TWICE}")), unreadable(&error)),
     };
     if let Some(trouble) = trouble {
-        output::remark(&format!("warning: {trouble}; logging as without it"));
+        output::remark(&format!("warning: {trouble}; using the default log level"));
     }
     let colours = std::io::stderr().is_terminal();
     // What can't be logged is not told on standard error either, which would be a panic of the task that logs.

@@ -441,7 +441,7 @@ mod tests {
         let message = error("dialects:\n  hami:\n    nvidia: {defaultMemory: 1}\n    defaultCores: 1\n");
         assert_eq!(
             message,
-            "berth.yaml:4: dialects.hami.defaultCores: stands beside `nvidia:`, which is there too: keep it in that section"
+            "berth.yaml:4: dialects.hami.defaultCores: is set beside the section `nvidia:`; move it into that section"
         );
     }
 
@@ -483,7 +483,7 @@ mod tests {
         for (value, words) in [
             ("binpack,best", "must be `binpack`, `spread`, `mutex`, `numa`, `topology-aware`, or several"),
             ("\"binpack,\"", "must be `binpack`"),
-            ("spread,spread", "`spread` is there twice"),
+            ("spread,spread", "`spread` is given twice"),
         ] {
             let message = error(&policy(value));
             assert!(message.starts_with("berth.yaml:3: dialects.hami.gpuSchedulerPolicy: "), "{message}");

@@ -1,9 +1,9 @@
-//! HTTPS in front of `admission`: what the API server asks and what it is answered, the certificate it trusts, and its registration.
+//! The HTTPS server in front of `admission`: reviews and their answers, the certificate that the API server trusts, and its registration.
 //!
-//! Holds no admission rule and nothing of scheduling: the judge is given.
+//! It contains no admission rule and nothing of scheduling: the function that judges a pod is a parameter.
 //!
 //! ```text
-//! connection ─► serve (limits, handshake) ─► router (who, room, sizes, media types, panics) ─► review ─► judge ─► onward (hint, dry run)
+//! connection ─► serve (limits, handshake) ─► router (client, room, sizes, media types, panics) ─► review ─► judge ─► onward (hint, dry run)
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 

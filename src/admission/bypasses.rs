@@ -50,7 +50,7 @@ fn judge_container(
     let guards = &facts.settings.guards;
     if container.security_context.privileged == Some(true) {
         let message =
-            "a privileged container reaches every card of its node; a pod with a share must not have one";
+            "a privileged container can use every card of its node; a pod with a share must not have one";
         findings.report(guards.privileged, rules::PRIVILEGED, path("securityContext.privileged"), message);
     }
     let by_hand = container.env.iter().flatten().find(|variable| {
@@ -58,8 +58,8 @@ fn judge_container(
         variable.name == VISIBLE_DEVICES && !blind
     });
     if by_hand.is_some() {
-        let message = "set by hand, it would show the container cards that are not its own; leave it out: the node's \
-                       agent sets it";
+        let message = "this variable gives the container access to cards that are not its own; remove it: the device plugin \
+                       sets it";
         findings.report(
             guards.visible_devices,
             rules::VISIBLE_DEVICES,
@@ -74,7 +74,8 @@ fn mounts(findings: &mut Findings, pod: &Pod, facts: &Facts) {
         let Some(host) = &volume.host_path else { continue };
         if shows_cards(&host.path) {
             let path = excerpt(&host.path, VALUE);
-            let message = format!("`{path}` of the host shows cards past the share; mount none of it");
+            let message =
+                format!("`{path}` of the host gives access to cards outside of the share; do not mount it");
             let field = format!("spec.volumes[{at}].hostPath");
             findings.report(facts.settings.guards.device_mounts, rules::DEVICE_MOUNT, field, message);
         }

@@ -14,8 +14,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
         return;
     }
     for field in pod.spec.unserved_constraints() {
-        let message =
-            "is a constraint that Berth does not serve: the pod waits until it is created again without it";
+        let message = "Berth does not serve this constraint: the pod stays Pending until it is created again without it";
         findings.warn(rules::UNSERVED, field, message);
     }
 }

@@ -74,7 +74,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
             break;
         }
         if let Some(meant) = meant(key, name, known()) {
-            let message = format!("no program reads this key; `{meant}` is meant?");
+            let message = format!("no program reads this key; did you mean `{meant}`?");
             findings.warn(rules::HINT_KEY, annotation_path(key), message);
             told += 1;
         }

@@ -64,12 +64,12 @@ fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
     let said = elements(Some(value));
     let shown = excerpt(value, VALUE);
     if said.is_empty() {
-        let message = format!("`{shown}` names nothing; write what is meant or leave the annotation out");
+        let message = format!("`{shown}` has no element; name what the pod needs, or remove the annotation");
         findings.deny(rules::HINT_EMPTY, annotation_path(key), message);
     } else if said.len() < value.split(',').count() {
         let meant = said.join(",");
         let message =
-            format!("`{shown}` has empty elements, which say nothing; write `{}`", excerpt(&meant, VALUE));
+            format!("`{shown}` has empty elements, which have no effect; write `{}`", excerpt(&meant, VALUE));
         findings.warn(rules::HINT_EMPTY, annotation_path(key), message);
     }
 }
@@ -136,10 +136,10 @@ fn contradiction(
     }
     let names = listed(gone, MOST_NAMED);
     if gone.len() == of {
-        let message = format!("wants {names}, which `{unwanted}` rules out: no {what} is left");
+        let message = format!("wants {names}, which `{unwanted}` excludes: no {what} is left");
         findings.deny(rules::HINT_CONTRADICTION, annotation_path(wanted), message);
     } else {
-        let message = format!("wants {names}, which `{unwanted}` rules out; leave it out of one list");
+        let message = format!("wants {names}, which `{unwanted}` excludes; remove it from one of the lists");
         findings.warn(rules::HINT_CONTRADICTION, annotation_path(wanted), message);
     }
 }
@@ -157,7 +157,7 @@ fn unknown(findings: &mut Findings, metadata: &Metadata, keys: &HintKeys, known:
         }
         let rest = unknown.count();
         if rest > 0 {
-            let message = format!("nor are {rest} more cards of this list known");
+            let message = format!("{rest} more cards of this list are not known");
             findings.warn(rules::UNKNOWN_CARD, annotation_path(key), message);
         }
     }

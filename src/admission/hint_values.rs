@@ -41,7 +41,7 @@ fn policies(findings: &mut Findings, metadata: &Metadata) {
         ignored(findings, names::CARD_POLICY, part, &CARD_POLICIES);
     }
     if let Some(rest) = unknown.len().checked_sub(MOST_NAMED).filter(|rest| *rest > 0) {
-        let message = format!("{rest} more words are no known policies");
+        let message = format!("{rest} more values are not known policies");
         findings.warn(rules::HINT_VALUE, annotation_path(names::CARD_POLICY), message);
     }
     if let Some(value) =
@@ -75,13 +75,16 @@ fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
 
 fn ignored(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
     let value = excerpt(value, VALUE);
-    let message = format!("`{value}` is no known policy and is not followed; known: {}", known.join(", "));
+    let message =
+        format!("`{value}` is not a known policy and has no effect; known policies: {}", known.join(", "));
     findings.warn(rules::HINT_VALUE, annotation_path(key), message);
 }
 
 fn nothing_left(findings: &mut Findings, key: &str, value: &str, known: &[&str]) {
     let value = excerpt(value, VALUE);
-    let message =
-        format!("`{value}` is no known mode, so that no card would serve; known: {}", known.join(", "));
+    let message = format!(
+        "`{value}` is not a known mode, and no card would match it; known modes: {}",
+        known.join(", ")
+    );
     findings.deny(rules::HINT_VALUE, annotation_path(key), message);
 }

@@ -66,7 +66,7 @@ fn intersect(draft: &mut Draft, namespace: &Metadata, key: &str, findings: &mut 
         draft.set_annotation(key, &wanted.join(","));
     } else if both.is_empty() {
         let message = format!(
-            "the pod wants one of {} and its namespace {} one of {}: no card is in both lists",
+            "the pod wants one of {} and its namespace {} one of {}: the lists have no card in common",
             listed(&own, MOST_NAMED),
             namespace.name,
             listed(&wanted, MOST_NAMED)

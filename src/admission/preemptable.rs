@@ -64,7 +64,7 @@ fn preemptable(findings: &mut Findings, metadata: &Metadata) -> Option<(bool, St
         && annotation != label
     {
         let message = format!(
-            "the annotation says {annotation} and the label {label}; give both the same value or leave one out"
+            "the annotation says {annotation} and the label {label}; use the same value for both, or remove one"
         );
         findings.deny(rules::PREEMPTABLE_CONFLICT, field.clone(), message);
     }
@@ -101,7 +101,7 @@ fn critical(findings: &mut Findings, pod: &Pod, value: bool, field: &str) {
 fn zone(findings: &mut Findings, metadata: &Metadata, preemptable: Option<bool>, facts: &Facts) {
     let key = marks::REVOCABLE_ZONE;
     if metadata.label(key).is_some() {
-        let message = "nobody reads this label of a pod; make it an annotation";
+        let message = "this label has no effect on a pod; use an annotation";
         findings.warn(rules::REVOCABLE_ZONE, label_path(key), message);
     }
     let Some(zone) = metadata.annotation(key).filter(|zone| !zone.is_empty()) else { return };

@@ -23,7 +23,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Fa
                 continue;
             }
             let message = format!(
-                "the request is `{request}` and the limit `{limit}`: a share has one size; leave the request out"
+                "the request is `{request}` and the limit `{limit}`: a share has one size; remove the request"
             );
             findings.deny(rules::REQUEST_DIFFERS, format!("{path}.resources.requests[{resource}]"), message);
         }

@@ -52,7 +52,7 @@ pub fn set(draft: &mut Draft, settings: &Settings) {
 pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
     if owner(pod, settings) == Owner::Other {
         let message = format!(
-            "is {}: the pod's GPU share is not placed by {}; leave schedulerName out to have it placed",
+            "is {}: the pod's GPU share is not placed by {}; remove schedulerName to have it placed",
             excerpt(pod.spec.scheduler_name.as_deref().unwrap_or_default(), FIELD),
             settings.scheduler_name
         );

@@ -1,4 +1,4 @@
-//! Where the webhook's certificate comes from, how it is renewed, and who is told its authority.
+//! The source of the webhook's certificate, its renewal, and the publication of its authority.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -17,56 +17,56 @@ use crate::{
     },
 };
 
-/// Files are looked at this often; kubelet changes them within a minute.
+/// How often the files are read; the kubelet updates a mounted Secret within about a minute.
 pub(super) const FILE_PERIOD: Duration = Duration::from_secs(10);
-/// After a failure the Secret and the configurations are looked at again this much later, and then ever later, as long as it lasts.
+/// After a failure, the Secret and the configurations are checked again after this time, which doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Where the webhook's certificate comes from.
 #[derive(Clone, Debug)]
 pub enum CertificateSource {
-    /// PEM files, re-read when they change; whoever makes them publishes their authority.
+    /// PEM files, read again when they change. Their authority is published by the program that makes them.
     Files {
-        /// The certificate and what it chains to.
+        /// The file of the certificate and its chain.
         certificate: PathBuf,
-        /// Its key.
+        /// The file of its private key.
         key: PathBuf,
     },
-    /// Made here and kept in a Secret, so that replicas agree.
+    /// Created by Berth and stored in a Secret, so that all replicas use the same.
     Secret(SecretLocation),
-    /// Made here and gone with the process.
+    /// Created at the start and kept in memory only.
     Minted(ServingNames),
 }
 
-/// A Secret that holds authority and certificate.
+/// A Secret with the authority and the certificate.
 #[derive(Clone, Debug)]
 pub struct SecretLocation {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The names that the certificate answers to.
+    /// The DNS names and IP addresses of the certificate.
     pub serving: ServingNames,
-    /// How it is kept fresh.
+    /// How its certificates are renewed.
     pub renewal: Renewal,
 }
 
-/// How a Secret is kept fresh.
+/// How the certificates of a Secret are renewed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Renewal {
-    /// How long certificates are good for.
+    /// The validity of new certificates.
     pub lifetimes: Lifetimes,
-    /// The Secret and the webhook configurations are looked at this often.
+    /// How often the Secret and the webhook configurations are checked.
     pub period: Duration,
-    /// The time from a new authority's publication to the first certificate of it that is served: API servers learn of a changed
+    /// The time between the publication of a new authority and the first use of a certificate of it, since API servers learn of a changed
     /// configuration by a watch.
     pub settle: Duration,
 }
 
 impl Default for Renewal {
-    /// Once a minute: renewal has months, but a `caBundle` that somebody wiped shuts every share pod out. And half a minute, which no
-    /// watch of a living API server lags behind.
+    /// Looks once a minute: a renewal has months of time, but without its `caBundle` the API server refuses every share pod. Waits half a
+    /// minute after a publication, longer than the watch of a working API server lags behind.
     fn default() -> Self {
         Self {
             lifetimes: Lifetimes::default(),
@@ -76,7 +76,7 @@ impl Default for Renewal {
     }
 }
 
-/// The certificate that is served, and how it is kept.
+/// The certificate that is served, and its source.
 pub(super) struct Serving {
     pub(super) certificates: Arc<Certificates>,
     kept: Kept,
@@ -88,7 +88,7 @@ enum Kept {
     Memory(Bundle),
 }
 
-/// Gets the first certificate.
+/// Loads or creates the first certificate.
 pub(super) async fn load(options: &Options) -> Result<Serving, AppError> {
     let now = options.clock.now();
     let (pair, kept) = match &options.certificates {
@@ -108,8 +108,8 @@ pub(super) async fn load(options: &Options) -> Result<Serving, AppError> {
     Ok(Serving { certificates: Certificates::from_pair(&pair)?, kept })
 }
 
-/// Keeps the certificate fresh for ever, and its authority published where reviews are answered. A new authority is published before a
-/// certificate of it is served.
+/// Renews the certificate and, if this process answers reviews, publishes its authority; never returns. A new authority is published
+/// before a certificate of it is served.
 pub(super) fn follow(
     serving: Serving,
     metrics: Metrics,
@@ -142,7 +142,7 @@ pub(super) fn follow(
     }
 }
 
-/// Keeps what is served, what the Secret holds and what is published in step.
+/// Keeps the served certificate, the Secret and the published authority in step.
 struct Keeper {
     client: Client,
     publisher: Option<(Client, Registration)>,
@@ -152,7 +152,7 @@ struct Keeper {
     served: Bundle,
 }
 
-/// Why a look came to nothing.
+/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 enum KeepError {
     #[error(transparent)]
@@ -175,7 +175,7 @@ impl Keeper {
                 Err(error) => {
                     let source = std::error::Error::source(&error).map(ToString::to_string);
                     let secret = &self.location.name;
-                    tracing::warn!(secret, %error, source, again_in = ?pause, "looking after the certificate failed");
+                    tracing::warn!(secret, %error, source, again_in = ?pause, "the certificate could not be checked or renewed");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -183,7 +183,7 @@ impl Keeper {
         }
     }
 
-    /// Each look begins at the Secret: an authority that another replica has replaced meanwhile is never published again.
+    /// Checks the Secret first, so that an authority that another replica has replaced meanwhile is never published again.
     async fn look(&mut self) -> Result<(), KeepError> {
         let agreed = agree(&self.client, &self.location, self.clock).await?;
         self.publish(&agreed).await?;
@@ -211,7 +211,8 @@ impl Keeper {
     }
 }
 
-/// What the Secret holds, as long as it can be served at all: renewal waits for the authority to be published. Else what is agreed on.
+/// The content of the Secret if its certificate has not expired, since a renewal must wait until the authority is published; otherwise a
+/// new bundle that all replicas agree on.
 async fn first(client: &Client, location: &SecretLocation, clock: Clock) -> Result<Bundle, AppError> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &location.namespace);
     if let Some(bundle) = secret::read(&secrets, &location.name).await? {

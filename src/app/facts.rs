@@ -91,7 +91,7 @@ pub(super) async fn follow(
     tokio::join!(namespaces, nodes, groups, quotas::follow(&facts, &client, parts, handoff.used()));
 }
 
-/// Follows the settings for as long as anybody can change them.
+/// Follows the settings until their sender is gone.
 pub(super) async fn follow_settings(facts: Shared, mut settings: watch::Receiver<Arc<Config>>) {
     while settings.changed().await.is_ok() {
         let config = settings.borrow_and_update().clone();

@@ -18,7 +18,7 @@ use crate::{
     scheduling::NodeInfo,
 };
 
-/// Follows the nodes for ever and publishes their sum whenever a card, a name or a zone differs.
+/// Watches the nodes and publishes their summary when a card, a name or a zone changes; never returns.
 pub(super) async fn watched(
     client: &Client,
     dialects: impl Fn() -> Dialects + Send + Sync,
@@ -28,7 +28,7 @@ pub(super) async fn watched(
     keep(client, read, |known| publish(InventorySummary::new(known.values().cloned()))).await;
 }
 
-/// Follows what the binder sees for ever and publishes as [`watched`] does.
+/// Follows the binder's view of the nodes and publishes as [`watched`] does; never returns.
 pub(super) async fn seen(
     mut views: watch::Receiver<Option<View>>,
     publish: impl Fn(InventorySummary) + Send,

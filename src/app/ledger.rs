@@ -1,6 +1,6 @@
-//! The ledger behind its door: the API server says who asks and whether that one may; the loop that binds answers.
+//! The permission to read the ledger: the API server authenticates the user and authorizes the path; the binder's loop makes the page.
 //!
-//! It must not decide who may: roles do, as for every path of the API server.
+//! It decides no permission itself: roles do, as for every path of the API server.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     webhook::debug::{Debug, Denial, LEDGER},
 };
 
-/// After this time the one who asks is told to come again.
+/// A request that takes longer is answered 503.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the path needs.
@@ -37,7 +37,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, Denial>>) -> Result<T,
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| late())
 }
 
-/// Asks who bears the token and whether that one may get the path, as controller-runtime's metrics server does
+/// Authenticates the token and authorizes its user to get the path, as controller-runtime's metrics server does
 /// (`pkg/metrics/filters/filters.go`).
 async fn admit(client: Client, token: String) -> Result<(), Denial> {
     let user = bearer(client.clone(), token).await?;
@@ -73,6 +73,6 @@ async fn bearer(client: Client, token: String) -> Result<UserInfo, Denial> {
 
 fn unanswered(error: &kube::Error) -> Denial {
     let error = crate::excerpt::brief(error);
-    tracing::warn!(%error, "who asks for the ledger can't be found out");
-    Denial::Unavailable("the API server could not be asked who may see the ledger".to_owned())
+    tracing::warn!(%error, "the API server could not check who may read the ledger");
+    Denial::Unavailable("the API server could not check who may read the ledger".to_owned())
 }

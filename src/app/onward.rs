@@ -1,6 +1,7 @@
-//! What the webhook is told by the binder of its own process: where a pod would go now; and what it hands down: pods that may come.
+//! The connection between the webhook and the binder of the same process: the binder answers where a pod would be placed now, and the
+//! webhook passes on pods that may come.
 //!
-//! Places nothing: the outlook judges, the hand-off keeps what it has room for.
+//! It places nothing: the outlook decides, and the hand-off keeps the hints for which it has room.
 
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
@@ -18,10 +19,10 @@ use crate::{
     },
 };
 
-/// A dry run waits for an answer no longer than this.
+/// The longest time that a dry run waits for an answer.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// Dry runs that are answered at once; others are let in without an answer, so that reviews that are meant never wait for them.
+/// Dry runs that are answered at the same time. Others are admitted without an answer, so that other reviews never wait for them.
 const AT_ONCE: usize = 1;
 
 /// Answers dry runs from what the binder sees, and hands it the other pods.
@@ -104,7 +105,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    /// What is told at a time when this is seen.
+    /// The answer with this view of the cluster.
     fn told_by(view: Option<View>, patience: Duration, pod: &Pod) -> Vec<String> {
         let (_sender, views) = watch::channel(view);
         place(views, patience)(pod)

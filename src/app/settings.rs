@@ -1,4 +1,4 @@
-//! The settings in force: the file is read again when it changes; a bad new one is reported and the old one stays.
+//! The settings in force: the file is read again when it changes; an invalid file is logged, and the old settings stay.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -6,10 +6,10 @@ use tokio::sync::watch;
 
 use crate::config::{self, Config};
 
-/// The file is looked at this often; kubelet changes it within a minute.
+/// How often the file is read; the kubelet updates a mounted ConfigMap within about a minute.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Follows the settings file for ever; without one there is nothing to follow.
+/// Reads the settings file again when it changes; never returns. Without a file, it does nothing.
 pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Config>>) {
     let Some(file) = file else { return std::future::pending().await };
     let mut period = tokio::time::interval(PERIOD);
@@ -27,7 +27,7 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
                 known = Some(text);
             }
             Err(error) => {
-                tracing::warn!(%error, "the settings can't be read, the old ones stay");
+                tracing::warn!(%error, "can't read the settings; the old ones stay in force");
             }
         }
     }
@@ -36,7 +36,9 @@ pub(super) async fn follow(file: Option<PathBuf>, settings: watch::Sender<Arc<Co
 fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) {
     let (config, notices) = match Config::parse(text, file) {
         Ok(read) => read,
-        Err(error) => return tracing::warn!(%error, "the new settings are no good, the old ones stay"),
+        Err(error) => {
+            return tracing::warn!(%error, "the new settings are invalid; the old ones stay in force");
+        }
     };
     let before = settings.borrow().clone();
     if config == *before {
@@ -50,13 +52,13 @@ fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) {
         tracing::warn!(
             file,
             keys = installed,
-            "webhook configurations and policies are built from these keys: apply `berth manifests --config` again and restart; names and \
-             scope stay as they were until then"
+            "these keys take effect after a restart: apply `berth manifests --config` again, since webhook configurations and policies \
+             are built from them, and restart Berth"
         );
     }
     let config = config.named_as(&before);
     if config != *before {
-        tracing::info!(file, "the settings have changed");
+        tracing::info!(file, "the new settings are in force");
         settings.send_replace(Arc::new(config));
     }
 }

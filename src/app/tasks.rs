@@ -6,7 +6,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::AppError;
 
-/// Workers that have not ended so long after the last was told to are given up.
+/// How long the shutdown waits for workers after the last of them was asked to stop.
 const LONGEST_END: Duration = Duration::from_secs(25);
 
 /// Every task of the process.

@@ -23,7 +23,7 @@ use crate::webhook::{
 const EXAMPLE: &str = "Example:
   berth certs --dir certs/ --also 127.0.0.1 --also localhost
       writes certs/ca.crt, certs/ca.key, certs/tls.crt and certs/tls.key for a webhook that is reached by URL;
-      run it again at any time: what is good for longer stays as it is";
+      run it again to renew: a certificate that is valid for long enough stays as it is";
 
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
@@ -32,10 +32,10 @@ const PUBLIC: u32 = 0o644;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE, group = ArgGroup::new("place").args(["dir", "secret"]).required(true))]
 pub struct CertsArgs {
-    /// The folder that holds ca.crt, ca.key, tls.crt and tls.key
+    /// The folder for ca.crt, ca.key, tls.crt and tls.key
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// The Secret that holds them, as NAMESPACE/NAME
+    /// The Secret with the same content, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret_name)]
     pub secret: Option<SecretName>,
     /// The Service in front of the webhook
@@ -44,13 +44,13 @@ pub struct CertsArgs {
     /// The namespace of the Service
     #[arg(long, default_value = "berth-system")]
     pub namespace: String,
-    /// A further DNS name or IP address; may be repeated
+    /// An additional DNS name or IP address of the certificate; may be repeated
     #[arg(long, value_name = "NAME|IP")]
     pub also: Vec<String>,
-    /// Days for which a new serving certificate is good
+    /// Validity of a new serving certificate, in days
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub days: u32,
-    /// Days for which a new authority is good
+    /// Validity of a new authority, in days
     #[arg(long, value_name = "DAYS", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub authority_days: u32,
 }

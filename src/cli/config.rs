@@ -10,7 +10,7 @@ use crate::config::Config;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  berth config --config berth.yaml -o json")]
 pub struct ConfigArgs {
-    /// How to print the settings; YAML is what berth.yaml takes.
+    /// The output format; YAML can be used as berth.yaml.
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     pub output: Format,
 }

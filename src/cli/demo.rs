@@ -12,29 +12,29 @@ pub use register::register;
 use crate::config::Config;
 
 const EXAMPLE: &str = "\
-Example: keep the cluster up and look around in it with kubectl
+Example: keep the cluster running and inspect it with kubectl
   berth demo --keep > berth-demo.kubeconfig
   kubectl --kubeconfig berth-demo.kubeconfig -n team-a get pods";
 
-/// Show what Berth does, in a cluster inside this process.
+/// Run a demonstration cluster inside this process.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct DemoArgs {
-    /// Stay up afterwards, and print a kubeconfig on standard output
+    /// Keep the cluster running, and print its kubeconfig on standard output
     #[arg(long)]
     pub keep: bool,
-    /// GPU nodes: one half with HAMi's device plugin, the other with Volcano's
+    /// Number of GPU nodes: one half with HAMi's device plugin, the other with Volcano's
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=500))]
     pub nodes: u32,
-    /// Pods that are added after the story
+    /// Number of pods to add after the story
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=5000))]
     pub pods: u32,
-    /// Decides the added pods and every uid
+    /// Seed of the added pods and of all uids
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// Plays the story; with `--keep`, stays until the process is told to end.
+/// Plays the story; with `--keep`, the cluster runs until SIGTERM or SIGINT.
 pub async fn run(args: DemoArgs, config: Config) -> anyhow::Result<()> {
     let mut stage = stage::Stage::set(&args, config).await?;
     stage.while_it_stands(story::tell(&args)).await?;

@@ -21,8 +21,8 @@ pub use settings::Settings;
 
 const EXAMPLE: &str = "Example:
   berth manifests --image registry.example.com/berth:0.1.0 --config berth.yaml | kubectl apply -f -
-      installs Berth into the namespace berth-system with these settings; label a namespace `berth.dev/admission=enabled`
-      to let its pods in";
+      installs Berth into the namespace berth-system with these settings; to use it in a namespace, set the label
+      berth.dev/admission=enabled there";
 
 /// The namespace that the files name.
 pub(super) const NAMESPACE: &str = "berth-system";
@@ -39,7 +39,7 @@ const FILES: [(&str, &str); 8] = [
     ("70-flow.yaml", include_str!("../../webhook-config/70-flow.yaml")),
 ];
 
-/// Print everything to `kubectl apply`.
+/// Print the manifests to install with `kubectl apply`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct ManifestsArgs {
@@ -52,22 +52,22 @@ pub struct ManifestsArgs {
     /// Replicas of each Deployment [default: 2]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     pub replicas: Option<u32>,
-    /// Reach the webhook at this https URL instead of through the Service
+    /// The https URL of the webhook, to use instead of the Service
     #[arg(long, value_name = "URL", value_parser = https)]
     pub webhook_url: Option<String>,
-    /// Run webhook and binder apart: two Deployments, each with an identity and rights of its own
+    /// Run webhook and binder as two Deployments, each with its own ServiceAccount and rights
     #[arg(long)]
     pub split: bool,
-    /// Grant a node agent or another scheduler the writes that the policies protect; may be repeated
+    /// Let this device plugin or scheduler write what the policies protect; may be repeated
     #[arg(long, value_name = "NAMESPACE/SERVICEACCOUNT", value_parser = account)]
     pub agent: Vec<Account>,
-    /// Take the webhook's certificate from cert-manager, which also publishes its authority
+    /// Let cert-manager make the webhook's certificate and publish its authority
     #[arg(long, conflicts_with = "webhook_url")]
     pub cert_manager: bool,
     /// Print a shadow: it reads the cluster, compares the current scheduler's decisions with Berth's and writes nothing
     #[arg(long, conflicts_with_all = ["split", "webhook_url", "agent", "cert_manager"])]
     pub shadow: bool,
-    /// The form of the output
+    /// The output format
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
 }
@@ -92,9 +92,9 @@ impl Default for ManifestsArgs {
 /// The form of the output.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum ManifestFormat {
-    /// Documents, each after `---`.
+    /// YAML documents, separated by `---`.
     Yaml,
-    /// One `v1` List.
+    /// One JSON `v1` List.
     Json,
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Format {
-    /// Columns for people.
+    /// A table.
     Table,
     /// One JSON document.
     Json,
@@ -27,13 +27,12 @@ pub fn print<T: Serialize>(answer: &T, format: Format, table: impl FnOnce() -> S
     write(&text)
 }
 
-/// Says a line beside the answer, on standard error. Where nobody takes it, a full disk or a reader that has gone, there is nobody left
-/// to tell, and what was asked for is done all the same.
+/// Writes a line to standard error. A failure (a full disk, a closed pipe) can't be reported anywhere, and does not end the command.
 pub fn remark(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes to standard output; who stops reading has read enough.
+/// Writes to standard output. A reader that closes the pipe is not an error.
 pub fn write(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -1,6 +1,6 @@
 //! `berth review`: what the admission rules say about files, offline.
 //!
-//! The rules are those of the webhook; here stands only who is asked about and how the answers are shown.
+//! The rules are those of the webhook; this module selects the pods and prints the answers.
 
 mod judge;
 mod opt_in;
@@ -43,16 +43,16 @@ pub struct ReviewArgs {
         required_unless_present = "rules"
     )]
     pub file: Vec<PathBuf>,
-    /// The webhook path that an AdmissionReview is sent to; pods and workloads always meet both.
+    /// The webhook path for an AdmissionReview; pods and workloads are judged on both.
     #[arg(long, value_enum, default_value_t = Path::Mutate)]
     pub path: Path,
-    /// Review as `kubectl apply --dry-run=server` does: the same rules, no side effect.
+    /// Review as for `kubectl apply --dry-run=server`.
     #[arg(long)]
     pub dry_run: bool,
-    /// How to print the answer.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
-    /// Print the rules by name, and what each means.
+    /// Print the name and the meaning of each rule.
     #[arg(long)]
     pub rules: bool,
 }
@@ -136,7 +136,7 @@ impl ReviewArgs {
     }
 }
 
-/// What the rules may know; of quotas, what can't be read is told.
+/// The facts for the rules; warns of quotas that can't be read.
 fn known(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
     let facts = facts(documents, config)?;
     for trouble in judge::unread_quotas(documents, &facts)? {

@@ -17,10 +17,10 @@ use crate::{
 };
 
 const EXAMPLE: &str = "\
-Example: run beside a cluster that kubectl reaches, with certificates from files
+Example: run outside of the cluster, with kubectl's kubeconfig and with certificates from files
   berth serve --config berth.yaml --tls-cert-file certs/tls.crt --tls-private-key-file certs/tls.key";
 
-/// Nobody goes on sending reviews for longer to an endpoint that is gone.
+/// The longest `--shutdown-delay`: API servers stop sending reviews to a removed endpoint much earlier.
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
 /// A pod that is looked at more often costs a decision each time.
@@ -31,16 +31,16 @@ const LONGEST_SETTLE: Duration = Duration::from_hours(24);
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct ServeArgs {
-    /// Run the webhook alone
+    /// Run only the webhook
     #[arg(long, conflicts_with = "scheduler_only")]
     pub webhook_only: bool,
-    /// Run the binder alone; probes and metrics are served all the same
+    /// Run only the binder; probes and metrics are served too
     #[arg(long)]
     pub scheduler_only: bool,
     /// Compare the decisions of the current scheduler instead of deciding
     #[command(flatten)]
     pub shadow: ShadowArgs,
-    /// Where the webhook listens
+    /// The address and port that the webhook listens on
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
     /// The namespace that Berth runs in
@@ -49,31 +49,31 @@ pub struct ServeArgs {
     /// The Service in front of the webhook
     #[arg(long, default_value = "berth")]
     pub service: String,
-    /// The Secret that keeps authority and certificate, made if it is not there
+    /// The Secret with the authority and the certificate; created if missing
     #[arg(long, default_value = "berth-webhook-tls")]
     pub tls_secret: String,
-    /// Take the certificate from this file instead, and again when it changes
+    /// Read the certificate from this file instead, and again when it changes
     #[arg(long, requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
-    /// The key of that certificate
+    /// The private key of that certificate
     #[arg(long, requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Answer reviews only to clients with a certificate of these authorities (PEM, read again when it changes)
+    /// Answer reviews only to clients with a certificate of these authorities (PEM; read again when it changes)
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
     /// The name of both webhook configurations
     #[arg(long, default_value = "berth")]
     pub webhook_configuration: String,
-    /// Bind only while holding a Lease, so that replicas take turns
+    /// Bind only while holding a Lease, so that only one replica binds at a time
     #[arg(long, default_value_t = true, action = ArgAction::Set, value_name = "BOOL")]
     pub leader_elect: bool,
     /// The Lease's name
     #[arg(long, default_value = "berth")]
     pub leader_elect_resource_name: String,
-    /// How long reviews are still taken in after SIGTERM: until no API server sends any here
+    /// How long to answer reviews after SIGTERM, until API servers stop sending them
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = delay)]
     pub shutdown_delay: Duration,
-    /// Further names and addresses that the certificate answers to
+    /// An additional DNS name or IP address of the certificate; may be repeated
     #[arg(long = "tls-san", value_name = "NAME")]
     pub tls_sans: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub struct ShadowArgs {
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
-    // From the very start: as a container's first process it would outlive a signal that nobody waits for.
+    // Set before anything else: as the first process of a container, Berth would ignore a signal without a handler.
     let mut told = pin!(told_to_end());
     let delay = if args.scheduler_only || args.shadow.on { Duration::ZERO } else { args.shutdown_delay };
     let app = tokio::select! {
@@ -118,14 +118,15 @@ async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> 
 /// A client of the cluster that the environment or the kubeconfig names, without kube's retries: a Binding sent twice is in doubt.
 /// And where that cluster is.
 pub(super) async fn client() -> anyhow::Result<(Client, Uri)> {
-    let mut config =
-        ClientConfig::infer().await.context("no cluster: neither in-cluster settings nor a kubeconfig")?;
+    let mut config = ClientConfig::infer()
+        .await
+        .context("no cluster is configured: there are neither in-cluster settings nor a kubeconfig")?;
     config.default_retry = false;
     let cluster = config.cluster_url.clone();
-    Ok((Client::try_from(config).context("the cluster's settings make no client")?, cluster))
+    Ok((Client::try_from(config).context("can't create a client from the cluster's settings")?, cluster))
 }
 
-/// The error; where nothing answered, it says who should have.
+/// Adds the address of the API server to an error without an answer.
 pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> anyhow::Error {
     let error = error.into();
     let unanswered = |cause: &(dyn std::error::Error + 'static)| {
@@ -148,7 +149,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         ServingNames { service: args.service, namespace: args.namespace.clone(), extra: args.tls_sans };
     let certificates = match (args.tls_cert_file, args.tls_private_key_file, parts) {
         (Some(certificate), Some(key), _) => CertificateSource::Files { certificate, key },
-        // Probes and metrics alone: nobody verifies their certificate, and no right to a Secret is needed for them.
+        // For probes and metrics alone: their clients do not verify the certificate, and this process needs no right to a Secret.
         (_, _, Parts::Binder | Parts::Shadow { .. }) => CertificateSource::Minted(serving),
         _ => CertificateSource::Secret(SecretLocation {
             namespace: args.namespace.clone(),
@@ -202,16 +203,16 @@ fn identity() -> String {
     format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())
 }
 
-/// How a process is told to end.
+/// The signal that ends the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Told {
-    /// By whoever runs it, as kubelet does.
+    /// SIGTERM, as the kubelet sends it.
     Terminate,
-    /// From a terminal.
+    /// SIGINT, from a terminal.
     Interrupt,
 }
 
-/// Returns when the process is told to end.
+/// Returns after SIGTERM or SIGINT.
 pub(super) async fn told_to_end() -> Told {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).expect("a handler for SIGTERM can be set");

@@ -35,22 +35,22 @@ pub struct SimulateArgs {
     /// A file, a folder, or `-` for standard input; may be given several times.
     #[arg(short, long = "filename", alias = "file", value_name = "FILE|DIR|-", required = true)]
     pub file: Vec<PathBuf>,
-    /// Say for every node whether it would do, and why not.
+    /// For every node, print whether the pod fits there, and if not, why.
     #[arg(long)]
     pub explain: bool,
-    /// Tell of this node only; may be repeated. JSON and YAML have every node
+    /// Print only this node; may be repeated. JSON and YAML have every node.
     #[arg(long, value_name = "NAME", requires = "explain")]
     pub node: Vec<String>,
-    /// The time that it is; with it the output is the same on every run.
+    /// The current time to assume, which makes the output reproducible [default: now].
     #[arg(long, value_name = "RFC3339")]
     pub at: Option<Timestamp>,
-    /// Place pods as they are, without the admission rules.
+    /// Place the pods as they are, without applying the admission rules.
     #[arg(long)]
     pub skip_admission: bool,
-    /// Exit with 1 where a pod is denied or does not fit, and with 2 where a document is not read.
+    /// Exit with code 1 if a pod is denied or does not fit, and with 2 if a document is not read.
     #[arg(long)]
     pub strict: bool,
-    /// How to print the answer.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
 }
@@ -74,7 +74,8 @@ impl SimulateArgs {
         for warning in input.warnings.iter().chain(&warnings) {
             output::remark(&format!("warning: {warning}"));
         }
-        documents::tell_skipped(input.unread.iter().map(Document::kind), "is not read by the simulation");
+        let unread = input.unread.iter().map(Document::kind);
+        documents::tell_skipped(unread, "is not used by the simulation");
         output::print(&simulation, self.output, || simulation.table(&self.node))?;
         let answer = if self.strict && simulation.is_short() { Answer::No } else { Answer::Yes };
         Ok(answer)

@@ -33,7 +33,7 @@ use crate::{
 /// Why a write was cut off.
 const CUT: &str = "the claim to lead became too short on the way";
 
-/// After this time nobody waits for an answer any more.
+/// The longest time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The longest pause between reads that are to settle a doubt.
@@ -130,7 +130,7 @@ impl Hands {
 
     async fn report_drift(&self, of: &Concern, what: &str) {
         let what = excerpt(what, MESSAGE);
-        tracing::error!(?of, what = &*what, "what was remembered was wrong and has been put right");
+        tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
         self.tell(of, News::Drift { what: &what }).await;
     }
@@ -165,7 +165,7 @@ impl Hands {
         match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
             Some(Err(error)) => {
-                tracing::warn!(%node, %error, "giving back the node lock failed");
+                tracing::warn!(%node, %error, "releasing the node lock failed");
                 ReleaseOutcome::Failed { wait: error.wait() }
             }
             None => ReleaseOutcome::Failed { wait: SignedDuration::ZERO },
@@ -198,7 +198,7 @@ impl Hands {
         let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) = &outcome {
-            tracing::warn!(%pod, answer, "the API server refuses to bind a claim");
+            tracing::warn!(%pod, answer, "the API server refused to bind a claim");
         }
         outcome
     }
@@ -209,25 +209,25 @@ impl Hands {
         let written = withdraw::withdraw(self.client.clone(), pod, &annotations);
         match self.fence.within(send::REACH, written).await {
             Some(Ok(())) => {
-                tracing::info!(%pod, %node, "the assignment of a pod that died before its allocation is withdrawn");
+                tracing::info!(%pod, %node, "withdrew the assignment of a pod that ended before its allocation");
                 WithdrawOutcome::Done
             }
             Some(Err(error)) => {
                 let error = brief(&error);
-                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of a dead pod failed, trying again");
+                tracing::warn!(%pod, %node, %error, "withdrawing the assignment of an ended pod failed, trying again");
                 WithdrawOutcome::Failed
             }
             None => WithdrawOutcome::Failed,
         }
     }
 
-    /// Tells a pod's owner, who does not answer.
+    /// Writes an Event about a pod; there is no answer for the scheduler.
     async fn say(&self, pod: PodKey, news: News<'_>) -> Option<Event> {
         self.tell(&Concern::Pod(pod), news).await;
         None
     }
 
-    /// Writes an Event. One that is lost is no harm: what was to be said of a pod that waits stands in its condition.
+    /// Writes an Event. A lost Event does no harm: the condition of a pending pod has the same message.
     async fn tell(&self, of: &Concern, news: News<'_>) {
         let (reporter, now) = (self.reader.scheduler_name(), self.clock.now());
         let said = || {
@@ -256,7 +256,7 @@ impl Hands {
     }
 
     async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) {
-        tracing::warn!(%pod, %node, "the node's device plugin could not give the pod its cards");
+        tracing::warn!(%pod, %node, "the node's device plugin could not allocate the pod's cards");
         let now = self.clock.now();
         let said = || {
             self.metrics.write(Written::condition);
@@ -311,11 +311,11 @@ impl Hands {
     }
 }
 
-/// Logs a no that only people can change, such as a missing right; the answer has the server's words and the HTTP status.
+/// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
 fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
     if let LockOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);
-        tracing::warn!(%pod, %node, answer, "the API server refuses the node lock");
+        tracing::warn!(%pod, %node, answer, "the API server refused the node lock");
     }
 }
 
@@ -323,7 +323,7 @@ fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);
-        tracing::warn!(%pod, %node, answer, "the API server refuses the Binding");
+        tracing::warn!(%pod, %node, answer, "the API server refused the Binding");
     }
 }
 
@@ -331,7 +331,7 @@ fn cut_off() -> Setback {
     Setback { why: CUT.to_owned(), ..Setback::default() }
 }
 
-/// Writes a few times, where the API server answers that it failed; where it does not answer, nobody is kept waiting for a word.
+/// Repeats a write a few times if the API server answers with an error of its own; a write without an answer is not repeated.
 async fn try_again<R>(write: impl Fn() -> R) -> Result<(), SendError>
 where
     R: Future<Output = Result<(), SendError>>,
@@ -360,15 +360,23 @@ where
         match tokio::time::timeout(PATIENCE, read()).await {
             Ok(Ok(found)) => return found,
             Ok(Err(error @ (kube::Error::BuildRequest(_) | kube::Error::HttpError(_)))) => {
-                tracing::warn!(error = brief(&error), "a read that is to settle a doubt can't be asked for");
+                tracing::warn!(
+                    error = brief(&error),
+                    "can't send a read after a write whose result is unknown"
+                );
                 return None;
             }
             Ok(Err(error)) => {
                 let said = brief(&error);
-                tracing::warn!(error = said, "a read that is to settle a doubt failed, trying again");
+                tracing::warn!(
+                    error = said,
+                    "reading after a write whose result is unknown failed, trying again"
+                );
                 pause = pause.max(asked_for(&error));
             }
-            Err(_) => tracing::warn!("a read that is to settle a doubt took too long, trying again"),
+            Err(_) => {
+                tracing::warn!("reading after a write whose result is unknown took too long, trying again");
+            }
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

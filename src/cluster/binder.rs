@@ -27,11 +27,11 @@ pub struct Binder {
     pub clock: Clock,
     /// Counts what is done.
     pub metrics: Metrics,
-    /// What the scheduler is told.
+    /// The settings of the scheduler.
     pub settings: scheduler::Settings,
     /// How many writes may be under way at once.
     pub writes_at_once: usize,
-    /// Who may bind.
+    /// Whether this process binds, and when.
     pub leadership: Leadership,
     /// What it shows to its process, and what it is handed.
     pub handoff: Handoff,

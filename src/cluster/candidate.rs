@@ -26,7 +26,7 @@ use super::{
 /// After a lost race for its own Lease, the holder reads and tries again so soon.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
-/// Which Lease, for whom, and how patiently.
+/// The Lease, the identity of this replica, and the times of the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Settings {
     /// The Lease's namespace.
@@ -242,7 +242,7 @@ impl Candidate {
             Turn::Renew => lease::renewed(&spec, ours, self.clock.now()),
             Turn::Wait(until) => {
                 if seen_first {
-                    tracing::debug!(holder = lease::holder(&spec), "another leads");
+                    tracing::debug!(holder = lease::holder(&spec), "another replica leads");
                 }
                 self.publish(None);
                 return Ok(until.min(retry));
@@ -314,7 +314,7 @@ impl Candidate {
             Ok(Err(error)) => crate::excerpt::brief(&error),
             Err(elapsed) => elapsed.to_string(),
         };
-        tracing::warn!(error = why, "giving the Lease back failed, others wait until it is over");
+        tracing::warn!(error = why, "giving the Lease back failed; the next leader waits until it expires");
     }
 
     /// A renewal that was cut off by the stop may land in between: then what it wrote is read and cleared.

@@ -63,7 +63,7 @@ pub async fn term(
                 work.drain()
             }
             Some(question) = questions.recv() => {
-                // Who has asked may have gone meanwhile.
+                // The client may have closed the connection meanwhile.
                 let _ = question.send(ledger::page(&work.scheduler, &dialects));
                 continue;
             }
@@ -153,7 +153,7 @@ impl Writes {
         Self { hands, waiting: VecDeque::new(), under_way: JoinSet::new(), at_once }
     }
 
-    /// What frees a node goes first: while its Binding waits behind other nodes' locks, a locked node serves nobody.
+    /// Writes that free a node go first: while a Binding waits behind the locks of other nodes, its locked node serves no pod.
     fn start(&mut self, effects: Vec<Effect>) {
         let frees_a_node = |effect: &Effect| {
             matches!(
@@ -193,7 +193,7 @@ impl Writes {
                 Effect::TakeLock { pod, node, profiles, .. } => {
                     events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
                 }
-                // Whoever decides next says so as well.
+                // The next leader reports it again.
                 Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }

@@ -14,14 +14,14 @@ use tokio::{
 pub struct Claim {
     /// Which of this process's times in the lead it belongs to: a claim that was lost and won again is another.
     pub term: u64,
-    /// Until then nobody else can lead; counted from before the renewal was sent.
+    /// Until this time no other replica can lead; counted from before the renewal was sent.
     pub expiry: Instant,
 }
 
 /// What keeps a term's writes inside its claim.
 #[derive(Clone, Debug)]
 pub enum Fence {
-    /// Nobody else is there: nothing has to be kept.
+    /// There is no other replica, so the fence is always open.
     Alone,
     /// Writes go out only while the claim of this term outlasts them.
     Claimed {

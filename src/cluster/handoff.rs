@@ -1,6 +1,6 @@
 //! What passes between a binder and the rest of its process: what it sees of the cluster goes out, hints come in.
 //!
-//! Nobody waits for anybody here: whoever looks sees the newest picture, and a hint that finds no room is dropped.
+//! Neither side waits for the other: a reader sees the newest view, and a hint without room is dropped.
 
 use std::{sync::Arc, time::Duration};
 
@@ -66,12 +66,12 @@ impl Default for Handoff {
 }
 
 impl Handoff {
-    /// What the binder sees, from its first list on; while nobody holds this, nothing is published.
+    /// The binder's view, from its first list on. While no receiver exists, nothing is published.
     pub fn views(&self) -> watch::Receiver<Option<View>> {
         self.views.subscribe()
     }
 
-    /// What the pods of each namespace with a quota hold; empty while nobody knows.
+    /// What the pods of each namespace with a quota hold; empty until the binder knows.
     pub fn used(&self) -> watch::Receiver<Arc<Used>> {
         self.used.subscribe()
     }
@@ -109,7 +109,7 @@ pub(super) struct Publisher {
 }
 
 impl Publisher {
-    /// When the next picture is to be published; `None`: the last is as good, or nobody looks.
+    /// When the next view is published; `None`: the last one is up to date, or there is no receiver.
     pub(super) fn due(&self, scheduler: &Scheduler) -> Option<Instant> {
         let differs = scheduler.is_synced() && self.published != Some(scheduler.changes());
         (differs && self.views.receiver_count() > 0).then_some(self.due)
@@ -127,7 +127,7 @@ impl Publisher {
     }
 }
 
-/// Tells what is used of quotas, as one loop knows it; when that ends, nobody knows any more.
+/// Publishes what is used of quotas, as one loop knows it; dropping it clears the values.
 pub(super) struct Told {
     used: watch::Sender<Arc<Used>>,
     version: u64,

@@ -1,7 +1,7 @@
-//! Every object of a kind, kept as far as somebody reads of it, and told whenever one of them differs.
+//! Every object of a kind, reduced to what its reader needs, and published when one of them changes.
 //!
-//! Errors are logged and retried for ever. A kind that the API server does not serve is looked for from time to time: it may be
-//! installed later.
+//! Errors are logged and retried without end. If the API server does not serve a kind, it is asked again from time to time, since the
+//! kind may be installed later.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
@@ -20,7 +20,7 @@ use super::{
 /// An object's namespace, empty for what is cluster-wide, and its name.
 pub type ObjectKey = (String, String);
 
-/// Follows every object of a kind for ever, as far as `read` keeps of it; `publish` is given all of them whenever one of them differs.
+/// Watches every object of a kind, reduced by `read`, and calls `publish` with all of them when one of them changes; never returns.
 pub async fn keep<T, V>(
     client: &Client,
     read: impl Fn(&T) -> V + Send,
@@ -143,8 +143,11 @@ impl Served {
     fn find(&mut self, found: Self, kind: &str) {
         match (*self, found) {
             (before, found) if before == found => {}
-            (_, Self::No) => tracing::info!(kind, "not served here; it is looked for from time to time"),
-            (Self::No, _) => tracing::info!(kind, "served from now on"),
+            (_, Self::No) => tracing::info!(
+                kind,
+                "the API server does not serve this kind; asking again from time to time"
+            ),
+            (Self::No, _) => tracing::info!(kind, "the API server serves this kind now"),
             _ => {}
         }
         *self = found;

@@ -1,4 +1,4 @@
-//! Who may bind: the whole run of a binder, one term in the lead after another.
+//! The run of a binder: terms as the leader, one after another.
 //!
 //! It must not decide about pods: a term is one [`event_loop::term`], which remembers nothing of the one before.
 
@@ -59,7 +59,7 @@ async fn elected(
             died => ClusterError::Lease(died.and_then(Result::err)),
         }),
     };
-    // What was cut off may still be carried out while the Lease runs on; then nobody is let in early.
+    // A request that was cut off may still be carried out while the Lease is valid, so the Lease is not given back early.
     if ended == Ended::Drained && done.send(()).is_ok() {
         lease.join_next().await;
     }
@@ -92,7 +92,7 @@ async fn terms(
         if ended != Ended::Lost {
             return Ok(ended);
         }
-        // What was under way when the claim was lost comes to its end before we list, or let anybody in.
+        // Requests that were under way when the claim was lost end before this replica lists, or lets another one lead.
         pause = send::REACH;
     }
 }
@@ -109,7 +109,7 @@ async fn call(
     };
     match claim {
         Some(claim) => Some(claim),
-        // A candidate that has died is seen by who watches it.
+        // The task that joins the candidate reports a panic.
         None => std::future::pending().await,
     }
 }

@@ -55,7 +55,7 @@ impl Observed {
     }
 }
 
-/// Who holds the Lease.
+/// The holder of the Lease.
 pub fn holder(spec: &LeaseSpec) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }

@@ -1,6 +1,6 @@
-//! The ledger as people read it: every card, what of it is in use, and by whom; and asking the one who leads for it.
+//! The page of `/debug/ledger`: every card, how much of it is used, and by which pods; and the channel to ask the leader's loop for it.
 //!
-//! It must not change anything: it is what the scheduler holds at the moment of the question.
+//! It changes nothing: it shows what the scheduler holds at the time of the request.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// So many may wait for an answer; more are told to come again.
+/// The most requests that wait for an answer; further ones are answered 503.
 const WAITING: usize = 8;
 
 /// The ledger.
@@ -60,7 +60,7 @@ pub struct NodeRow {
     pub name: String,
     /// Its cards, by number.
     pub cards: Vec<CardRow>,
-    /// Pods on it of which nobody can tell which cards they hold, by name, with what can't be read.
+    /// Its pods with an unreadable assignment, by name, with the reason.
     #[serde(rename = "unreadablePods", skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable_pods: BTreeMap<String, String>,
 }
@@ -121,7 +121,7 @@ impl Questions {
         answered.await.map_err(|_| NoAnswer::NotLeading)
     }
 
-    /// From now on questions are answered by whoever holds this; when it is dropped, by nobody.
+    /// The holder of the returned value answers the questions from now on; after it is dropped, questions are refused.
     pub(super) fn open(&self) -> mpsc::Receiver<oneshot::Sender<Page>> {
         let (asked, questions) = mpsc::channel(WAITING);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);

@@ -19,7 +19,7 @@ pub enum ListError {
     #[error("{}", said(.0))]
     Request(#[from] kube::Error),
     /// The connection broke in the middle of it.
-    #[error("the list broke off: {0}")]
+    #[error("the list ended early: {0}")]
     Broken(#[from] std::io::Error),
     /// It is no list, or one of its objects is none of its kind.
     #[error("object {at} of the list can't be read: {source}")]

@@ -319,7 +319,7 @@ impl Metrics {
         list(&self.overcommitted_cards, node, cards);
     }
 
-    /// So many pods of the node hold cards that nobody can tell.
+    /// Sets how many pods of the node have an unreadable assignment.
     pub fn unreadable_assignments(&self, node: &str, pods: usize) {
         list(&self.unreadable_assignments, node, pods);
     }

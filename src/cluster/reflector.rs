@@ -1,7 +1,7 @@
-//! Every object of a kind, listed and then watched, for ever: what client-go calls a reflector.
+//! Every object of a kind, listed and then watched without end: what client-go calls a reflector.
 //!
-//! Errors are logged and retried for ever. It must not know what the objects mean. kube's `watcher` does the same, and serves where time
-//! does not matter (`keep`, `sightings`); it reads a list only once all of it has come.
+//! Errors are logged and retried without end. It does not know what the objects mean. kube's `watcher` does the same and is used where
+//! time does not matter (`keep`, `sightings`); it reads a list only after it has arrived completely.
 
 use std::{fmt::Debug, marker::PhantomData, time::Duration};
 
@@ -24,10 +24,10 @@ use super::{
 const WATCH: u32 = 290;
 /// A watch that has been silent for longer was cut off without a word: the API server would have ended it.
 const SILENCE: Duration = Duration::from_secs(WATCH as u64 + 5);
-/// A watch that ends sooner without having told anything has failed.
+/// A watch that ends earlier without an event has failed.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// What is told of a kind; objects as `read` makes them.
+/// An event of a kind, with objects as `read` returns them.
 #[derive(Debug)]
 pub enum Told<T, I> {
     /// Everything that there is.
@@ -55,12 +55,12 @@ type Events<T> = BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>;
 
 enum State<T> {
     Unlisted,
-    /// Everything up to this version is told.
+    /// Everything up to this resource version has been delivered.
     Known(String),
     Watching {
         version: String,
         events: Events<T>,
-        /// When it was opened, until it has told something.
+        /// When it was opened; `None` after its first event.
         silent_since: Option<Instant>,
     },
 }
@@ -180,7 +180,7 @@ where
         told
     }
 
-    /// What one event of a watch tells, and up to which version all is told then.
+    /// The event to deliver for one event of a watch, and the resource version up to which everything is then delivered.
     fn told(
         &self,
         event: kube::Result<WatchEvent<Watched<T>>>,

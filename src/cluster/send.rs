@@ -1,6 +1,6 @@
-//! One request to the API server, sent once: what it answers, or why there is no answer, told apart.
+//! One request to the API server, sent once. The error says whether the API server answered.
 //!
-//! It must not try again: whoever sends decides what a failure means, and when the next try may be.
+//! It never repeats a request: the caller decides what a failure means, and when to try again.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub const SERVER_TIMEOUT: Duration = Duration::from_secs(REACH.as_secs() - 1);
 /// How long an answer to a write is waited for.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Longer than this nobody is left alone, whatever the API server asks for.
+/// The longest pause that a `Retry-After` of the API server can ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a request was not answered with what was asked for.
@@ -76,7 +76,7 @@ impl SendError {
         SignedDuration::try_from(wait).unwrap_or_default()
     }
 
-    /// As the scheduler is told of it.
+    /// The failure in the scheduler's terms.
     pub fn setback(&self) -> Setback {
         Setback { why: self.to_string(), wait: self.wait() }
     }

@@ -11,9 +11,9 @@ use kube::{
 
 use super::retry;
 
-/// The Lease of that name each time that it changes, for ever; one that is deleted is seen as one that nobody holds.
+/// The Lease of that name each time that it changes; the stream never ends. A deleted Lease counts as free.
 ///
-/// RBAC allows this to who may `list` and `watch` that one name, since the watch selects it by `metadata.name`.
+/// RBAC needs `list` and `watch` on that one name only, since the watch selects it by `metadata.name`.
 pub fn of(leases: Api<Lease>, name: &str) -> impl Stream<Item = LeaseSpec> + Send + use<> {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     watcher(leases, config).backoff(retry::pauses()).filter_map(|event| std::future::ready(seen(event)))
@@ -28,7 +28,7 @@ fn seen(event: Result<watcher::Event<Lease>, watcher::Error>) -> Option<LeaseSpe
         Ok(watcher::Event::Init | watcher::Event::InitDone) => None,
         Err(error) => {
             let error = crate::excerpt::brief(&error);
-            tracing::warn!(%error, "watching the Lease failed, it is looked at now and then");
+            tracing::warn!(%error, "watching the Lease failed; reading it periodically instead");
             None
         }
     }

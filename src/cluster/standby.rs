@@ -14,7 +14,7 @@ use super::{
 };
 use crate::scheduling::{Event, Scheduler};
 
-/// Who is called to lead within this time has listed nothing in vain.
+/// A replica that becomes the leader within this time skips the list of a follower.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Looks on until it is called, and returns with what it was called for and what it watches.
@@ -46,7 +46,7 @@ pub async fn stand_by<T>(
             scheduler.observe(event, clock.now());
         }
         if scheduler.is_synced() && !was_synced {
-            tracing::info!(took = ?began.elapsed(), "standing by, pods and nodes are known");
+            tracing::info!(took = ?began.elapsed(), "following; pods and nodes are known");
         }
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);

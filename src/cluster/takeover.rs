@@ -1,6 +1,6 @@
 //! With what a term begins: what its replica watched while another led, once that is as new as the cluster, or nothing.
 //!
-//! It must not decide who leads. Where the watches stay behind, nothing of them is used, and the term lists everything.
+//! It does not decide which replica leads. If the watches lag behind, the term does not use them and lists everything.
 
 use std::{pin::Pin, time::Duration};
 
@@ -33,7 +33,7 @@ pub fn watches(binder: &Binder) -> Events {
     watch::all(&binder.client, &binder.reader).ready_chunks(256).boxed()
 }
 
-/// The watches of a replica that looks on, and what they have told so far.
+/// The watches of a follower, and what they have delivered so far.
 pub struct Watching {
     /// What comes next.
     pub events: Events,
@@ -84,11 +84,11 @@ pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
     let Some(watching) = watching else { return Beginning::afresh(binder) };
     match watching.catch_up(binder).await {
         Ok(beginning) => {
-            tracing::info!(took = ?began.elapsed(), "what was watched while another led is up to date");
+            tracing::info!(took = ?began.elapsed(), "what this replica watched as a follower is up to date");
             beginning
         }
         Err(behind) => {
-            tracing::info!(%behind, "what was watched while another led is not used, everything is listed");
+            tracing::info!(%behind, "what this replica watched as a follower is out of date; listing everything");
             Beginning::afresh(binder)
         }
     }

@@ -1,4 +1,4 @@
-//! What people are told: Events, and the `PodScheduled` condition of a pod that waits.
+//! Events, and the conditions of pods.
 //!
 //! Reasons and actions are kube-scheduler's (`pkg/scheduler/schedule_one.go`, `util/utils.go`), since tools look for them.
 
@@ -20,64 +20,64 @@ use crate::{
     scheduling::{Concern, PodKey},
 };
 
-/// After this time nobody waits for an answer any more.
+/// The longest time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The condition of a pod whose cards its node could not give it.
+/// The condition of a pod whose cards the device plugin could not allocate.
 const ALLOCATED: &str = "berth.dev/DevicesAllocated";
 
-/// Events about objects without a namespace stand here, as kubelet's about nodes do.
+/// The namespace of Events about objects without a namespace, as for the kubelet's Events about nodes.
 const NAMESPACE_OF_NODES: &str = "default";
 
-/// The longest note that the API server takes, in bytes.
+/// The longest note that the API server accepts, in bytes (`pkg/apis/core/validation/events.go`).
 const LONGEST_NOTE: usize = 1024;
 
-/// One thing to tell about a pod or a node.
+/// The content of an Event about a pod, a node or a namespace.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// It is bound.
+    /// The pod was bound.
     Scheduled {
-        /// To which node.
+        /// The pod's node.
         node: &'a str,
     },
-    /// It waits.
+    /// No node accepts the pod.
     FailedScheduling {
-        /// Why.
+        /// The reasons, in kube-scheduler's form.
         message: &'a str,
     },
-    /// It waits in line.
+    /// The pod waits in the line of its node.
     Waiting {
-        /// What for.
+        /// What it waits for, and since when.
         message: &'a str,
     },
-    /// Its node's agent could not give it its cards.
+    /// The device plugin could not allocate the pod's cards.
     FailedAllocation {
-        /// On which node.
+        /// The plugin's node.
         node: &'a str,
     },
-    /// What was remembered of it was wrong.
+    /// The audit has corrected the ledger.
     Drift {
-        /// What.
+        /// What was wrong.
         what: &'a str,
     },
-    /// Its node's agent gives no sign.
+    /// The device plugin has not answered for the pod.
     SilentAgent {
-        /// On which node.
+        /// The plugin's node.
         node: &'a str,
     },
-    /// More is held of one of its cards than there is.
+    /// A card of the pod is overcommitted.
     Excess {
-        /// What is held, and what there is.
+        /// The card, what pods hold of it, and what it has.
         message: &'a str,
     },
-    /// Nobody can tell which cards it holds.
+    /// The pod's assignment can't be read.
     Unread {
-        /// What can't be read, and what follows.
+        /// The annotation, the reason, and what follows.
         message: &'a str,
     },
 }
 
-/// Writes an Event about a pod or a node. Written again with the same time it is the same Event.
+/// Creates an Event. A second call with the same time makes the same Event, since its name has the time.
 pub async fn event(
     client: Client,
     reporter: &str,
@@ -91,8 +91,8 @@ pub async fn event(
     write(client, Method::POST, path, "application/json", &event).await
 }
 
-/// Sets `PodScheduled=False/Unschedulable`, which cluster autoscalers look for, if the pod still has this version: a word that comes
-/// late must not be said of a pod that is bound by then.
+/// Sets `PodScheduled=False/Unschedulable`, which cluster autoscalers look for, if the pod still has this resource version: a late
+/// message must not be set on a pod that is bound by then.
 pub async fn unschedulable(
     client: Client,
     pod: &PodKey,
@@ -104,7 +104,7 @@ pub async fn unschedulable(
     condition(client, pod, metadata, ["PodScheduled", "Unschedulable", message], now).await
 }
 
-/// Sets `berth.dev/DevicesAllocated=False/FailedAllocation`; the pod itself is left to kubelet, which fails it, and to its owner.
+/// Sets `berth.dev/DevicesAllocated=False/FailedAllocation`. The kubelet fails the pod, and its owner replaces it.
 pub async fn failed_allocation(
     client: Client,
     pod: &PodKey,
@@ -150,7 +150,7 @@ async fn write(
 
 fn failure(pod: &PodKey, node: &str) -> String {
     format!(
-        "The device plugin of node {node} could not give {pod} its GPU share; what it holds is free once it has ended"
+        "The device plugin of node {node} could not allocate the GPU share of {pod}; the share is free again when the pod ends"
     )
 }
 
@@ -176,12 +176,12 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             ("Warning", "FailedAllocation", "Allocating", note)
         }
         News::Drift { what } => {
-            let note = format!("What Berth remembered was wrong and has been put right: {what}");
+            let note = format!("Berth's record was wrong and has been corrected: {what}");
             ("Warning", "LedgerDrift", "Auditing", note)
         }
         News::SilentAgent { node } => {
             let note = format!(
-                "The device plugin of node {node} has not answered for {}; other pods go on",
+                "The device plugin of node {node} has not answered for {}; meanwhile Berth places no further pods on the node",
                 named(of)
             );
             ("Warning", "DevicePluginSilent", "Allocating", note)
@@ -239,10 +239,11 @@ mod tests {
     #[test]
     fn each_piece_of_news_is_an_event_about_whom_it_concerns() {
         let pod = || Concern::Pod(PodKey { uid: "u".into(), namespace: "team-a".into(), name: "p".into() });
-        let wrong = "What Berth remembered was wrong and has been put right: why";
-        let silent = "The device plugin of node n1 has not answered for team-a/p; other pods go on";
-        let failed = "The device plugin of node n1 could not give team-a/p its GPU share; \
-                      what it holds is free once it has ended";
+        let wrong = "Berth's record was wrong and has been corrected: why";
+        let silent = "The device plugin of node n1 has not answered for team-a/p; \
+                      meanwhile Berth places no further pods on the node";
+        let failed = "The device plugin of node n1 could not allocate the GPU share of team-a/p; \
+                      the share is free again when the pod ends";
         let cases = [
             (
                 News::Scheduled { node: "n1" },

@@ -143,7 +143,7 @@ fn each(troubles: &[Unreadable], log: impl Fn(&str, &str)) {
     }
 }
 
-/// What is told of a kind, as the scheduler's events.
+/// The events of a kind, in the scheduler's form.
 fn events<T, I>(
     told: impl Stream<Item = Told<T, I>> + Send,
     listed: impl Fn(Vec<I>) -> Event + Send,

@@ -89,7 +89,7 @@ pub enum Policy {
     TopologyAware,
 }
 
-const NO_USE: &str = "a setting of HAMi that Berth has no use for";
+const NO_USE: &str = "has no effect: Berth does not use this setting of HAMi";
 
 /// Settings of the node plugin and of what Berth does not have, in the `nvidia:` section.
 pub(super) const UNUSED_KEYS: [&str; 10] = [
@@ -206,7 +206,7 @@ pub(super) fn read(mut section: Section, notices: &mut Vec<Notice>) -> Result<Ha
 /// Where NVIDIA's keys stand: beside the others, or in a section of their own, as in a pasted `device-config.yaml`.
 fn nvidia(mut section: Section) -> Result<Section, Trouble> {
     let Some(field) = section.take("nvidia") else { return Ok(section) };
-    section.none_of(&NVIDIA_KEYS, "stands beside `nvidia:`, which is there too: keep it in that section")?;
+    section.none_of(&NVIDIA_KEYS, "is set beside the section `nvidia:`; move it into that section")?;
     section.finish()?;
     Section::of(&field)
 }
@@ -280,10 +280,12 @@ fn card_policy(section: &mut Section) -> Result<Vec<Policy>, Trouble> {
     for word in text.split(',').map(str::trim) {
         let Some(policy) = CARD_POLICIES.iter().find(|policy| policy.name() == word) else {
             let known: Vec<_> = CARD_POLICIES.iter().map(|policy| format!("`{}`", policy.name())).collect();
-            return Err(field.must_be(&format!("{}, or several of them parted by commas", known.join(", "))));
+            return Err(
+                field.must_be(&format!("{}, or several of them separated by commas", known.join(", ")))
+            );
         };
         if policies.contains(policy) {
-            return Err(field.trouble(format!("`{word}` is there twice")));
+            return Err(field.trouble(format!("`{word}` is given twice")));
         }
         policies.push(*policy);
     }

@@ -78,7 +78,7 @@ impl Config {
         Dialects::new(hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).collect())
     }
 
-    /// What the rules of admission are told.
+    /// The settings of the admission rules.
     pub fn admission_settings(&self) -> admission::Settings {
         let overwrite = self.dialects.hami.force_overwrite_default_scheduler;
         admission::Settings {
@@ -123,7 +123,7 @@ impl Config {
         Reader::new(self.dialects(), self.scheduler_name.clone()).weighing(self.score_weights())
     }
 
-    /// What the scheduler is told.
+    /// The settings of the scheduler.
     pub fn scheduler_settings(&self) -> scheduling::scheduler::Settings {
         scheduling::scheduler::Settings {
             device_resources: self.reader().device_resources(),
@@ -190,7 +190,7 @@ impl HamiConfig {
         self.vendors.clone_from(&other.vendors);
     }
 
-    /// What the dialect is told.
+    /// The settings of the dialect.
     pub fn settings(&self) -> hami::Settings {
         hami::Settings {
             count: self.resource_count_name.clone(),
@@ -270,7 +270,7 @@ impl VnpusConfig {
 }
 
 impl VolcanoConfig {
-    /// What the dialect of vGPUs is told.
+    /// The settings of the dialect of vGPUs.
     pub fn settings(&self) -> volcano::Settings {
         let arguments = &self.arguments;
         volcano::Settings {

@@ -1,4 +1,4 @@
-//! Reading keys out of a mapping: each is asked for by name and type, and what nobody asked for is unknown.
+//! Reads keys out of a mapping by name and type; a key that was not read is unknown.
 
 use std::ops::RangeInclusive;
 
@@ -247,7 +247,9 @@ impl Section {
     /// The field of a key that is written in either of two ways, but not in both.
     pub(super) fn take_either(&mut self, key: &str, flag: &str) -> Result<Option<Field>, Trouble> {
         match (self.take(key), self.take(flag)) {
-            (Some(_), Some(flag)) => Err(flag.trouble(format!("says the same as `{key}`; keep one of them"))),
+            (Some(_), Some(flag)) => {
+                Err(flag.trouble(format!("has the same meaning as `{key}`; keep one of them")))
+            }
             (field, flag) => Ok(field.or(flag)),
         }
     }

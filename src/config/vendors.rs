@@ -66,7 +66,8 @@ pub struct FamilyConfig {
 
 /// Vendors of HAMi's that choose cards in a way of their own.
 pub(super) const NOT_SERVED: [&str; 6] = ["metax", "enflame", "mthreads", "kunlun", "awsneuron", "vastai"];
-const NOT_SERVED_WHY: &str = "a vendor that Berth does not serve; its pods are left to others";
+const NOT_SERVED_WHY: &str =
+    "has no effect: Berth does not serve this vendor and leaves its pods to other schedulers";
 
 pub(super) const MOST_MEMORY: i64 = i32::MAX as i64;
 

@@ -102,9 +102,9 @@ pub enum LockValue {
 }
 
 const ZONE: &str = "tdm.revocable-zone.";
-const NO_USE: &str = "a setting of Volcano that Berth has no use for";
+const NO_USE: &str = "has no effect: Berth does not use this setting of Volcano";
 const BUILT_IN_NAMES: &str = "has no effect: Berth reads Volcano's resources by their built-in names";
-const NO_TDM: &str = "has no effect yet: revocable zones are not served so far";
+const NO_TDM: &str = "has no effect: Berth does not serve revocable zones yet";
 
 /// Arguments that Berth has no use for.
 pub(super) const UNUSED_ARGUMENTS: [&str; 4] = [

@@ -1,6 +1,6 @@
-//! What the API server asks: the envelope of an AdmissionReview, and what of it an answer depends on.
+//! The envelope of an AdmissionReview, reduced to the fields on which the answer depends.
 //!
-//! Nothing is judged and nothing answered here.
+//! It judges nothing and answers nothing.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use super::{
     review::{API_VERSION, BadReview, KIND},
 };
 
-/// What the request is about.
+/// The kind of object that the request is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Subject<'a> {
     Pod,
@@ -23,7 +23,7 @@ pub(super) enum Subject<'a> {
     Other,
 }
 
-/// What is being done.
+/// The operation that is reviewed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Asks {
     Create,
@@ -32,7 +32,7 @@ pub(super) enum Asks {
     Connect,
 }
 
-/// The longest uid of a request that is answered, in bytes: the API server's have 36.
+/// The longest uid of a request that is accepted, in bytes; those of the API server have 36.
 const LONGEST_UID: usize = 253;
 
 /// The subresources in which a whole pod is the object.
@@ -69,7 +69,7 @@ struct Resource {
     resource: String,
 }
 
-/// Refuses what is no object: an array would be read as the fields of one, in their order.
+/// Refuses JSON that is not an object: serde would read an array as the fields of a struct, in their order.
 pub(super) fn must_be_object(text: &str) -> Result<(), BadReview> {
     let found = match text.trim_ascii_start().as_bytes().first() {
         Some(b'{') => return Ok(()),
@@ -100,7 +100,7 @@ pub(super) fn read(text: &str) -> Result<Asked<&RawValue>, BadReview> {
 }
 
 impl<O> Envelope<O> {
-    /// What is asked, where the envelope is one of a review.
+    /// The request, if the envelope is that of a review.
     pub(super) fn request(self) -> Result<Asked<O>, BadReview> {
         expect("apiVersion", self.api_version.as_deref(), API_VERSION)?;
         expect("kind", self.kind.as_deref(), KIND)?;

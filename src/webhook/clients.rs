@@ -1,6 +1,6 @@
-//! Who may ask for reviews: the authority of client certificates, in a file that may change.
+//! The authority of client certificates, which decides which clients may ask for reviews; it is read from a file that may change.
 //!
-//! Keeps the TLS settings up to date with it; which paths need a certificate is the router's to say.
+//! It keeps the TLS settings in step with the file. The router decides which paths need a certificate.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -34,13 +34,14 @@ impl ClientAuthority {
         Ok(Self { file, seen, certificates, settings: watch::Sender::new(settings) })
     }
 
-    /// The TLS settings for new connections. Each change comes with sessions of its own, so that nobody resumes one that an
-    /// authority vouched for which is no longer trusted.
+    /// The TLS settings for new connections. Each change starts a new cache of sessions, so that no client resumes a
+    /// session that began under an authority which is no longer trusted.
     pub fn settings(&self) -> watch::Receiver<Arc<ServerConfig>> {
         self.settings.subscribe()
     }
 
-    /// Looks every `period`, for ever. What is bad is logged once and the old authority stays.
+    /// Reads the file every `period` and never returns. Content that is not an authority is logged once, and the old authority
+    /// stays in force.
     pub async fn follow(mut self, period: Duration) {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -48,7 +49,7 @@ impl ClientAuthority {
             ticks.tick().await;
             if let Err(error) = self.refresh().await {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
-                warn!(%error, source, "the client authority stays as it was");
+                warn!(%error, source, "can't read the client authority; the old one stays in force");
             }
         }
     }
@@ -61,7 +62,7 @@ impl ClientAuthority {
         let settings = self.certificates.server_config_for(&found, &self.file.display().to_string());
         self.seen = found;
         self.settings.send_replace(settings?);
-        info!(file = %self.file.display(), "the client authority was exchanged");
+        info!(file = %self.file.display(), "the new client authority is in force");
         Ok(())
     }
 }

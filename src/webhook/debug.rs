@@ -1,6 +1,6 @@
-//! `GET /debug/ledger`: who holds what of which card, for those whom the API server allows to ask.
+//! `GET /debug/ledger`: which pod holds what of each card, for clients that the API server allows to get this path.
 //!
-//! It must not know what a ledger is nor who may see it: both are asked of what it is given.
+//! It knows neither the ledger nor the permissions: both come from the functions in [`Debug`].
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use super::{
     router::wrong_method,
 };
 
-/// The path; who may `get` it as a non-resource URL may see the ledger.
+/// The path. Clients need the verb `get` on it as a non-resource URL.
 pub const LEDGER: &str = "/debug/ledger";
 
-/// Why somebody is not answered.
+/// Why a request is refused.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum Denial {
-    /// Nobody knows who asks.
-    #[error("a bearer token that the API server knows is needed")]
+    /// There is no bearer token, or the API server does not accept it.
+    #[error("a bearer token that the API server accepts is required")]
     Unknown,
-    /// It is known who asks, and that one may not.
+    /// The user may not get the path.
     #[error("user \"{user}\" cannot get path \"{LEDGER}\"")]
     Forbidden {
-        /// Who asks.
+        /// The name of the user.
         user: String,
     },
-    /// It can't be found out, or there is nothing to show here.
+    /// The API server could not check the permission, or this replica has no ledger.
     #[error("{0}")]
     Unavailable(String),
 }
 
-/// Whether the bearer of this token may ask.
+/// Checks whether the user of this token may get the path.
 pub type Access = Arc<dyn Fn(String) -> BoxFuture<'static, Result<(), Denial>> + Send + Sync>;
 
 /// The page, as JSON.
@@ -47,9 +47,9 @@ pub type Page = Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<u8>, Denial>> + Se
 /// What the path needs.
 #[derive(Clone)]
 pub struct Debug {
-    /// Who may ask.
+    /// Checks the token.
     pub access: Access,
-    /// What is shown.
+    /// Makes the answer.
     pub page: Page,
 }
 
@@ -65,7 +65,7 @@ async fn ledger(State(debug): State<Debug>, headers: HeaderMap) -> Response {
     }
 }
 
-/// Who asks is found out before anything is looked up.
+/// Checks the permission before it reads the ledger.
 async fn shown(debug: &Debug, headers: &HeaderMap) -> Result<Vec<u8>, Denial> {
     let token = bearer(headers).ok_or(Denial::Unknown)?;
     (debug.access)(token.to_owned()).await?;
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         let body = axum::body::to_bytes(response.into_body(), 1000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["message"], "this path takes another method");
+        assert_eq!(body["message"], "this path does not accept this method");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
-//! What the webhook counts: reviews by path and outcome, broken rules, the time reviews take, the certificate's end.
+//! The webhook's metrics: reviews by path and outcome, broken rules, the time of a review, the end of the certificate.
 //!
-//! Names and help only; nothing is decided by a number kept here.
+//! No decision depends on them.
 
 use std::fmt::{self, Write as _};
 
@@ -58,12 +58,12 @@ enum Path {
     Validate,
 }
 
-/// What a request to a review path came to.
+/// The outcome of a request to a review path, as a label.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Counted {
     /// It was answered with a review.
     Answered(Outcome),
-    /// It was refused before it was read as a review.
+    /// It was refused before it was parsed as a review.
     Refused,
     /// There was no room for it.
     TurnedAway,
@@ -83,7 +83,7 @@ impl Counted {
 }
 
 impl Metrics {
-    /// Makes the metrics and enters them in `registry`.
+    /// Creates the metrics and registers them in `registry`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reviews: Family::default(),
@@ -116,7 +116,7 @@ impl Metrics {
         metrics
     }
 
-    /// Shows every counter from the start: a rate needs the zero before the first event.
+    /// Initialises every counter with 0, since Prometheus computes a rate from the value before the first event.
     fn begin_at_zero(&self) {
         for path in [Path::Mutate, Path::Validate] {
             drop(self.duration.get_or_create(&DurationLabels { path }));
@@ -143,7 +143,7 @@ impl Metrics {
         }
     }
 
-    /// Notes the end of the certificate that is served from now on.
+    /// Sets the end of the certificate that is served.
     pub fn certificate_ends(&self, not_after: Timestamp) {
         self.certificate_expiry.set(not_after.as_second());
     }
@@ -156,7 +156,7 @@ impl Metrics {
         self.duration.get_or_create(&DurationLabels { path }).observe(elapsed.as_secs_f64());
     }
 
-    /// Counts the rules that a review found broken.
+    /// Counts the rules that a pod broke.
     pub(super) fn count_violations(&self, answer: &ReviewAnswer) {
         for rule in &answer.rules {
             self.violations.get_or_create(&ViolationLabels { rule: rule.0 }).inc();
@@ -165,7 +165,7 @@ impl Metrics {
 }
 
 impl Metrics {
-    /// Counts a pod that was handed on.
+    /// Counts a pod that was passed to the binder as a hint.
     pub(super) fn count_hint(&self, outcome: Handed) {
         self.hints.get_or_create(&HintLabels { outcome }).inc();
     }

@@ -1,6 +1,6 @@
-//! Makes the webhook's own certificates: an authority, a serving certificate signed by it, and the decision to renew either.
+//! Creates the webhook's own certificates: an authority and a serving certificate signed by it, and decides when to renew them.
 //!
-//! Time is a parameter. Nothing is stored or sent here, and no key is ever printed.
+//! Time is a parameter. It stores and sends nothing, and never prints a key.
 
 use std::{collections::BTreeSet, fmt, net::IpAddr};
 
@@ -12,25 +12,25 @@ use rcgen::{
 use time::OffsetDateTime;
 use x509_parser::{extensions::GeneralName, pem::Pem};
 
-/// The common name of every authority made here.
+/// The common name of the authorities that Berth creates.
 pub const AUTHORITY_NAME: &str = "berth webhook CA";
 
-/// Certificates begin to be valid this much earlier, for clocks that are behind.
+/// Certificates are valid from this long before now, for clients whose clock is behind.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
-/// Why a certificate can't be made or read.
+/// Why a certificate can't be created or parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum MintError {
-    /// A name that nobody can have.
+    /// A name that is neither a DNS name nor an IP address.
     #[error("certificate name `{name}` is neither a DNS name nor an IP address")]
     Name {
         /// The name.
         name: String,
     },
-    /// The time asked for is outside of what certificates can say.
+    /// The end of the validity is outside of what a certificate can express.
     #[error("a certificate valid until {until} cannot be made")]
     Lifetime {
-        /// The end that was asked for.
+        /// The requested end.
         until: String,
     },
     /// The key or the authority can't be used to sign.
@@ -39,25 +39,25 @@ pub enum MintError {
     /// A PEM text that holds no readable certificate.
     #[error("{what} is not a certificate in PEM: {reason}")]
     NotACertificate {
-        /// Which text.
+        /// The name of the text, for the message.
         what: &'static str,
-        /// What the parser met.
+        /// The parser's message.
         reason: String,
     },
 }
 
-/// The names that a serving certificate answers to.
+/// The names of a serving certificate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ServingNames {
     /// The Service in front of the webhook.
     pub service: String,
     /// The namespace of the Service.
     pub namespace: String,
-    /// Further DNS names and IP addresses, for a webhook that is reached by URL.
+    /// Additional DNS names and IP addresses, for a webhook that is reached by URL.
     pub extra: Vec<String>,
 }
 
-/// How long certificates are good for.
+/// The validity of new certificates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Lifetimes {
     /// The authority.
@@ -67,7 +67,7 @@ pub struct Lifetimes {
 }
 
 impl Default for Lifetimes {
-    /// Ten years and one year.
+    /// Ten years for the authority, one year for the serving certificate.
     fn default() -> Self {
         Self {
             authority: SignedDuration::from_hours(24 * 3650),
@@ -91,27 +91,27 @@ impl fmt::Debug for Pair {
     }
 }
 
-/// All that a webhook needs to be trusted: what one Secret or one folder holds.
+/// The authority and the serving certificate: the content of one Secret or one folder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Bundle {
-    /// The authority that signs. After its renewal the earlier ones that are still valid follow in the same PEM text,
-    /// so that replicas which still serve an older certificate stay trusted.
+    /// The authority that signs. After its renewal, the earlier ones that are still valid follow in the same PEM text, so that
+    /// replicas that still serve an older certificate stay trusted.
     pub authority: Pair,
-    /// What is served.
+    /// The serving certificate.
     pub serving: Pair,
 }
 
-/// From when until when a certificate is good.
+/// The validity of a certificate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Validity {
-    /// The first instant.
+    /// The start of the validity.
     pub not_before: Timestamp,
-    /// The last instant.
+    /// The end of the validity.
     pub not_after: Timestamp,
 }
 
 impl ServingNames {
-    /// Every name, as the certificate lists them.
+    /// All names of the certificate: those of the Service first, then the additional ones.
     pub fn all(&self) -> Vec<String> {
         let Self { service, namespace, extra } = self;
         let mut names = vec![
@@ -124,7 +124,7 @@ impl ServingNames {
     }
 }
 
-/// Makes an authority, valid from `now`.
+/// Creates an authority that is valid from `now`.
 pub fn authority(lifetime: SignedDuration, now: Timestamp) -> Result<Pair, MintError> {
     let mut params = params(Vec::new(), lifetime, now)?;
     params.distinguished_name.push(DnType::CommonName, AUTHORITY_NAME);
@@ -136,7 +136,7 @@ pub fn authority(lifetime: SignedDuration, now: Timestamp) -> Result<Pair, MintE
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// Makes a serving certificate for `names`, signed by `authority`, valid from `now`.
+/// Creates a serving certificate for `names`, signed by `authority` and valid from `now`.
 pub fn serving(
     authority: &Pair,
     names: &ServingNames,
@@ -154,14 +154,14 @@ pub fn serving(
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// Makes an authority and a serving certificate.
+/// Creates an authority and a serving certificate of it.
 pub fn bundle(names: &ServingNames, lifetimes: Lifetimes, now: Timestamp) -> Result<Bundle, MintError> {
     let authority = authority(lifetimes.authority, now)?;
     let serving = serving(&authority, names, lifetimes.serving, now)?;
     Ok(Bundle { authority, serving })
 }
 
-/// The bundle that is to take the place of `current`; `None` where `current` is good for longer.
+/// The bundle that replaces `current`; `None` if `current` needs no renewal yet.
 ///
 /// A new authority must be published (`registration`) before its serving certificate is served.
 pub fn renewed(
@@ -184,14 +184,14 @@ pub fn renewed(
     Ok(Some(Bundle { authority: current.authority.clone(), serving }))
 }
 
-/// Whether two thirds of the time are over.
+/// Whether two thirds of the validity have passed.
 pub fn needs_renewal(validity: Validity, now: Timestamp) -> bool {
     let whole = validity.not_after.duration_since(validity.not_before);
     let left = validity.not_after.duration_since(now);
     left <= whole / 3
 }
 
-/// When the first certificate of a PEM text is good; `what` names the text in errors.
+/// The validity of the first certificate of a PEM text; `what` names the text in errors.
 pub fn validity(what: &'static str, pem: &str) -> Result<Validity, MintError> {
     let first = first(what, pem)?;
     let certificate = first.parse_x509().map_err(|error| not_a_certificate(what, &error))?;
@@ -223,7 +223,7 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(octets).map(IpAddr::from)).ok()
 }
 
-/// The certificates of a PEM text whose time is not over, as PEM.
+/// The certificates of a PEM text that have not expired, as PEM.
 fn still_valid(pem: &str, now: Timestamp) -> Result<String, MintError> {
     const WHAT: &str = "the authority";
     let mut kept = String::new();

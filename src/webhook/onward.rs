@@ -1,6 +1,7 @@
-//! What follows once a new pod is let in: a dry run is told where the pod would go, any other pod is handed on as a hint.
+//! What follows the admission of a new pod: a dry run gets a warning with the place that the pod would get, and any other pod becomes a
+//! hint for the binder.
 //!
-//! Where and to whom is given; nothing here changes whether a pod is let in.
+//! Both receivers are parameters. Nothing here changes whether a pod is admitted.
 
 use std::sync::Arc;
 
@@ -10,22 +11,22 @@ use super::{
 };
 use crate::object::Pod;
 
-/// Where a pod would go now and why not elsewhere, a line for each thing to say; nothing where that is not known in time.
+/// Returns the lines that say where a pod would be placed now, and why not elsewhere; empty if there is no answer in time.
 pub type Place = Arc<dyn Fn(&Pod) -> Vec<String> + Send + Sync>;
 
-/// Takes a pod that is about to be stored. It must not wait.
+/// Receives a pod that the API server is about to store. It must not block.
 pub type Hint = Arc<dyn Fn(Box<Pod>) -> Handed + Send + Sync>;
 
-/// What became of a hint.
+/// Whether a hint was kept.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Handed {
     /// It was taken.
     Taken,
-    /// It was not: there is no room.
+    /// It was dropped: there is no room.
     Dropped,
 }
 
-/// Whom pods are handed on to.
+/// The receivers of admitted pods.
 #[derive(Clone)]
 pub struct Onward {
     /// Answers dry runs.
@@ -34,11 +35,11 @@ pub struct Onward {
     pub hint: Hint,
 }
 
-/// Reviews up to this length are handed on: hints that wait must not fill the memory.
+/// The longest review, in bytes, whose pod becomes a hint, so that waiting hints can't fill the memory.
 const HINT_LIMIT: usize = 64 * 1024;
 
 impl Onward {
-    /// Goes on with an answer to a review of this length.
+    /// Adds the warnings of a dry run to the answer, or passes the pod on as a hint; `length` is that of the review in bytes.
     pub(super) fn go_on(&self, answer: &mut ReviewAnswer, length: usize, metrics: &Metrics) {
         let Some(Entrant { pod, dry_run }) = answer.entrant.take() else { return };
         match dry_run {

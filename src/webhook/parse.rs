@@ -1,6 +1,6 @@
-//! Reads the JSON of one object, and says which field is wrong where it can't be read.
+//! Parses the JSON of one object, and names the field in an error.
 //!
-//! No rule and no envelope: what is asked about the object is `review`'s.
+//! It knows neither the rules nor the envelope of the review.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::{
     object::Pod,
 };
 
-/// What can't be read, and where: excerpts, since the parser quotes what it met.
+/// The field and the reason, both shortened, since the parser quotes its input.
 pub(super) struct Fault {
     pub(super) field: String,
     pub(super) reason: String,
 }
 
-/// Reads one JSON value, and on failure once more to say which field it was: keeping the path costs more than reading.
+/// Parses one JSON value. After a failure it parses again to find the field, since tracking the path costs more than parsing.
 pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
     if let Ok(read) = serde_json::from_str(json) {
         return Ok(read);
@@ -29,7 +29,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Fault> {
     })
 }
 
-/// Reads the pod that is asked about. One without `metadata` is no API server's, and a patch would have nothing to stand on.
+/// Parses the pod of a request. A pod without `metadata` is refused: no API server sends one, and a patch could not be applied to it.
 pub(super) fn pod(object: &str) -> Result<Pod, Fault> {
     let pod: Pod = parse(object)?;
     let has_metadata =
@@ -40,7 +40,7 @@ pub(super) fn pod(object: &str) -> Result<Pod, Fault> {
     Err(Fault { field: "metadata".to_owned(), reason: "is missing".to_owned() })
 }
 
-/// Whether the pod has a name or is to be given one, as every pod that an API server takes.
+/// Whether the pod has a name or a `generateName`, as every pod that an API server accepts.
 pub(super) fn is_named(pod: &Pod) -> bool {
     !pod.metadata.name.is_empty() || pod.metadata.generate_name.is_some()
 }

@@ -1,6 +1,6 @@
-//! How many connections there are at once, and which one goes when there is no place left for the next.
+//! The limit on connections, and the choice of the one that is closed when there is no place for the next.
 //!
-//! Knows no TLS and no HTTP: a connection says when something is asked on it, and ends when it is told to.
+//! It knows neither TLS nor HTTP: a connection reports when a request is under way on it, and ends when its place is wanted.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +14,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Where nobody could be sent away, it is looked again this much later.
+/// If every connection has a request under way, the search for an idle one is repeated after this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The places of a server.
 #[derive(Debug)]
 pub(super) struct Places {
     free: Arc<Semaphore>,
-    /// Who has asked nothing for so long may be sent away.
+    /// A connection without a request for this time may be closed.
     idle: Duration,
     taken: Arc<Mutex<Taken>>,
 }
@@ -40,7 +40,7 @@ struct Seat {
     leave: Arc<Notify>,
 }
 
-/// A connection's place, free again once it is dropped.
+/// The place of one connection; dropping it frees the place.
 #[derive(Debug)]
 pub(super) struct Place {
     number: u64,
@@ -49,7 +49,7 @@ pub(super) struct Place {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Something that is asked on a connection: while there is one, nobody sends the connection away.
+/// A request that is under way on a connection: while it exists, the connection is not closed for another.
 #[derive(Debug)]
 pub(super) struct Asked(Arc<Place>);
 
@@ -58,8 +58,8 @@ impl Places {
         Self { free: Arc::new(Semaphore::new(connections)), idle, taken: Arc::default() }
     }
 
-    /// A place for a connection of this peer. Where none is free, a connection on which nothing is asked gives way: the one that has
-    /// been idle for longest, of the peer that has most.
+    /// Waits for a place for a connection of this peer. If none is free, an idle connection is closed: of the peer with the most
+    /// connections, the one that has been idle for the longest time.
     pub(super) async fn take(&self, peer: IpAddr) -> Arc<Place> {
         let permit = loop {
             if self.free.available_permits() == 0 {
@@ -103,13 +103,13 @@ impl Taken {
 }
 
 impl Place {
-    /// Something is asked, until the answer is dropped.
+    /// Marks the connection as busy until the returned value is dropped.
     pub(super) fn ask(self: &Arc<Self>) -> Asked {
         lock(&self.taken).asked(self.number, |asked| asked + 1);
         Asked(Arc::clone(self))
     }
 
-    /// Returns when the connection is to end for the sake of another.
+    /// Returns when the connection must be closed to make room for another.
     pub(super) async fn wanted(&self) {
         self.leave.notified().await;
     }
@@ -127,7 +127,7 @@ impl Drop for Asked {
     }
 }
 
-/// Nothing panics while it is held.
+/// The lock; it is never poisoned, since no code panics while it is held.
 fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }

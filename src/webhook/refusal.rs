@@ -1,7 +1,7 @@
-//! What is answered instead of a review: a `metav1.Status`, which the API server's client reads, so that whoever asked it for a pod
-//! reads the reason too.
+//! The answer to a request that is not reviewed: a `metav1.Status`. The API server passes its message on, so that the user reads the
+//! reason.
 //!
-//! It must not decide what is refused.
+//! It does not decide what is refused.
 
 use axum::{
     body::Body,
@@ -54,7 +54,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// The machine's word for a status (apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`).
+/// The machine-readable reason of a status (apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`).
 fn word(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_REQUEST => "BadRequest",

@@ -1,6 +1,6 @@
-//! Tells the API server which authority to trust: the `caBundle` of our webhook configurations.
+//! Publishes the webhook's authority: the `caBundle` of Berth's webhook configurations.
 //!
-//! Changes that one field and nothing else, creates nothing, and never ends the process.
+//! It changes no other field, creates no object, and never ends the process.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -20,7 +20,7 @@ use tracing::{info, warn};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// The names of our two configurations.
+/// The names of Berth's two webhook configurations.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Registration {
     /// The MutatingWebhookConfiguration.
@@ -39,7 +39,7 @@ pub enum RegistrationError {
         kind: &'static str,
         /// The name.
         name: String,
-        /// What the API server said.
+        /// The error of the API server or of the connection.
         source: Box<kube::Error>,
     },
     /// The configuration can't be changed.
@@ -49,25 +49,24 @@ pub enum RegistrationError {
         kind: &'static str,
         /// The name.
         name: String,
-        /// What the API server said.
+        /// The error of the API server or of the connection.
         source: Box<kube::Error>,
     },
 }
 
-/// One webhook of a configuration, as far as its authority goes.
+/// One webhook of a configuration: its name and its authority.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Trust {
-    /// The webhook's name, by which a strategic merge finds it.
+    /// The webhook's name, the merge key of a strategic merge patch.
     pub webhook: String,
     /// Its `caBundle`, PEM.
     pub bundle: Option<Vec<u8>>,
 }
 
-/// The strategic merge patch that makes every webhook trust `authority` (PEM, several certificates or one);
-/// `None` where all do already.
+/// The strategic merge patch that sets `authority` (PEM, one or several certificates) in every webhook; `None` if all have it.
 ///
-/// The bundle is replaced as a whole: earlier authorities that are still needed stand in `authority` themselves
-/// (`mint::renewed` keeps them), and certificates of unknown origin are trusted no longer.
+/// The bundle is replaced as a whole: `authority` contains the earlier authorities that are still needed (`mint::renewed` keeps
+/// them), and certificates of unknown origin are no longer trusted.
 pub fn patch(webhooks: &[Trust], authority: &str) -> Option<Value> {
     let outdated: Vec<Value> = webhooks
         .iter()
@@ -80,19 +79,19 @@ pub fn patch(webhooks: &[Trust], authority: &str) -> Option<Value> {
     (!outdated.is_empty()).then(|| json!({ "webhooks": outdated }))
 }
 
-/// Publishes `authority` in both configurations, and tries again, ever more slowly, until both have it.
+/// Publishes `authority` in both configurations, and repeats it with growing pauses until both have it.
 pub async fn publish(client: &Client, registration: &Registration, authority: &str) {
     let mut pause = FIRST_PAUSE;
     while let Err(error) = publish_once(client, registration, authority).await {
         let source = std::error::Error::source(&error).map(ToString::to_string);
-        warn!(%error, source, again_in = ?pause, "the webhook's authority is not published yet");
+        warn!(%error, source, again_in = ?pause, "publishing the webhook's authority failed, trying again");
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Publishes `authority` in both configurations, or says which could not be read or changed.
-/// The second is tried even where the first fails; the first failure is told.
+/// Publishes `authority` in both configurations.
+/// Writes the second even if the first fails, and returns the first failure.
 pub async fn publish_once(
     client: &Client,
     registration: &Registration,

@@ -1,6 +1,6 @@
-//! AdmissionReview v1: reads what the API server asks about a pod and writes what it is answered.
+//! AdmissionReview v1: parses the request about a pod and writes the response.
 //!
-//! A pure function: no socket, no clock, no rule. Types are our own, and the object stays raw JSON until it is read once as a pod.
+//! A pure function without socket, clock and rules. The types are Berth's own, and the object stays raw JSON until it is parsed as a pod.
 //! Source: `k8s.io/api/admission/v1/types.go`, checked by `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -28,42 +28,42 @@ use crate::{
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 pub(super) const KIND: &str = "AdmissionReview";
 
-/// What decides about a pod.
+/// The function that judges a pod by the admission rules.
 pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
 
-/// Why a body is no review that could be answered. The API server's `failurePolicy` decides then.
+/// Why a body can't be answered as a review. The API server then applies the webhook's `failurePolicy`.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum BadReview {
     /// The body is not JSON.
     #[error("the body is not JSON: {reason}")]
     NotJson {
-        /// What the parser met, and where.
+        /// The parser's message, with line and column.
         reason: String,
     },
-    /// The body is JSON, but no object.
+    /// The body is JSON, but not an object.
     #[error("the body is {found}; an AdmissionReview object is expected")]
     NotAnObject {
-        /// What it is.
+        /// The JSON type of the body.
         found: &'static str,
     },
-    /// A field that must be there is not, or is empty.
+    /// A required field is missing or empty.
     #[error("`{field}` is missing")]
     Missing {
         /// The path of the field.
         field: &'static str,
     },
-    /// A field holds what it can't hold.
+    /// A field has a wrong type or value.
     #[error("`{field}`: {reason}")]
     Unreadable {
         /// The path of the field.
         field: String,
-        /// What was met, and what was expected.
+        /// The value found, and the expected one.
         reason: String,
     },
 }
 
 impl BadReview {
-    /// The path of the field that is wrong, where it is one field.
+    /// The path of the wrong field; `None` if the error is about the whole body.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::NotJson { .. } | Self::NotAnObject { .. } => None,
@@ -73,64 +73,64 @@ impl BadReview {
     }
 }
 
-/// What came of a review, in one word.
+/// The outcome of a review.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Outcome {
-    /// None of Berth's business.
+    /// Allowed without a change, since the pod does not concern Berth.
     Ignored,
-    /// Allowed, perhaps with a patch.
+    /// Allowed, with or without a patch.
     Admitted,
-    /// Refused by a rule.
+    /// Denied by a rule.
     Denied,
-    /// Refused since the object can't be read as a pod.
+    /// Denied, since the object can't be parsed as a pod.
     Unreadable,
 }
 
-/// The answer to one review, and what to count of it.
+/// The answer to one review, with the values for the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewAnswer {
-    /// What came of the review.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The rules that were broken, one for each violation.
+    /// The rule of each violation.
     pub rules: Vec<Rule>,
-    /// The new pod that is let in, once all have judged it; its namespace is there.
+    /// The new pod, if the validating stage admitted it; its namespace is set.
     pub entrant: Option<Entrant>,
-    /// What goes over the wire.
+    /// The AdmissionReview to send.
     pub review: AdmissionReview,
 }
 
-/// A new pod that is let in.
+/// A new pod that is admitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrant {
-    /// The pod as it is to be stored.
+    /// The pod as the API server will store it.
     pub pod: Box<Pod>,
-    /// Whether it is to be stored at all.
+    /// Whether the API server will store it.
     pub dry_run: DryRun,
 }
 
-/// Whether a request is only tried.
+/// Whether a request is a dry run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DryRun {
-    /// Nothing is stored and nothing may follow from it.
+    /// The API server stores nothing, and the request must have no effect.
     Yes,
-    /// It is meant.
+    /// An ordinary request.
     No,
 }
 
 impl DryRun {
-    /// As the request states it; what it leaves out is meant.
+    /// From the field `dryRun`; a missing field means an ordinary request.
     fn of(stated: Option<bool>) -> Self {
         if stated == Some(true) { Self::Yes } else { Self::No }
     }
 }
 
-/// The AdmissionReview that is sent back.
+/// The AdmissionReview of the answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmissionReview {
-    /// Always `admission.k8s.io/v1`.
+    /// `admission.k8s.io/v1`.
     pub api_version: &'static str,
-    /// Always `AdmissionReview`.
+    /// `AdmissionReview`.
     pub kind: &'static str,
     /// The answer.
     pub response: Response,
@@ -144,19 +144,19 @@ pub struct Response {
     pub uid: String,
     /// Whether the object may be stored.
     pub allowed: bool,
-    /// Why not.
+    /// The reason for a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// `JSONPatch`, together with `patch` or not at all.
+    /// `JSONPatch` if there is a `patch`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_type: Option<&'static str>,
-    /// Base64 of an RFC 6902 array.
+    /// The JSON patch (RFC 6902) in Base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Words for the person who submitted the object.
+    /// The message for the user who submitted the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What the audit log keeps beside the request.
+    /// Annotations for the audit log, without the webhook's name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<&'static str, String>,
 }
@@ -166,13 +166,13 @@ pub struct Response {
 pub struct Status {
     /// An HTTP status code, 400 or above.
     pub code: u16,
-    /// The machine's word for it.
+    /// The machine-readable reason, such as `Forbidden`.
     pub reason: &'static str,
-    /// The person's words for it.
+    /// The message for the user.
     pub message: String,
 }
 
-/// Answers the review in `body`: exactly what the server sends on the path of `stage`.
+/// Answers the review in `body` exactly as the server does on the path of `stage`.
 ///
 /// Of workloads, those of these kinds are judged. An envelope that can't be read is an error; a pod that can't be read is a refusal
 /// that names the field.
@@ -184,7 +184,7 @@ pub fn answer(
 ) -> Result<ReviewAnswer, BadReview> {
     let text = std::str::from_utf8(body).map_err(|error| BadReview::NotJson { reason: error.to_string() })?;
     must_be_object(text)?;
-    // Nearly every body holds a pod that can be read, which takes one pass; whatever else it holds, a second finds out.
+    // Nearly every body holds a valid pod, which takes one pass; only other bodies take a second.
     if let Some(pod) = AskedPod::read(text, workloads) {
         return Ok(pod.answer(stage, judge));
     }
@@ -206,7 +206,7 @@ pub fn answer(
     };
     let old = if asks == Asks::Update {
         let stored = asked.old_object.ok_or(BadReview::Missing { field: "request.oldObject" })?;
-        // Should what is stored be unreadable, all of the new is judged as a change.
+        // If the stored pod can't be parsed, the whole new pod counts as a change.
         Some(parse(stored.get()).unwrap_or_default())
     } else {
         None
@@ -215,7 +215,7 @@ pub fn answer(
     Ok(AskedPod { uid, namespace, pod, old, dry_run }.answer(stage, judge))
 }
 
-/// A pod that is to be created, or changed from what it was.
+/// A pod to create, or to change from its old version.
 struct AskedPod {
     uid: String,
     namespace: String,
@@ -225,7 +225,7 @@ struct AskedPod {
 }
 
 impl AskedPod {
-    /// Reads envelope and pod in one pass; `None` where there is anything to say about either.
+    /// Parses envelope and pod in one pass; `None` if either of them is invalid.
     fn read(text: &str, workloads: &Workloads) -> Option<Self> {
         let asked = serde_json::from_str::<Envelope<Pod>>(text).ok()?.request().ok()?;
         let uid = asked.uid().ok()?.to_owned();
@@ -256,7 +256,7 @@ impl AskedPod {
     }
 }
 
-/// A workload is let in whatever its template says, and so is one that can't be read: its pods will be judged.
+/// Admits a workload whatever its template says, also one that can't be parsed, since its pods are judged later.
 fn of_workload(
     uid: String,
     stage: Stage,
@@ -273,8 +273,8 @@ fn of_workload(
 }
 
 impl ReviewAnswer {
-    /// Writes a verdict down for the request `uid`. Only the mutating stage may carry a patch: the API server refuses
-    /// the whole response where a validating webhook sends one.
+    /// The answer with this verdict to the request `uid`. Only the mutating stage sends a patch: the API server refuses the whole
+    /// response of a validating webhook that has one.
     fn to(uid: String, stage: Stage, verdict: Verdict) -> Self {
         let warnings = verdict.warnings();
         let audit_annotations = audit::warned(warnings);
@@ -321,7 +321,7 @@ impl ReviewAnswer {
         Self { outcome, rules: Vec::new(), entrant: None, review }
     }
 
-    /// Warns of more, as far as the API server passes it on.
+    /// Adds warnings, as many as the API server passes on.
     pub(super) fn warn(&mut self, more: &[String]) {
         let response = &mut self.review.response;
         let more = presentable(more, &response.warnings);

@@ -1,6 +1,6 @@
-//! How much reviews may hold in memory at once: who finds no room waits a little, and then is asked to come again.
+//! The limit on the memory that reviews use at once. A review that finds no room waits for a moment and is then answered 429.
 //!
-//! A body counts with the length that it announces, before a byte of it is read. Probes and metrics need no room.
+//! A body counts with its announced length, before it is read. Probes and metrics need no room.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +23,11 @@ use super::{
 };
 use crate::admission::Stage;
 
-/// What one place stands for; the smallest review takes one.
+/// The bytes of one permit; the smallest review takes one permit.
 const PLACE: usize = 64 * 1024;
 
-/// The API server reads it, and asks again within its own time-out (client-go `rest/with_retry.go`: 429 with this header).
+/// The value of `Retry-After`, in seconds: the API server repeats the request within its time-out (client-go `rest/with_retry.go`: 429
+/// with this header).
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
 /// Room for the bodies of reviews. Clones share it.
@@ -37,20 +38,20 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room for `bytes` of bodies, and for no less than the largest one; a review waits for it no longer than `patience`.
+    /// Room for `bytes` of bodies, and at least for the largest one; a review waits for `patience` at most.
     pub fn new(bytes: usize, patience: Duration) -> Self {
         Self { places: Arc::new(Semaphore::new(bytes.max(BODY_LIMIT) / PLACE)), patience }
     }
 }
 
 impl Default for Room {
-    /// 128 MiB: two thousand usual reviews. The API server waits 3 s for us, a third of which is spent in line at most.
+    /// 128 MiB, which is two thousand ordinary reviews. A review waits for at most a third of the webhook's time-out of 3 s.
     fn default() -> Self {
         Self::new(128 * 1024 * 1024, Duration::from_secs(1))
     }
 }
 
-/// Lets a review through once there is room for it, and turns it away where there is none in time.
+/// Passes a review on when there is room for it, and answers 429 if there is none in time.
 pub(super) async fn bounded(
     State((room, metrics)): State<(Room, Metrics)>,
     request: Request,
@@ -70,7 +71,7 @@ pub(super) async fn bounded(
     response
 }
 
-/// What the body announces; one that announces nothing may become as large as any.
+/// The announced length of the body; without one, the largest allowed length.
 fn places(request: &Request) -> u32 {
     let announced = request.body().size_hint().upper().and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = announced.unwrap_or(BODY_LIMIT).clamp(1, BODY_LIMIT);

@@ -1,6 +1,6 @@
-//! The paths of the webhook: who may ask what, how large, in which form, and what a mishap is answered.
+//! The paths of the webhook: which clients may use them, the size and the form of a request, and the answer to a failure.
 //!
-//! Holds no rule and no socket. Every body it writes is JSON of its own, the metrics excepted.
+//! It contains no rule and no socket. Every body that it writes is JSON, except the metrics.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -40,43 +40,43 @@ use crate::{admission::Stage, object::Workloads};
 /// The largest body that is read. The API server takes objects of 3 MiB, and a review holds up to two.
 pub const BODY_LIMIT: usize = 8 * 1024 * 1024;
 
-/// Room that is made at once for a body that announces its length.
+/// The most bytes that are allocated in advance for a body that announces its length.
 const USUAL_BODY: usize = 64 * 1024;
 
-/// How much of a body that is too large is read and thrown away, so that its sender comes to read the refusal.
+/// The most bytes of a too large body that are read and discarded, so that its sender gets to read the answer.
 const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
 
-/// A body that takes longer is given up; the API server itself waits no longer than 30 s.
+/// The longest time to read a body; the API server itself waits for at most 30 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Whether reviews should be sent here.
+/// The state that `/readyz` reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Readiness {
-    /// Not yet: what the rules read is not there.
+    /// Not ready: the namespaces are not listed yet.
     Starting,
-    /// Yes.
+    /// Ready for reviews.
     Ready,
-    /// No more: the process is about to end and answers what still comes.
+    /// Not ready: the process is ending, and still answers reviews that arrive.
     Draining,
 }
 
-/// What the paths need.
+/// The functions and values that the paths use.
 #[derive(Clone)]
 pub struct Webhook {
-    /// Decides about pods.
+    /// Judges pods by the admission rules.
     pub judge: Judge,
     /// The kinds of workloads whose pods are judged.
     pub workloads: Arc<Workloads>,
-    /// Whom pods that are let in are handed on to, where there is somebody.
+    /// Receives the pods that are admitted; `None` in a process without a binder.
     pub onward: Option<Onward>,
-    /// What is counted.
+    /// The webhook's metrics.
     pub metrics: Metrics,
-    /// What `/metrics` shows; holds `metrics` and what other parts of the process entered.
+    /// The registry that `/metrics` shows, with `metrics` and those of the other parts of the process.
     pub registry: Arc<Registry>,
-    /// What `/readyz` says.
+    /// The state that `/readyz` reports.
     pub readiness: watch::Receiver<Readiness>,
 }
 
@@ -85,7 +85,7 @@ pub fn router(webhook: Webhook) -> Router {
     router_within(webhook, Room::default())
 }
 
-/// As [`router`], with this much room for reviews.
+/// As [`router`], with this limit on the memory for reviews.
 pub fn router_within(webhook: Webhook, room: Room) -> Router {
     let bounded = axum::middleware::from_fn_with_state((room, webhook.metrics.clone()), bounded);
     Router::new()
@@ -95,16 +95,16 @@ pub fn router_within(webhook: Webhook, room: Room) -> Router {
         .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(wrong_method)
         .with_state(webhook)
 }
 
 pub(super) async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method")
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method")
 }
 
-/// As [`router`], and reviews are answered only to peers that showed a certificate of the client authority
+/// As [`router`], but answers reviews only to clients with a certificate of the client authority
 /// ([`super::Certificates::server_config_for`]); probes and metrics need none.
 pub fn verified_router(webhook: Webhook) -> Router {
     router(webhook).layer(axum::middleware::from_fn(verified))
@@ -152,7 +152,7 @@ async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
     response
 }
 
-/// A panic ends this review alone: the API server sees 500 and its `failurePolicy` decides.
+/// A panic ends only this review: the API server gets 500 and applies the webhook's `failurePolicy`.
 fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
     let answered = || -> Result<ReviewAnswer, BadReview> {
         let mut answer = answer(body, stage, &webhook.judge, &webhook.workloads)?;
@@ -174,7 +174,8 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
         }
         Err(_) => {
             error!(?stage, "a review panicked");
-            let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the review failed inside berth");
+            let refusal =
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal error ended the review");
             (Counted::Panicked, refusal.into_response())
         }
     }
@@ -191,7 +192,7 @@ fn log(stage: Stage, answer: &ReviewAnswer) {
     }
 }
 
-/// Reads the body of a review, or says why not.
+/// Reads the body of a review, or makes the refusal.
 async fn body(request: Request) -> Result<Bytes, Refusal> {
     if !is_json(request.headers().get(header::CONTENT_TYPE)) {
         let refusal =
@@ -209,13 +210,14 @@ fn is_json(content_type: Option<&HeaderValue>) -> bool {
 }
 
 async fn collected(mut body: Body) -> Result<Bytes, Refusal> {
-    // The API server says how long its body is; a body that lies about it is cut off below all the same.
+    // The API server announces the length of its body; a body that turns out longer is cut off below.
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(BODY_LIMIT);
     let mut kept = Vec::with_capacity(announced.min(USUAL_BODY));
     let mut seen = 0_usize;
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}")))?;
+        let frame = frame.map_err(|error| {
+            Refusal::new(StatusCode::BAD_REQUEST, format!("the body ended early: {error}"))
+        })?;
         let Some(data) = frame.data_ref() else { continue };
         seen = seen.saturating_add(data.len());
         if seen <= BODY_LIMIT {

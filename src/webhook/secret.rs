@@ -1,7 +1,7 @@
 //! One Secret with the webhook's authority and serving certificate, on which all replicas agree.
 //!
-//! The first replica to create it wins, the others read what it wrote; a renewal is written only over what was read.
-//! Never decides what is served: that is for whoever has published the authority first.
+//! The first replica that creates it wins, and the others read it. A renewal is written only over the version that was read.
+//! It does not decide which certificate is served: the caller publishes the authority first.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ const SERVING_KEY: &str = "tls.key";
 const AUTHORITY_CERTIFICATE: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
 
-/// Lost races after which it is given up: each means that another replica has just written.
+/// The most attempts; each lost race means that another replica has just written the Secret.
 const ATTEMPTS: usize = 5;
 
-/// Why replicas can't agree on a Secret.
+/// Why there is no bundle from the Secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The API server refused.
+    /// A request to the API server failed.
     #[error("cannot {verb} secret {name}")]
     Api {
-        /// What was tried.
+        /// The verb of the request.
         verb: &'static str,
         /// The Secret.
         name: String,
-        /// What the API server said.
+        /// The error of the API server or of the connection.
         source: Box<kube::Error>,
     },
-    /// The Secret exists and lacks a key.
+    /// The Secret exists, but a key is missing or unreadable.
     #[error("secret {name} has no readable `{key}`; delete it to have it made again")]
     Incomplete {
         /// The Secret.
@@ -41,7 +41,7 @@ pub enum SecretError {
         /// The key.
         key: &'static str,
     },
-    /// A certificate can't be made or read.
+    /// A certificate can't be created or parsed.
     #[error("secret {name}")]
     Mint {
         /// The Secret.
@@ -49,7 +49,7 @@ pub enum SecretError {
         /// Why.
         source: MintError,
     },
-    /// Others kept writing.
+    /// Other writers changed the Secret during every attempt.
     #[error("secret {name} changed {ATTEMPTS} times while it was read")]
     Contended {
         /// The Secret.
@@ -57,7 +57,7 @@ pub enum SecretError {
     },
 }
 
-/// The bundle in the Secret `name`: created if there is none, renewed if it is due, else as it is.
+/// The bundle in the Secret `name`, which is created if it is missing and renewed if it is due.
 pub async fn agree(
     api: &Api<Secret>,
     name: &str,
@@ -73,13 +73,13 @@ pub async fn agree(
     Err(SecretError::Contended { name: name.to_owned() })
 }
 
-/// The bundle in the Secret `name`, if there is such a Secret.
+/// The bundle in the Secret `name`; `None` if the Secret does not exist.
 pub async fn read(api: &Api<Secret>, name: &str) -> Result<Option<Bundle>, SecretError> {
     let secret = api.get_opt(name).await.map_err(failed("get", name))?;
     secret.map(|secret| bundle(name, &secret)).transpose()
 }
 
-/// One look and at most one write; `None`: another writer was faster.
+/// One read and at most one write; `None`: another writer was faster.
 async fn attempt(
     api: &Api<Secret>,
     name: &str,

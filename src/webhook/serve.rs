@@ -1,6 +1,6 @@
-//! Connections: takes them in, shakes hands, hands them to the router, and lets them finish at the end.
+//! Connections: accepts them, runs the TLS handshake, passes requests to the router, and lets them finish at the shutdown.
 //!
-//! Knows nothing of reviews. Every task it starts ends with it.
+//! It knows nothing of reviews. Every task that it starts ends with it.
 
 use std::{
     io,
@@ -34,30 +34,30 @@ use tracing::{debug, error, warn};
 
 use super::places::{Place, Places};
 
-/// After an accept failed (no file handles left, say) the next is tried this much later.
+/// The pause after a failed accept, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often a silent HTTP/2 peer is asked whether it is still there.
+/// How often a silent HTTP/2 client gets a ping.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
 
-/// Bounds on what connections may take.
+/// The limits on connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Connections at a time. For a further one another gives way on which nothing is asked; where there is none, it waits in the
-    /// kernel's queue.
+    /// Connections at a time. For a further one, an idle connection is closed; if none is idle, the new one waits in the kernel's
+    /// queue.
     pub connections: usize,
-    /// A connection on which nothing was asked for so long may have to give way.
+    /// A connection that has been idle for this time may be closed to make room for another.
     pub idle: Duration,
     /// HTTP/2 requests at a time on one connection.
     pub streams: u32,
-    /// Time for a TLS handshake.
+    /// The longest time of a TLS handshake.
     pub handshake: Duration,
-    /// Time until the head of the next HTTP/1.1 request is there, the pause between two requests included.
+    /// The longest time until the head of the next HTTP/1.1 request has arrived, including the pause between two requests.
     ///
     /// The API server keeps an idle connection for 90 s and does not repeat a POST that met a closed one,
     /// so this must be longer.
     pub header: Duration,
-    /// Time that open requests are given when the server ends.
+    /// The longest time to finish open requests at the shutdown.
     pub drain: Duration,
 }
 
@@ -77,30 +77,30 @@ impl Default for Limits {
 /// Why the server can't listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// The address is taken or not ours.
+    /// The address is in use, or does not belong to this host.
     #[error("cannot listen on {address}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Who is at the other end of a connection; an extension of each request.
+/// The client of a connection, as an extension of each request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Peer {
-    /// It showed a certificate of the client authority.
+    /// It presented a certificate of the client authority.
     Verified,
-    /// It showed none.
+    /// It presented no certificate.
     Anonymous,
 }
 
-/// From where a connection comes; an extension of each request.
+/// The address that a connection comes from; an extension of each request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Remote(pub IpAddr);
 
-/// The TLS settings that a new connection gets, which may change between two of them.
+/// The TLS settings of a new connection, which may change from one to the next.
 #[derive(Clone, Debug)]
 pub struct TlsSettings(watch::Receiver<Arc<ServerConfig>>);
 
@@ -128,7 +128,7 @@ pub struct Listener {
     limits: Limits,
 }
 
-/// A server that listens: its address is known, connections queue up.
+/// A server that listens: its address is known, and connections wait in the kernel's queue.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -142,7 +142,7 @@ impl Listener {
         Self { limits }
     }
 
-    /// Listens on `address`; port 0 takes a free one.
+    /// Listens on `address`; port 0 selects a free port.
     pub async fn bind(self, address: SocketAddr) -> Result<Bound, ListenError> {
         let failed = |source| ListenError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -152,12 +152,12 @@ impl Listener {
 }
 
 impl Bound {
-    /// The address, with the port that was taken.
+    /// The address, with the selected port.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
     }
 
-    /// Serves `router` over TLS until `shutdown`, then lets open requests finish.
+    /// Serves `router` over TLS until `shutdown`, and then finishes open requests.
     pub async fn serve(
         self,
         router: Router,
@@ -174,7 +174,7 @@ impl Bound {
         }
         drop(listener);
         if timeout(limits.drain, graceful.shutdown()).await.is_err() {
-            warn!(connections = tasks.len(), "connections did not end in time and are closed");
+            warn!(connections = tasks.len(), "closing connections that did not end in time");
         }
         tasks.shutdown().await;
     }
@@ -208,7 +208,7 @@ async fn accept(
 
 fn report(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
-        error!(%error, "a connection's task failed");
+        error!(%error, "the task of a connection panicked");
     }
 }
 
@@ -222,7 +222,7 @@ fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
     http
 }
 
-/// What the handshake settled on. Left to guess from the first bytes, the builder would wait for them without a limit.
+/// The protocol that the handshake selected. Without it, the builder would wait for the first bytes without a limit.
 fn spoken(http: auto::Builder<TokioExecutor>, alpn: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
     match alpn {
         Some(b"h2") => http.http2_only(),
@@ -230,7 +230,7 @@ fn spoken(http: auto::Builder<TokioExecutor>, alpn: Option<&[u8]>) -> auto::Buil
     }
 }
 
-/// What a connection needs from its handshake to its end.
+/// The values that a connection uses from its handshake to its end.
 #[derive(Clone)]
 struct Session {
     tls: TlsSettings,
@@ -240,11 +240,11 @@ struct Session {
 }
 
 impl Session {
-    /// Runs until the connection ends or its place is wanted for another.
+    /// Runs until the connection ends, or is closed to make room for another.
     async fn stay(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: Arc<Place>) {
         tokio::select! {
             () = self.run(stream, peer, watcher, &place) => {}
-            () = place.wanted() => debug!(%peer, "a connection on which nothing was asked gave way"),
+            () = place.wanted() => debug!(%peer, "closed an idle connection to make room for another"),
         }
     }
 
@@ -270,7 +270,7 @@ impl Session {
         let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
         let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
-            debug!(%peer, %error, "a connection broke off");
+            debug!(%peer, %error, "a connection ended with an error");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The certificate that is served now, where it comes from, and the TLS settings around it.
+//! The certificate that is served, the files that it is read from, and the TLS settings.
 //!
-//! A certificate is only ever exchanged for one that was parsed whole and fits its key. Nothing is minted here.
+//! A certificate is replaced only by one that was parsed completely and matches its key. It creates no certificate.
 
 use std::{
     path::{Path, PathBuf},
@@ -40,7 +40,7 @@ pub enum CertificateError {
     /// The certificate's PEM can't be read.
     #[error("{name}: not a chain of certificates in PEM: {reason}")]
     Certificate {
-        /// The file, or what else holds it.
+        /// The file, or another name of the source.
         name: String,
         /// Why.
         reason: String,
@@ -48,31 +48,31 @@ pub enum CertificateError {
     /// The key's PEM can't be read.
     #[error("{name}: not a private key in PEM: {reason}")]
     Key {
-        /// The file, or what else holds it.
+        /// The file, or another name of the source.
         name: String,
         /// Why.
         reason: String,
     },
-    /// Both can be read, and they don't belong together.
+    /// Both can be parsed, but the key is not that of the certificate.
     #[error("{certificate} and {key} do not belong together: {reason}")]
     Mismatch {
-        /// What holds the certificate.
+        /// The source of the certificate.
         certificate: String,
-        /// What holds the key.
+        /// The source of the key.
         key: String,
         /// Why.
         reason: String,
     },
 }
 
-/// The certificate that new connections get. Exchanged as a whole, while connections go on.
+/// The certificate of new connections. It is replaced as a whole; open connections continue.
 #[derive(Debug)]
 pub struct Certificates {
     current: ArcSwap<CertifiedKey>,
     not_after: watch::Sender<Timestamp>,
 }
 
-/// A certificate that may be served: it fits its key.
+/// A certificate with its matching key.
 #[derive(Debug)]
 struct Fit {
     key: CertifiedKey,
@@ -85,13 +85,13 @@ impl Certificates {
         Ok(Self::serving(fit_pair(pair)?))
     }
 
-    /// Serves `pair` from the next connection on; on failure the old one stays.
+    /// Serves `pair` from the next connection on; after an error, the old certificate stays.
     pub fn replace(&self, pair: &Pair) -> Result<(), CertificateError> {
         self.exchange(fit_pair(pair)?);
         Ok(())
     }
 
-    /// The end of the certificate that is served, and a notice each time one is exchanged.
+    /// The end of the served certificate; the receiver changes with the certificate.
     pub fn not_after(&self) -> watch::Receiver<Timestamp> {
         self.not_after.subscribe()
     }
@@ -101,10 +101,10 @@ impl Certificates {
         self.config(WebPkiClientVerifier::no_client_auth())
     }
 
-    /// As [`Self::server_config`], and a client may show a certificate, which must then be of `authority` (PEM, one or several);
-    /// `name` stands for it in errors.
+    /// As [`Self::server_config`], but a client may present a certificate, which must then be of `authority` (PEM, one or several
+    /// certificates); `name` is its name in errors.
     ///
-    /// None is demanded here: kubelet probes without one. The router tells who may ask what.
+    /// A client certificate is optional, since the kubelet probes without one; the router decides which paths need it.
     pub fn server_config_for(
         self: &Arc<Self>,
         authority: &str,
@@ -151,7 +151,7 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// Two PEM files that somebody else keeps up to date, in a mounted Secret say.
+/// Two PEM files that another program keeps up to date, for example a mounted Secret.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Files {
     certificate: PathBuf,
@@ -159,12 +159,12 @@ pub struct Files {
     seen: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What a look at the files came to.
+/// The result of reading the files again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refreshed {
-    /// They hold what they held at the last look.
+    /// The files have not changed.
     Unchanged,
-    /// They hold another certificate, which is served now.
+    /// The files have another certificate, which is served now.
     Exchanged,
 }
 
@@ -182,8 +182,8 @@ impl Files {
         Ok(Certificates::serving(fit))
     }
 
-    /// Looks at the files again. Contents are compared, not times: kubelet exchanges a mounted Secret by a symlink
-    /// above the files. What was found bad once is not tried or reported again until it changes.
+    /// Reads the files again. It compares contents, not times, since the kubelet replaces a mounted Secret by a symlink above the
+    /// files. Invalid content is reported once and not tried again until it changes.
     pub async fn refresh(&mut self, certificates: &Certificates) -> Result<Refreshed, CertificateError> {
         let contents = self.contents().await?;
         if self.seen.as_ref() == Some(&contents) {
@@ -195,7 +195,7 @@ impl Files {
         Ok(Refreshed::Exchanged)
     }
 
-    /// Looks every `period`, for ever. What is bad is logged and the old certificate stays.
+    /// Reads the files every `period` and never returns. An error is logged, and the old certificate stays in force.
     pub async fn follow(mut self, certificates: Arc<Certificates>, period: Duration) {
         let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -205,11 +205,11 @@ impl Files {
                 Ok(Refreshed::Unchanged) => {}
                 Ok(Refreshed::Exchanged) => {
                     let not_after = *certificates.not_after.borrow();
-                    info!(file = %self.certificate.display(), %not_after, "the serving certificate was exchanged");
+                    info!(file = %self.certificate.display(), %not_after, "the new serving certificate is in force");
                 }
                 Err(error) => {
                     let source = std::error::Error::source(&error).map(ToString::to_string);
-                    warn!(%error, source, "the serving certificate stays as it was");
+                    warn!(%error, source, "can't read the serving certificate; the old one stays in force");
                 }
             }
         }
@@ -233,7 +233,7 @@ fn fit_pair(pair: &Pair) -> Result<Fit, CertificateError> {
     fit("tls.crt", pair.certificate.as_bytes(), "tls.key", pair.key.as_bytes())
 }
 
-/// Parses a chain and its key, and proves that they belong together.
+/// Parses a chain and its key, and checks that they belong together.
 fn fit(certificate_name: &str, chain: &[u8], key_name: &str, key: &[u8]) -> Result<Fit, CertificateError> {
     let unreadable =
         |reason: String| CertificateError::Certificate { name: certificate_name.to_owned(), reason };

@@ -1,6 +1,6 @@
-//! What people read of an answer: violations as one message, warnings as the API server passes them on.
+//! The texts of an answer: violations as one message, and warnings in the form that the API server passes on.
 //!
-//! Form alone: what is said is not decided here.
+//! It changes only the form; the rules decide the content.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use crate::{
     excerpt::{NOTE, SUMMARY, excerpt},
 };
 
-/// Violations that one message tells.
+/// The most violations that one message lists.
 pub(super) const MOST_VIOLATIONS: usize = 16;
 
-/// The API server cuts warnings to this many characters once they are many; nothing of ours is longer.
+/// The API server cuts warnings to this many characters if there are many, so no warning is longer.
 pub(super) const WARNING_CHARS: usize = 256;
 
 /// The API server drops what goes beyond this many characters in one response.
 pub(super) const WARNINGS_CHARS: usize = 4096;
 
-/// Room that is kept for the line that counts further warnings.
+/// The room for the line that counts further warnings.
 const ROOM_TO_COUNT: usize = 64;
 
-/// What a person reads after `admission webhook "…" denied the request:`: the first violations, and how many more there are.
+/// The text after `admission webhook "…" denied the request:`: the first violations, and the number of the others.
 pub(super) fn message(violations: &[Violation]) -> String {
     let mut text = String::new();
     for violation in violations.iter().take(MOST_VIOLATIONS) {
@@ -35,8 +35,8 @@ pub(super) fn message(violations: &[Violation]) -> String {
     }
 }
 
-/// Warnings as the API server takes them: one line each, no control characters, no more than it passes on beside those that are
-/// there already; then how many more there are.
+/// Warnings in the form that the API server accepts: one line each, without control characters, no more than it passes on together
+/// with the warnings in `beside`; then the number of the others.
 pub(super) fn presentable(warnings: &[String], beside: &[String]) -> Vec<String> {
     let taken: usize = beside.iter().map(|line| line.chars().count()).sum();
     let mut left = WARNINGS_CHARS.saturating_sub(taken + ROOM_TO_COUNT);

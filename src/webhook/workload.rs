@@ -1,7 +1,6 @@
 //! Deployments, Jobs, RayClusters and their like: what the rules say of the pods that they would make.
 //!
-//! Nothing is refused here: the API server's client that creates the workload is warned, and the pods are judged once they are
-//! created.
+//! No workload is denied: the client that creates it gets warnings.
 
 use serde_json::Value;
 

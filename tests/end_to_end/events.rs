@@ -62,7 +62,7 @@ pub(crate) async fn who_waits_for_a_node_is_told_for_whom(floor: Floor) {
     world.create(on("silent", share("second"))).await;
     world.create(on("locked", share("third"))).await;
     let told = line(&world.event_when("second", "WaitingForNode").await);
-    let words = "Normal WaitingForNode pod/second Waiting for the device plugin of node silent, at work for default/first since ";
+    let words = "Normal WaitingForNode pod/second Waiting for the device plugin of node silent, which has been allocating for default/first since ";
     let since_then = told.strip_prefix(words).unwrap_or_else(|| panic!("{told}"));
     assert!(!since_then.contains('.') && since_then.parse::<Timestamp>().is_ok(), "to the second: {told}");
     let told = line(&world.event_when("third", "WaitingForNode").await);
@@ -83,7 +83,8 @@ pub(crate) async fn a_plugin_that_never_answers_is_told_and_gets_no_further_pod_
     world.start_berth_with(&Config::parse(settings, "berth.yaml").expect("the settings are good").0);
     world.create(on("silent", share("first"))).await;
     let told = line(&world.event_when("first", "DevicePluginSilent").await);
-    let words = "The device plugin of node silent has not answered for default/first; other pods go on";
+    let words = "The device plugin of node silent has not answered for default/first; \
+                 meanwhile Berth places no further pods on the node";
     assert_eq!(told, format!("Warning DevicePluginSilent pod/first {words}"));
     world.create(on("silent", share("second"))).await;
     let waits = "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, \

@@ -79,7 +79,7 @@ pub(crate) async fn more_than_a_card_has_is_told_and_nothing_more_is_given_of_it
     world.create(pod("next", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1"}))).await;
     assert_eq!(world.unschedulable("next").await, "0/1 nodes are available: 1 Insufficient GPU memory.");
     let event = world.event_when("twice", "CardOvercommitted").await;
-    let words = "more is held of card GPU-gpu-1-0 of node gpu-1 than there is: 20000 MiB of 16384 MiB";
+    let words = "Pods hold more of card GPU-gpu-1-0 on node gpu-1 than it has: 20000 MiB of 16384 MiB";
     assert_eq!(event.message.as_deref(), Some(words));
     world.event_when("broken", "CardOvercommitted").await;
 }

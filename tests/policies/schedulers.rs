@@ -14,7 +14,7 @@ async fn a_share_pod_that_came_past_the_webhook_is_refused_in_opted_in_namespace
     let create = async |pod| opted_in.create(&PostParams::default(), &parsed(pod)).await;
     for scheduler in [None, Some("default-scheduler"), Some("unheard-of")] {
         let words = refused(create(share_pod("p", scheduler)).await);
-        assert!(words.contains("came past the webhook without a scheduler of shares"), "{words}");
+        assert!(words.contains("the webhook has not set its scheduler"), "{words}");
     }
     let mut opted_out = share_pod("p", None);
     opted_out["metadata"]["labels"] = json!({"berth.dev/admission": "ignore"});

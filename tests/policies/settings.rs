@@ -60,7 +60,7 @@ async fn own_names_and_everybody_in_unless_labelled() {
         let words = refused(made(&world, namespace, asking("share", "example.com/share", None)).await);
         let known =
             "no known scheduler of shares (gpu-scheduler, hami-scheduler, volcano, batch) will serve it";
-        assert!(words.contains(known) && !words.contains("came past the webhook"), "{words}");
+        assert!(words.contains(known) && !words.contains("the webhook has not set its scheduler"), "{words}");
         made(&world, namespace, asking("known", "example.com/share", Some("batch"))).await.unwrap();
         made(&world, namespace, asking("built-in", "nvidia.com/gpu", None)).await.unwrap();
     }

@@ -55,7 +55,7 @@ fn more_than_a_card_has_is_told_once_and_taken_back_when_it_ends() {
     let pods = [holding("one", "GPU-a,NVIDIA,10000,0:;"), holding("two", "GPU-a,NVIDIA,9000,0:;")];
     let mut machine = Machine::new(&Config::default(), &nodes, &pods);
     let effects = machine.run().0;
-    let words = "more is held of card GPU-a of node n1 than there is: 19000 MiB of 16000 MiB";
+    let words = "Pods hold more of card GPU-a on node n1 than it has: 19000 MiB of 16000 MiB";
     assert_eq!(told(&effects), [("one", words), ("two", words)]);
     assert_eq!(reported(&effects), [1]);
     machine.show_pod(&pods[0]);
@@ -125,8 +125,8 @@ fn refusals(effects: &[Effect]) -> Vec<&str> {
 
 #[test]
 fn a_card_that_nobody_can_tell_keeps_further_pods_from_its_node_until_it_can() {
-    let words = "metadata.annotations[hami.io/vgpu-devices-allocated]: share `,NVIDIA,1,0` names no card: which GPUs of node n1 it \
-                 holds can't be told, so that the node takes no further Pods on them until this is mended or the Pod has ended";
+    let words = "metadata.annotations[hami.io/vgpu-devices-allocated]: share `,NVIDIA,1,0` names no card: Berth can't read which \
+                 GPUs of node n1 the Pod holds, and places no further Pods on them until this is repaired or the Pod ends";
     for devices in [",NVIDIA,1,0:;", "GPU-a,NVIDIA,1,0:,NVIDIA,1,0:;"] {
         let broken = holding("broken", devices);
         let nodes = [hami_node(&[card("GPU-a", 0), card("GPU-b", 1)])];

@@ -77,7 +77,7 @@ async fn a_panic_ends_its_own_review_and_no_other() {
         let mut client = Client::connect(&server, protocol).await.unwrap();
         let fallen = client.post("/mutate", review("trap")).await;
         assert_eq!(fallen.status, StatusCode::INTERNAL_SERVER_ERROR);
-        assert_eq!(fallen.json()["message"], json!("the review failed inside berth"));
+        assert_eq!(fallen.json()["message"], json!("an internal error ended the review"));
         assert_eq!(
             client.post("/mutate", review("p")).await.status,
             StatusCode::OK,

@@ -28,7 +28,7 @@ pub(super) async fn follow(
 ) {
     let known = watch::Sender::<Known>::default();
     let read = |quota: &ResourceQuota| {
-        // Where there is a binder, it says so.
+        // In a process with a binder, the binder logs it.
         if parts == Parts::Webhook {
             report(quota, &facts.0.load().dialects);
         }

@@ -1,4 +1,4 @@
-//! The cards as a picture in the terminal: bars of used memory and compute, and who sits where.
+//! The cards as a picture in the terminal: bars of used memory and compute, and the pods on each card.
 
 use std::collections::BTreeMap;
 

@@ -124,7 +124,7 @@ impl Stage {
         outcome
     }
 
-    /// Serves the cluster on a socket until the process is told to end; the kubeconfig goes to standard output.
+    /// Serves the cluster on a socket until SIGTERM or SIGINT, and prints its kubeconfig on standard output.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
         crate::cli::output::write(&format!("{}\n", served.kubeconfig))?;

@@ -1,4 +1,4 @@
-//! What happens in the demo, step by step, told as it happens.
+//! The steps of the demo.
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Pod;

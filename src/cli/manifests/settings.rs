@@ -1,4 +1,4 @@
-//! What `berth.yaml` changes in the objects: names in expressions, who comes in, what the policies do, and its own copy.
+//! What `berth.yaml` changes in the objects: names in expressions, the scope, the actions of the policies, and the ConfigMap.
 //!
 //! The files hold the built-in names; nothing is added here that they do not have a place for.
 
@@ -92,7 +92,7 @@ impl Settings {
         });
     }
 
-    /// Has the webhook of workloads asked about the kinds of the settings too.
+    /// Adds the kinds of the settings to the rules of the webhook for workloads.
     fn extend_workloads(&self, object: &mut Value) {
         let webhooks = object.get_mut("webhooks").and_then(Value::as_array_mut);
         let Some(webhook) =
@@ -114,7 +114,7 @@ impl Settings {
         }
     }
 
-    /// The action of the policy on share pods that nobody keeps the books of.
+    /// The action of the policy on share pods that no known scheduler of shares serves.
     fn unmanaged(&self) -> &'static str {
         match self.config.unmanaged_pods {
             UnmanagedPods::Warn => "Warn",

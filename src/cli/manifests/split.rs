@@ -13,7 +13,7 @@ enum Half {
 
 const HALVES: [Half; 2] = [Half::Webhook, Half::Binder];
 
-/// By which label the halves are told apart.
+/// The label that distinguishes the two parts.
 const COMPONENT: &str = "app.kubernetes.io/component";
 
 impl Half {

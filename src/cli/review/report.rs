@@ -33,7 +33,7 @@ pub struct Review {
     /// What was changed, where it was admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Vec<PatchOperation>>,
-    /// Words for the person who submits the pod.
+    /// The warnings for the user who submits the pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Why it was refused.

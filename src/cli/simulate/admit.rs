@@ -81,7 +81,7 @@ fn open(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<E
     Ok(ours(pod, Vec::new(), facts))
 }
 
-/// Only pods that name Berth are placed; whoever else is named, somebody must have said so.
+/// Only pods that name Berth are placed; a pod that names another scheduler gets a warning.
 fn ours(pod: Pod, mut warnings: Vec<String>, facts: &Facts) -> Entered {
     let ours = facts.settings.scheduler_name.as_str();
     let named = pod.spec.scheduler_name.as_deref().filter(|name| !name.is_empty());

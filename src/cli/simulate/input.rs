@@ -92,7 +92,7 @@ impl Priorities {
         self.by_name.insert(class.metadata.name, class.value);
     }
 
-    /// The pod's priority as the API server would resolve it; the error is a class that nobody knows.
+    /// The pod's priority as the API server would resolve it; the error is the name of an unknown class.
     pub(super) fn of(&self, pod: &Pod) -> Result<i32, String> {
         let name = pod.spec.priority_class_name.as_deref().filter(|name| !name.is_empty());
         match (pod.spec.priority, name) {
@@ -252,7 +252,7 @@ fn is_state(pod: &Pod, dialects: &Dialects, ours: &str) -> bool {
     named(&pod.spec.node_name) || foreign && carries()
 }
 
-/// A node that is there twice is taken as its last document has it; so the API server would have it after both.
+/// Of a node that is in the input twice, the last document counts, as it would after both were applied.
 fn twins(input: &mut Input) {
     let mut seen: BTreeMap<Arc<str>, String> = BTreeMap::new();
     for (node, called) in &input.nodes {

@@ -34,12 +34,12 @@ use crate::{
     },
 };
 
-/// What is told of the nodes that were not taken.
+/// Which nodes the output explains.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Explain {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Whether each would do, and why not.
+    /// All: whether the pod fits there, and if not, why.
     EveryNode,
 }
 

@@ -69,7 +69,7 @@ pub struct PodRow {
     /// The node that comes closest to having it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NearestRow>,
-    /// Words for the person who submits the pod.
+    /// The warnings for the user who submits the pod.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// Why it was refused.

@@ -43,7 +43,7 @@ fn a_refused_write_is_one_warning_and_what_is_tried_again_by_itself_is_none() {
     ];
     let lines = logged(|| bindings.iter().for_each(|outcome| warn_of_refused_binding(&pod, "n", outcome)));
     let told = "pod=team/p node=n answer=\"no rights (HTTP status 403)\"";
-    assert_eq!(lines, [format!("WARN the API server refuses the Binding {told}")]);
+    assert_eq!(lines, [format!("WARN the API server refused the Binding {told}")]);
     let locks = [
         LockOutcome::Taken { resource_version: "1".to_owned() },
         LockOutcome::Stale,
@@ -52,7 +52,7 @@ fn a_refused_write_is_one_warning_and_what_is_tried_again_by_itself_is_none() {
         LockOutcome::Refused(answer()),
     ];
     let lines = logged(|| locks.iter().for_each(|outcome| warn_of_refused_lock(&pod, "n", outcome)));
-    assert_eq!(lines, [format!("WARN the API server refuses the node lock {told}")]);
+    assert_eq!(lines, [format!("WARN the API server refused the node lock {told}")]);
 }
 
 #[test]

@@ -84,9 +84,9 @@ async fn what_is_no_list_is_refused_with_the_place() {
         ),
         (r#"{"items":[{"name":"a"},{"name":1}]}"#, "object 1 of the list can't be read: invalid type"),
         (r#"{"metadata":7}"#, "the answer is no list: invalid type"),
-        (r#"{"items":[{"name":"a"}"#, "the list broke off: unexpected end of file"),
-        (r#"{"items":[{"name":"a"#, "the list broke off: unexpected end of file"),
-        ("", "the list broke off: unexpected end of file"),
+        (r#"{"items":[{"name":"a"}"#, "the list ended early: unexpected end of file"),
+        (r#"{"items":[{"name":"a"#, "the list ended early: unexpected end of file"),
+        ("", "the list ended early: unexpected end of file"),
     ];
     for (text, expected) in cases {
         let (_, meta) = read_whole(text).await;
@@ -102,7 +102,7 @@ async fn a_connection_that_breaks_is_told_from_a_list_that_ends() {
     let mut answer = Answer::new(stream::iter(pieces).into_async_read());
     let mut things: Vec<Thing> = Vec::new();
     let error = answer.page(&mut 0, &mut |thing| things.push(thing)).await.unwrap_err();
-    assert_eq!(error.to_string(), "the list broke off: connection reset");
+    assert_eq!(error.to_string(), "the list ended early: connection reset");
     assert_eq!(things, [thing("a", None)]);
 }
 

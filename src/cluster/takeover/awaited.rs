@@ -14,7 +14,7 @@ use crate::scheduling::{Event, Scheduler};
 pub struct Awaited {
     pods: Kind,
     nodes: Kind,
-    /// Who has gone since: pods by uid, nodes by name.
+    /// Objects that were deleted since: pods by uid, nodes by name.
     gone: BTreeSet<Arc<str>>,
 }
 
@@ -22,7 +22,7 @@ pub struct Awaited {
 struct Kind {
     /// The version of the whole kind.
     version: Option<u64>,
-    /// The newest version that its watch has told since.
+    /// The newest resource version that its watch has delivered since.
     told: Option<u64>,
     /// Its objects without those that were seen.
     unseen: Option<Vec<Version>>,

@@ -72,8 +72,7 @@ pub struct TemplateConfig {
     pub memory: u32,
 }
 
-const PAIRS_WHY: &str =
-    "a chip that is given in pairs, which Berth does not serve; its pods are left to others";
+const PAIRS_WHY: &str = "has no effect: Berth does not serve chips that are allocated in pairs and leaves their pods to other schedulers";
 
 /// A word stands within the keys of annotations.
 fn word(section: &mut Section, at: &Field, seen: &mut BTreeSet<String>) -> Result<String, Trouble> {

@@ -57,7 +57,7 @@ fn weights(text: &str) -> Result<Weights, String> {
         let weight =
             value.parse().map_err(|_| format!("weight `{key}`: `{value}` is not a whole number from 0"))?;
         if place.replace(weight).is_some() {
-            return Err(format!("weight `{key}` is there twice"));
+            return Err(format!("weight `{key}` is given twice"));
         }
     }
     let (Some(slots), Some(cores), Some(memory)) = (slots, cores, memory) else {

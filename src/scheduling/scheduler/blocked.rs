@@ -121,10 +121,12 @@ impl Scheduler {
         let known = in_flight.and_then(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge.since)));
         match known {
             Some((pod, since)) => {
-                format!("Waiting for the device plugin of node {node}, at work for {pod} since {since:.0}")
+                format!(
+                    "Waiting for the device plugin of node {node}, which has been allocating for {pod} since {since:.0}"
+                )
             }
             None => format!(
-                "Waiting for the device plugin of node {node}, which may be at work for a deleted pod"
+                "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
             ),
         }
     }
@@ -141,7 +143,7 @@ pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
         }
         Some(Lock::Held { owner: None, since }) => {
             format!(
-                "Waiting for the lock of node {node}, held since {since:.0} by somebody whom it does not name"
+                "Waiting for the lock of node {node}, held since {since:.0}; the lock does not name its holder"
             )
         }
         _ => format!("Waiting for the lock of node {node}"),

@@ -69,7 +69,7 @@ fn words(info: &NodeInfo, id: &CardId, used: CardUsage) -> Option<String> {
     let cards = cards.filter(|(_, card)| card.id == *id);
     let least = cards.map(|(unit, card)| beyond(unit, card, used)).min_by_key(Vec::len);
     let beyond = least.filter(|beyond| !beyond.is_empty())?;
-    Some(format!("more is held of card {id} of node {} than there is: {}", info.name, beyond.join(", ")))
+    Some(format!("Pods hold more of card {id} on node {} than it has: {}", info.name, beyond.join(", ")))
 }
 
 fn beyond(unit: CoreUnit, card: &Card, used: CardUsage) -> Vec<String> {

@@ -295,7 +295,9 @@ fn who_waits_for_an_agent_is_told_at_work_for_whom() {
     play.wait(seconds(10));
     assert_eq!(
         play.waiting(),
-        [format!("Waiting for the device plugin of node n1, at work for default/a since {since}")]
+        [format!(
+            "Waiting for the device plugin of node n1, which has been allocating for default/a since {since}"
+        )]
     );
 }
 

@@ -15,8 +15,8 @@ impl Scheduler {
         for (uid, why) in found.iter().filter(|(uid, why)| known.get(*uid) != Some(*why)) {
             if let Some(entry) = self.pods.get(uid) {
                 let message = format!(
-                    "{why}: which GPUs of node {node} it holds can't be told, so that the node takes no further Pods on them \
-                     until this is mended or the Pod has ended"
+                    "{why}: Berth can't read which GPUs of node {node} the Pod holds, and places no further Pods on them \
+                     until this is repaired or the Pod ends"
                 );
                 self.outbox.effects.push(Effect::TellUnread { pod: entry.info.key.clone(), message });
             }
