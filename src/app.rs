@@ -5,6 +5,7 @@
 mod binder;
 pub mod build_info;
 mod certificates;
+mod extender;
 mod facts;
 mod inventory;
 pub mod kubernetes;
@@ -58,6 +59,16 @@ pub enum Parts {
     },
 }
 
+/// What chooses the nodes of pods.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Chooser {
+    /// Berth.
+    #[default]
+    Berth,
+    /// kube-scheduler, which asks Berth as its extender; Berth chooses the cards and binds.
+    KubeScheduler,
+}
+
 /// What the process is told.
 pub struct Options {
     /// The settings.
@@ -70,6 +81,8 @@ pub struct Options {
     pub clock: Clock,
     /// Which parts run.
     pub parts: Parts,
+    /// What chooses the nodes of pods.
+    pub chooser: Chooser,
     /// How the binder knows that it is the only one.
     pub leadership: Leadership,
     /// Where the webhook listens.
@@ -151,11 +164,12 @@ impl App {
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
-        let handoff = Handoff::default();
+        let handoff = hand_off(options.chooser);
         let webhook = Webhook {
             judge: facts.judge(),
             workloads: Arc::new(options.config.workloads()),
-            onward: (options.parts == Parts::Both).then(|| onward::onward(&handoff)),
+            onward: (options.parts == Parts::Both && options.chooser == Chooser::Berth)
+                .then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
             readiness,
@@ -169,6 +183,7 @@ impl App {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
         };
+        let router = with_extender(router, &options, &handoff);
         let router = with_debug(router, options.parts, board.as_ref(), debug);
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
@@ -207,6 +222,25 @@ fn counted(options: &Options, bindings: &cluster::Metrics, registry: &mut Regist
         Parts::Both | Parts::Webhook | Parts::Binder => {
             bindings.register(registry);
             None
+        }
+    }
+}
+
+/// What passes between the binder and the rest of the process.
+fn hand_off(chooser: Chooser) -> Handoff {
+    match chooser {
+        Chooser::Berth => Handoff::default(),
+        Chooser::KubeScheduler => Handoff::for_extender(),
+    }
+}
+
+/// With the extender's verbs, where kube-scheduler chooses the nodes.
+fn with_extender(router: Router, options: &Options, handoff: &Handoff) -> Router {
+    match handoff.extender() {
+        None => router,
+        Some(desk) => {
+            let verbs = crate::extender::router(extender::extender(options, desk, handoff));
+            router.merge(webhook::trusted(verbs))
         }
     }
 }

@@ -8,6 +8,7 @@ mod binder;
 pub mod candidate;
 pub mod clock;
 pub mod event_loop;
+pub mod extender;
 pub mod fence;
 pub mod handoff;
 pub mod keep;

@@ -29,6 +29,7 @@ pub mod config;
 pub mod device;
 pub mod dialect;
 pub mod excerpt;
+pub mod extender;
 pub mod object;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;

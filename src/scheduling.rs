@@ -11,6 +11,7 @@ pub mod decide;
 pub mod effect;
 pub mod evaluation;
 pub mod event;
+pub mod extension;
 pub mod filter;
 pub mod fit_error;
 pub mod footprint;

@@ -25,6 +25,7 @@ pub mod secret;
 pub mod serve;
 pub mod shadow;
 pub mod tls;
+mod trusted;
 mod words;
 mod workload;
 
@@ -36,3 +37,4 @@ pub use room::Room;
 pub use router::{Readiness, Webhook, router, router_within, verified_router};
 pub use serve::{Bound, Limits, Listener, TlsSettings};
 pub use tls::{Certificates, Files};
+pub use trusted::trusted;

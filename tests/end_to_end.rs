@@ -18,6 +18,8 @@ mod claims;
 mod deaths;
 #[path = "end_to_end/events.rs"]
 mod events;
+#[path = "end_to_end/extender.rs"]
+mod extender;
 #[path = "end_to_end/gates.rs"]
 mod gates;
 #[path = "end_to_end/handshakes.rs"]
@@ -61,6 +63,19 @@ macro_rules! on_both_floors {
             $(#[tokio::test] async fn $case() { super::$module::$case(super::support::floor::Floor::Real).await; })*
         }
     };
+}
+
+/// A program that needs a real API server.
+mod with_kube_scheduler {
+    #[tokio::test]
+    async fn pods_get_cards_and_what_does_not_fit_waits() {
+        super::extender::pods_get_cards_and_what_does_not_fit_waits().await;
+    }
+
+    #[tokio::test]
+    async fn what_an_extender_costs() {
+        super::extender::what_an_extender_costs().await;
+    }
 }
 
 on_both_floors! {
@@ -130,6 +145,8 @@ on_both_floors! {
     handshakes::a_plugin_that_goes_on_reporting_goes_on_serving,
     handshakes::a_plugin_that_died_is_given_nothing_until_it_reports,
     handshakes::a_question_and_a_leftover_stop_nothing,
+    extender::a_busy_node_is_told_and_the_pod_can_go_elsewhere,
+    extender::a_follower_judges_nodes_and_names_the_leader_for_bind,
     shadow::a_shadow_tells_of_the_schedulers_decisions_and_only_reads,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_filled_to_its_last_slice,

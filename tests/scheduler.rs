@@ -11,6 +11,8 @@ mod claims;
 mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
+#[path = "scheduler/extender.rs"]
+mod extender;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
 #[path = "scheduler/held_up.rs"]

@@ -4,7 +4,7 @@ use std::{future::Future, pin::pin, sync::Arc};
 
 use tokio::sync::watch;
 
-use super::{AppError, Options};
+use super::{AppError, Chooser, Options};
 use crate::{
     cluster::{self, Binder, Handoff, Metrics},
     config::Config,
@@ -38,9 +38,13 @@ pub(super) async fn run(
 }
 
 fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff) -> Binder {
+    let reader = match options.chooser {
+        Chooser::Berth => config.reader(),
+        Chooser::KubeScheduler => config.reader().judging_cards(),
+    };
     Binder {
         client: options.client.clone(),
-        reader: Arc::new(config.reader()),
+        reader: Arc::new(reader),
         clock: options.clock,
         metrics,
         settings: config.scheduler_settings(),

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use kube::{Client, Config as ClientConfig};
 
 use crate::{
-    app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation, kubernetes},
+    app::{App, CertificateSource, Chooser, Options, Parts, Renewal, SecretLocation, kubernetes},
     cluster::{Clock, Leadership, candidate},
     config::{Config, duration},
     webhook::{mint::ServingNames, registration::Registration},
@@ -37,9 +37,9 @@ pub struct ServeArgs {
     /// Run only the binder; probes and metrics are served too
     #[arg(long)]
     pub scheduler_only: bool,
-    /// Compare the decisions of the current scheduler instead of deciding
+    /// Beside another scheduler
     #[command(flatten)]
-    pub shadow: ShadowArgs,
+    pub beside: BesideArgs,
     /// The address and port that the webhook listens on
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
@@ -78,22 +78,25 @@ pub struct ServeArgs {
     pub tls_sans: Vec<String>,
 }
 
-/// How a shadow runs.
+/// How Berth runs beside another scheduler.
 #[derive(Args, Clone, Debug)]
-pub struct ShadowArgs {
+pub struct BesideArgs {
     /// Compare the decisions of the cluster's current scheduler with Berth's own, and write nothing
-    #[arg(id = "shadow", long = "shadow", conflicts_with_all = ["webhook_only", "scheduler_only"])]
-    pub on: bool,
+    #[arg(long, conflicts_with_all = ["webhook_only", "scheduler_only"])]
+    pub shadow: bool,
     /// With --shadow: how long a pod may be left pending that Berth would place
-    #[arg(long = "shadow-settle", default_value = "30s", requires = "shadow", value_name = "DURATION", value_parser = settle)]
-    pub settle: Duration,
+    #[arg(long, default_value = "30s", requires = "shadow", value_name = "DURATION", value_parser = settle)]
+    pub shadow_settle: Duration,
+    /// Leave the choice of nodes to kube-scheduler and serve its extender protocol under /extender/v1
+    #[arg(long, conflicts_with_all = ["webhook_only", "shadow"])]
+    pub extender: bool,
 }
 
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<()> {
     // Set before anything else: as the first process of a container, Berth would ignore a signal without a handler.
     let mut told = pin!(told_to_end());
-    let delay = if args.scheduler_only || args.shadow.on { Duration::ZERO } else { args.shutdown_delay };
+    let delay = if args.scheduler_only || args.beside.shadow { Duration::ZERO } else { args.shutdown_delay };
     let app = tokio::select! {
         biased;
         _ = &mut told => return Ok(()),
@@ -138,9 +141,9 @@ pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> any
 }
 
 fn options(args: ServeArgs, config: Config, client: Client) -> Options {
-    let settle = SignedDuration::try_from(args.shadow.settle).unwrap_or(SignedDuration::MAX);
+    let settle = SignedDuration::try_from(args.beside.shadow_settle).unwrap_or(SignedDuration::MAX);
     let parts = match (args.webhook_only, args.scheduler_only) {
-        _ if args.shadow.on => Parts::Shadow { settle },
+        _ if args.beside.shadow => Parts::Shadow { settle },
         (true, _) => Parts::Webhook,
         (_, true) => Parts::Binder,
         _ => Parts::Both,
@@ -158,6 +161,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
             renewal: Renewal::default(),
         }),
     };
+    let chooser = if args.beside.extender { Chooser::KubeScheduler } else { Chooser::Berth };
     let leadership = if args.leader_elect {
         Leadership::Elected(candidate::Settings::new(
             &args.namespace,
@@ -175,6 +179,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         client,
         clock: Clock::System,
         parts,
+        chooser,
         leadership,
         listen: args.listen,
         certificates,

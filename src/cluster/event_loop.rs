@@ -47,12 +47,14 @@ pub async fn term(
     let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
+    let mut desk = handoff.desk(reader.clone());
     let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
     let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();
     let mut drain_until = None;
     work.go_on(Vec::new(), clock, &metrics)?;
     loop {
+        let overdue = desk.due();
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
         let events = tokio::select! {
             biased;
@@ -67,9 +69,14 @@ pub async fn term(
                 let _ = question.send(ledger::page(&work.scheduler, &dialects));
                 continue;
             }
+            asked = desk.next(), if work.scheduler.is_synced() => {
+                desk.take(asked, &mut work.scheduler);
+                Vec::new()
+            }
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
+            () = until(overdue) => vec![Event::Tick],
             () = until(publisher.due(&work.scheduler)) => {
                 publisher.publish(&work.scheduler);
                 continue;
@@ -79,7 +86,9 @@ pub async fn term(
                 continue;
             }
         };
+        desk.direct(&mut work.scheduler, clock);
         work.go_on(events, clock, &metrics)?;
+        desk.answer(&mut work.scheduler, clock);
         publisher.publish(&work.scheduler);
         teller.tell(&work.scheduler);
         if drain_until.is_some() && work.is_done() {

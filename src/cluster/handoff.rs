@@ -9,10 +9,15 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{clock::Clock, ledger::Questions, read::Reader};
+use super::{
+    clock::Clock,
+    extender::{Desk, Extender},
+    ledger::Questions,
+    read::Reader,
+};
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler, quota::Used},
+    scheduling::{Claim, Event, Outlook, Scheduler, quota::Used, scheduler},
 };
 
 /// A picture is so old at least before the next is published.
@@ -46,6 +51,8 @@ pub enum Hinted {
 #[derive(Clone, Debug)]
 pub struct Handoff {
     pub(super) questions: Questions,
+    /// How kube-scheduler's choices come in, where it chooses.
+    extender: Option<Extender>,
     views: watch::Sender<Option<View>>,
     used: watch::Sender<Arc<Used>>,
     hints: mpsc::Sender<Box<Pod>>,
@@ -57,6 +64,7 @@ impl Default for Handoff {
         let (hints, inbox) = mpsc::channel(ROOM);
         Self {
             questions: Questions::default(),
+            extender: None,
             views: watch::Sender::new(None),
             used: watch::Sender::default(),
             hints,
@@ -74,6 +82,26 @@ impl Handoff {
     /// What the pods of each namespace with a quota hold; empty until the binder knows.
     pub fn used(&self) -> watch::Receiver<Arc<Used>> {
         self.used.subscribe()
+    }
+
+    /// The hand-off of a binder for which kube-scheduler chooses the nodes.
+    pub fn for_extender() -> Self {
+        Self { extender: Some(Extender::default()), ..Self::default() }
+    }
+
+    /// How the binder is told what kube-scheduler has chosen, where it chooses.
+    pub fn extender(&self) -> Option<&Extender> {
+        self.extender.as_ref()
+    }
+
+    /// A scheduler that decides what is left to it.
+    pub(super) fn scheduler(&self, settings: scheduler::Settings) -> Scheduler {
+        let scheduler = Scheduler::new(settings);
+        if self.extender.is_some() { scheduler.directed() } else { scheduler }
+    }
+
+    pub(super) fn desk(&self, reader: Arc<Reader>) -> Desk {
+        self.extender.clone().unwrap_or_default().open(reader)
     }
 
     /// Where the ledger is asked for.

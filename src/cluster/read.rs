@@ -2,9 +2,13 @@
 //!
 //! Pure translation. What can't be read is returned beside the result, for the caller to report; it costs its own object only.
 
+mod pod;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+
+use pod::{constraints, nominated, stage, told, unconstrained};
 
 use crate::{
     device::{Allocation, DeviceRequest, InitPhase, Lock, ProfileName, Remains},
@@ -14,13 +18,12 @@ use crate::{
     },
     object::{Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
-        Ask, Claim, Constraints, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey,
-        ResourceAmounts, Stage,
+        Ask, Claim, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
         footprint::Footprint,
         images::NodeImages,
-        node::{NodeLock, NodeName, Signature},
+        node::{NodeLock, Signature},
         origin::{Origin, PodImages},
-        plugin::{Plugin, node_affinity::NodeAffinity, node_declared_features::Feature},
+        plugin::Plugin,
         pod::{Binding, Placer},
         quota::Bound,
         score::ScoreWeights,
@@ -34,6 +37,16 @@ pub struct Reader {
     scheduler_name: String,
     weights: ScoreWeights,
     claims: Claims,
+    judged: Judged,
+}
+
+/// What a waiting pod is read for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Judged {
+    /// All that decides where it may go.
+    Everything,
+    /// Its cards: kube-scheduler decides the rest.
+    Cards,
 }
 
 /// Whose pods are read as pods that want a place.
@@ -51,7 +64,13 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader of these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
-        Self { dialects, scheduler_name, weights: ScoreWeights::default(), claims: Claims::Own }
+        Self {
+            dialects,
+            scheduler_name,
+            weights: ScoreWeights::default(),
+            claims: Claims::Own,
+            judged: Judged::Everything,
+        }
     }
 
     /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
@@ -64,6 +83,13 @@ impl Reader {
     #[must_use]
     pub fn shadowing(self) -> Self {
         Self { claims: Claims::Every, ..self }
+    }
+
+    /// The same reader for an extender of kube-scheduler: of a pod that waits only what decides on its cards is read, since kube-scheduler
+    /// has decided the rest.
+    #[must_use]
+    pub fn judging_cards(self) -> Self {
+        Self { judged: Judged::Cards, ..self }
     }
 
     /// The weights by which nodes are compared.
@@ -97,8 +123,12 @@ impl Reader {
             ));
             ResourceAmounts::default()
         });
-        let footprint = Footprint::of_pod(pod, resources);
+        let mut footprint = Footprint::of_pod(pod, resources);
         let holding = self.holding(pod, &mut troubles);
+        if holding.is_none() && self.judged == Judged::Cards && self.placer(pod) == Placer::Berth {
+            let Footprint { namespace, labels, .. } = footprint;
+            footprint = Footprint { namespace, labels, ..Footprint::default() };
+        }
         let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
         let info = PodInfo {
             key: key(pod),
@@ -228,7 +258,10 @@ impl Reader {
             Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
                 devices: vec![DeviceRequest { profile: dialect.profile().clone(), request }],
                 resources: footprint.resources.clone(),
-                constraints: constraints(pod, footprint),
+                constraints: match self.judged {
+                    Judged::Everything => constraints(pod, footprint),
+                    Judged::Cards => unconstrained(),
+                },
             })),
             Ok(None) if !ours => Claim::None,
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
@@ -350,41 +383,5 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
     QuotaKey {
         namespace: quota.metadata.namespace.as_str().into(),
         name: quota.metadata.name.as_str().into(),
-    }
-}
-
-/// The node that is kept for a pod that has not ended.
-fn nominated(pod: &Pod) -> Option<NodeName> {
-    let node = pod.status.nominated_node_name.as_deref().filter(|node| !node.is_empty())?;
-    (!pod.is_terminal()).then(|| node.into())
-}
-
-fn stage(pod: &Pod) -> Stage {
-    match pod.status.phase.as_str() {
-        "Succeeded" | "Failed" => Stage::Ended,
-        "" | "Pending" => Stage::Pending,
-        _ => Stage::Running,
-    }
-}
-
-fn told(pod: &Pod) -> Option<String> {
-    let scheduled = pod.status.conditions.iter().find(|condition| condition.kind == "PodScheduled");
-    let unschedulable =
-        scheduled.filter(|condition| condition.status == "False" && condition.reason == "Unschedulable");
-    unschedulable.map(|condition| condition.message.clone())
-}
-
-fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
-    let affinity = pod.spec.affinity.node_affinity.clone().unwrap_or_default();
-    Constraints {
-        affinity: NodeAffinity {
-            selector: pod.spec.node_selector.clone().unwrap_or_default(),
-            required: affinity.required,
-            preferred: affinity.preferred,
-        },
-        tolerations: pod.spec.tolerations.clone(),
-        exclusive: footprint.exclusive.clone(),
-        features: Feature::needed(pod),
-        unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
 }

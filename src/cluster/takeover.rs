@@ -55,7 +55,7 @@ impl Beginning {
     /// The lists are the newest there are (no `resourceVersion`, so never from a cache of the API server that lags behind), so that
     /// what the last holder of the lead bound is among them.
     pub fn afresh(binder: &Binder) -> Self {
-        Self { events: watches(binder), scheduler: Scheduler::new(binder.settings.clone()) }
+        Self { events: watches(binder), scheduler: binder.handoff.scheduler(binder.settings.clone()) }
     }
 }
 
@@ -104,7 +104,7 @@ impl Watching {
         let mut inquiry = Inquiry::begin(&binder.client);
         let mut quiet = Some(Instant::now() + QUIET);
         let mut over = Instant::now() + PATIENCE;
-        let mut begins = Scheduler::new(binder.settings.clone());
+        let mut begins = binder.handoff.scheduler(binder.settings.clone());
         let take_in = |begins: &mut Scheduler, events: Vec<Event>| {
             for event in events {
                 binder.metrics.registrations(&event);

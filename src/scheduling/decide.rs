@@ -109,9 +109,7 @@ pub struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Asks each plugin that looks at more than one node what it has to do for this pod.
     pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
-        let namespace = &demand.footprint.namespace;
-        let left = |profile| around.quotas.left(namespace, profile);
-        let quotas: SmallVec<[Quota; 1]> = demand.ask.profiles().map(left).collect();
+        let quotas = around.quotas.left_for(demand);
         let unserved = demand.ask.unserved();
         let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
         let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();

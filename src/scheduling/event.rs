@@ -128,6 +128,18 @@ pub enum Event {
         /// Until when it is left alone.
         until: Timestamp,
     },
+    /// kube-scheduler has chosen a node for a pod: its cards are chosen there, and it is bound.
+    Directed {
+        /// Which pod.
+        pod: Uid,
+        /// Its node.
+        node: NodeName,
+    },
+    /// The pod is not to be bound to the node that was chosen, unless that is under way.
+    Undirected {
+        /// Which pod.
+        pod: Uid,
+    },
     /// A deadline has passed.
     Tick,
 }

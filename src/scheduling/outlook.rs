@@ -134,7 +134,20 @@ impl Outlook {
         Some(Ok(Prospect { node, allocations, score, others, refused }))
     }
 
-    fn surroundings(&self) -> Surroundings<'_> {
+    /// A node of this name.
+    pub(super) fn state(&self, name: &str) -> Option<&Arc<NodeState>> {
+        let slots = &self.0.slots;
+        let name_of = |slot: &Option<Arc<NodeState>>| slot.as_ref().map(|state| state.info.name.clone());
+        let found = slots.binary_search_by(|slot| name_of(slot).as_deref().cmp(&Some(name)));
+        slots[found.ok()?].as_ref()
+    }
+
+    /// Whether the node comes after others: its line is full or held up.
+    pub(super) fn is_passed_over(&self, name: &str) -> bool {
+        self.0.passed_over.get(name).is_some_and(|rank| *rank > 0)
+    }
+
+    pub(super) fn surroundings(&self) -> Surroundings<'_> {
         let Picture { slots, repelling, weighing, claiming, context, .. } = &*self.0;
         Surroundings {
             slots,

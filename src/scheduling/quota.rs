@@ -9,7 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use super::ledger::Ledger;
+use smallvec::SmallVec;
+
+use super::{ledger::Ledger, pod::Demand};
 use crate::device::{CardUsage, Dimension, ProfileName, Quota};
 
 /// A bound that a ResourceQuota sets on shares of one dialect's cards.
@@ -157,6 +159,12 @@ impl Quotas {
         let used = self.used_of(namespace, profile);
         self.bounds_of(namespace, profile)
             .fold(Quota::default(), |quota, (_, bound)| quota.bounded(bound.dimension, bound.left(used)))
+    }
+
+    /// What the namespace of a pod may still take, one for each of its requests of cards.
+    pub fn left_for(&self, demand: &Demand) -> SmallVec<[Quota; 1]> {
+        let left = |profile| self.left(&demand.footprint.namespace, profile);
+        demand.ask.profiles().map(left).collect()
     }
 
     /// The first quota that so much more would exceed, by name.

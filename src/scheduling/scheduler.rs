@@ -8,6 +8,7 @@ mod alike;
 mod audit;
 mod blocked;
 mod decide;
+mod direct;
 pub mod excess;
 mod lock;
 mod locks;
@@ -32,6 +33,8 @@ mod unlisted;
 mod unread;
 mod waiting;
 mod withdraw;
+
+pub use direct::Directed;
 
 use std::collections::BTreeSet;
 
@@ -98,6 +101,8 @@ pub struct Scheduler {
     reads: Reads,
     synced: Synced,
     course: Course,
+    /// Whether kube-scheduler chooses the nodes.
+    directed: bool,
     /// What people are told.
     reports: Reports,
     outbox: Outbox,
@@ -120,6 +125,7 @@ impl Scheduler {
             reads: Reads::default(),
             synced: Synced::default(),
             course: Course::default(),
+            directed: false,
             reports: Reports::default(),
             outbox: Outbox::default(),
         }
@@ -167,6 +173,8 @@ impl Scheduler {
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
             Event::Hinted(ask) => self.prepare(&ask),
             Event::Vacated { node, until } => drop(self.agents.vacated.insert(node, until)),
+            Event::Directed { pod, node } => self.direct(&pod, &node, now),
+            Event::Undirected { pod } => self.undirect(&pod),
             Event::Tick => {}
         }
     }

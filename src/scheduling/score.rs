@@ -85,6 +85,11 @@ impl RawScores {
         }
     }
 
+    /// How well the cards suit, 0 to 100.
+    pub fn devices(&self) -> f64 {
+        self.devices
+    }
+
     /// Whether the score depends on those of other nodes.
     pub(super) fn is_relative(&self) -> bool {
         self.affinity > 0 || self.taints > 0

@@ -5,19 +5,10 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::{Request, State},
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, extract::State, response::Response, routing::get};
 use http::StatusCode;
 
-use super::{
-    refusal::{Refusal, as_json},
-    router::wrong_method,
-    serve::{Peer, Remote},
-};
+use super::{refusal::as_json, router::wrong_method, trusted::trusted};
 
 /// The path.
 pub const SHADOW: &str = "/debug/shadow";
@@ -27,18 +18,11 @@ pub type Page = Arc<dyn Fn() -> Vec<u8> + Send + Sync>;
 
 /// The path.
 pub fn router(page: Page) -> Router {
-    Router::new().route(SHADOW, get(shadow)).method_not_allowed_fallback(wrong_method).with_state(page)
+    let path = Router::new().route(SHADOW, get(shadow)).method_not_allowed_fallback(wrong_method);
+    trusted(path.with_state(page))
 }
 
-async fn shadow(State(page): State<Page>, request: Request) -> Response {
-    let verified = request.extensions().get::<Peer>() == Some(&Peer::Verified);
-    let local =
-        request.extensions().get::<Remote>().is_some_and(|remote| remote.0.to_canonical().is_loopback());
-    if !verified && !local {
-        let why = "the report is shown to clients with a certificate of the configured authority and, through \
-                   `kubectl port-forward`, to peers on the same host";
-        return Refusal::new(StatusCode::FORBIDDEN, why).into_response();
-    }
+async fn shadow(State(page): State<Page>) -> Response {
     as_json(StatusCode::OK, page())
 }
 
@@ -47,6 +31,7 @@ mod tests {
     use axum::body::Body;
 
     use super::*;
+    use crate::webhook::serve::{Peer, Remote};
 
     async fn status(extend: impl FnOnce(&mut http::Extensions)) -> StatusCode {
         let mut request = http::Request::get(SHADOW).body(Body::empty()).unwrap();

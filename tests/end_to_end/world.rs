@@ -3,7 +3,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use berth::{
-    app::{App, CertificateSource, Options, Parts},
+    app::{App, CertificateSource, Chooser, Options, Parts},
     cli::demo::register,
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, candidate::Settings},
     config::Config,
@@ -121,12 +121,17 @@ impl World {
         let mut world = Self::opted_in(floor, nodes, json!({})).await?;
         let stands = |who| Leadership::Elected(Settings::new("default", "berth", who));
         world.start_app(stands("leader"), Asked::No).await;
-        let leases: Api<Lease> = Api::default_namespaced(world.cluster.client.clone());
-        let leads = |lease: Option<&Lease>| lease.is_some_and(|lease| holder(lease) == "leader");
-        tokio::time::timeout(LIMIT, await_condition(leases, "berth", leads)).await.unwrap().unwrap();
+        world.until_led_by("leader").await;
         world.start_app(stands("follower"), Asked::Yes).await;
         world.until_admitting().await;
         Some(world)
+    }
+
+    /// Until this one leads.
+    pub(crate) async fn until_led_by(&self, name: &str) {
+        let leases: Api<Lease> = Api::default_namespaced(self.cluster.client.clone());
+        let leads = |lease: Option<&Lease>| lease.is_some_and(|lease| holder(lease) == name);
+        tokio::time::timeout(LIMIT, await_condition(leases, "berth", leads)).await.unwrap().unwrap();
     }
 
     /// Who leads.
@@ -160,6 +165,23 @@ impl World {
             let ready = readiness.wait_for(|readiness| *readiness == Readiness::Ready);
             tokio::time::timeout(LIMIT, ready).await.expect("the webhook is ready in time").unwrap();
         }
+    }
+
+    /// Starts the binder of a process, for which something else may choose the nodes; returns where it listens, at this address where one
+    /// is given.
+    pub(crate) async fn start_beside(
+        &mut self,
+        chooser: Chooser,
+        leadership: Leadership,
+        listen: Option<std::net::SocketAddr>,
+    ) -> std::net::SocketAddr {
+        install_crypto();
+        let options = options(self.cluster.client.clone(), leadership, Asked::No);
+        let listen = listen.unwrap_or(options.listen);
+        let app = App::bind(Options { parts: Parts::Binder, chooser, listen, ..options }).await.unwrap();
+        let address = app.local_addr();
+        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
+        address
     }
 
     /// Starts a shadow with this way to the API server; returns where it listens. A pod is left pending after a second.
@@ -405,6 +427,7 @@ fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Option
         client,
         clock: Clock::System,
         parts: Parts::Both,
+        chooser: Chooser::Berth,
         leadership,
         listen: "127.0.0.1:0".parse().unwrap(),
         certificates: CertificateSource::Minted(serving),

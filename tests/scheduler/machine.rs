@@ -30,6 +30,12 @@ impl Machine {
         machine
     }
 
+    /// A scheduler for which kube-scheduler chooses the nodes.
+    pub(crate) fn directed(config: &Config, nodes: &[Value]) -> Self {
+        let machine = Self::new(config, nodes, &[]);
+        Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
+    }
+
     /// A scheduler to which volumes and claims were not listed yet.
     pub(crate) fn without_storage(config: &Config, nodes: &[Value]) -> Self {
         Self::begin(config, nodes, &[])
@@ -98,6 +104,10 @@ impl Machine {
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
+    }
+
+    pub(crate) fn scheduler_mut(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
     }
 
     /// How many decisions there were since this was last asked: with a node, and without one.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use berth::{
-    app::{App, CertificateSource, Options, Parts, Renewal, SecretLocation},
+    app::{App, CertificateSource, Chooser, Options, Parts, Renewal, SecretLocation},
     cli::demo,
     cluster::{Clock, Leadership},
     config::Config,
@@ -85,6 +85,7 @@ fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Optio
         client: client.clone(),
         clock: Clock::System,
         parts: Parts::Webhook,
+        chooser: Chooser::Berth,
         leadership: Leadership::Alone,
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         certificates,

@@ -19,7 +19,7 @@ use super::{
     register::{create, register},
 };
 use crate::{
-    app::{App, CertificateSource, Options, Parts},
+    app::{App, CertificateSource, Chooser, Options, Parts},
     cluster::{Clock, Leadership},
     config::Config,
     sandbox::{
@@ -163,6 +163,7 @@ fn options(config: Config, client: Client) -> Options {
         client,
         clock: Clock::System,
         parts: Parts::Both,
+        chooser: Chooser::Berth,
         leadership: Leadership::Alone,
         listen: ANY_PORT,
         certificates: CertificateSource::Minted(serving),

@@ -63,6 +63,9 @@ impl Scheduler {
 
     /// Sends who waits in a line that is held up to nodes that are not and would have him; the others keep their places.
     fn find_other_places(&mut self, node: &NodeName, now: Timestamp) {
+        if self.directed {
+            return;
+        }
         let waiting = self.lines.get(node).map(|line| line.waiting.iter().cloned().collect::<Vec<_>>());
         let mut stay: Vec<Demand> = Vec::new();
         for uid in waiting.unwrap_or_default() {

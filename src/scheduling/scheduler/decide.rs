@@ -23,7 +23,7 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward {
+        if self.course != Course::Onward || self.directed {
             return;
         }
         while let Some(uid) = self.pop(now) {

@@ -57,6 +57,8 @@ pub(super) struct Entry {
     pub(super) silence_told: u32,
     /// Why it waits.
     pub(super) reason: Option<String>,
+    /// Why the node that kube-scheduler chose last could not be taken.
+    pub(super) refused: Option<String>,
     /// How far its condition is.
     pub(super) telling: Telling,
 }
@@ -94,6 +96,7 @@ impl Pods {
             backoff_until: None,
             silence_told: 0,
             reason: None,
+            refused: None,
             telling: Telling::Idle,
         };
         self.entries.insert(uid, entry);

@@ -21,14 +21,11 @@ impl Scheduler {
     /// When something is to be looked at again although nothing has happened.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.reports.retells.first().map(|(at, _)| *at);
-        let onward = [
-            self.waiting.queue.next_deadline(),
-            self.early_deadline(),
-            self.reports.next_audit,
-            self.prebind_deadline(),
-            self.waiting.unlisted.deadline(),
-        ];
-        let onward = onward.into_iter().flatten();
+        let queue =
+            [self.waiting.queue.next_deadline(), self.early_deadline(), self.waiting.unlisted.deadline()];
+        // No pod is taken from the queue where kube-scheduler chooses the nodes.
+        let queue = queue.into_iter().filter(|_| !self.directed);
+        let onward = queue.chain([self.reports.next_audit, self.prebind_deadline()]).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
         self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
     }
