@@ -9,7 +9,8 @@ mod facts;
 mod inventory;
 mod ledger;
 mod onward;
-mod settings;
+mod scrape;
+pub mod settings;
 mod tasks;
 
 use std::{future::Future, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
@@ -26,6 +27,7 @@ pub use certificates::{CertificateSource, Renewal, SecretLocation};
 use crate::{
     cluster::{self, Clock, ClusterError, Handoff, Leadership},
     config::Config,
+    scheduling::PodKey,
     webhook::{
         self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
         mint::MintError,
@@ -70,6 +72,8 @@ pub struct Options {
     pub client_ca_file: Option<PathBuf>,
     /// The webhook configurations that are told the authority.
     pub registration: Registration,
+    /// The pod that this process runs in, which Events about its settings are about; `None`: it runs in none.
+    pub own_pod: Option<PodKey>,
 }
 
 /// Why the process can't go on.
@@ -138,6 +142,7 @@ impl App {
         let bindings = cluster::Metrics::default();
         bindings.register(&mut registry);
         build_info::register(&mut registry);
+        let reloads = settings::Reloads::register(&mut registry, options.clock);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
@@ -147,13 +152,15 @@ impl App {
             onward: (options.parts == Parts::Both).then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
+            scrape: (options.parts != Parts::Webhook)
+                .then(|| scrape::scrape(handoff.questions().clone(), settings.clone())),
             readiness,
         };
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
         let gone = async { tokio::time::sleep(stopped.await).await };
-        let debug = ledger::debug(options.client.clone(), handoff.questions().clone());
+        let debug = ledger::debug(&options, handoff.questions().clone());
         let (router, tls) = match &clients {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
@@ -172,7 +179,10 @@ impl App {
         }
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
         let file = options.config_file.clone();
-        tasks.follow("following the settings file", settings::follow(file, config));
+        tasks.follow(
+            "following the settings file",
+            settings::follow(file, config, reloads, settings::Reporter::of(&options)),
+        );
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",

@@ -17,7 +17,9 @@ pub mod table;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, builder::Resettable, error::ErrorKind};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Resettable, error::ErrorKind,
+};
 
 use tracing_subscriber::{EnvFilter, filter::FromEnvError};
 
@@ -37,9 +39,21 @@ pub struct Cli {
     /// Settings: berth.yaml; without it, the defaults.
     #[arg(long, global = true, env = CONFIG, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// How log lines are written, on standard error
+    #[arg(long, global = true, env = "BERTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum LogFormat {
+    /// For people: time, level, target, message and fields.
+    Text,
+    /// For collectors: one JSON object a line, its fields at the top level.
+    Json,
 }
 
 /// Every command.
@@ -108,12 +122,14 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
             output::write(&text)?;
             Ok(Answer::Yes)
         }
-        Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
+        Command::Certs(args) => {
+            run_async(cli.log_format, "warn", certs::run(args.clone(), Clock::System.now()))
+        }
         Command::Serve(args) => {
-            run_async("info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
+            run_async(cli.log_format, "info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
         }
         #[cfg(feature = "sandbox")]
-        Command::Demo(args) => run_async("warn", demo::run(args.clone(), settings(cli)?)),
+        Command::Demo(args) => run_async(cli.log_format, "warn", demo::run(args.clone(), settings(cli)?)),
     }
 }
 
@@ -128,7 +144,11 @@ fn unreadable(error: &FromEnvError) -> Option<String> {
 }
 
 /// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
-fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
+fn run_async<E>(
+    format: LogFormat,
+    level: &str,
+    command: impl Future<Output = Result<(), E>>,
+) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
 {
@@ -142,7 +162,10 @@ where
     let colours = std::io::stderr().is_terminal();
     // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
-    log.with_ansi(colours).with_env_filter(filter).init();
+    match format {
+        LogFormat::Text => log.with_ansi(colours).with_env_filter(filter).init(),
+        LogFormat::Json => log.json().flatten_event(true).with_env_filter(filter).init(),
+    }
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

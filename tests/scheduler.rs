@@ -39,5 +39,9 @@ mod requeue_storage;
 mod several_vendors;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/unassigned.rs"]
+mod unassigned;
+#[path = "scheduler/why_pods_wait.rs"]
+mod why_pods_wait;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

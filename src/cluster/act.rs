@@ -114,6 +114,13 @@ impl Hands {
                 self.metrics.unreadable_assignments(&node, pods);
                 None
             }
+            Effect::TellUnassigned { pod, message } => {
+                self.say(pod, News::Unassigned { message: &message }).await
+            }
+            Effect::ReportUnassigned { node, pods } => {
+                self.metrics.unassigned_pods(&node, pods);
+                None
+            }
             Effect::ReportDrift { of, what } => {
                 self.report_drift(&of, &what).await;
                 None

@@ -13,7 +13,6 @@ use super::{
     binder::{Binder, ClusterError},
     clock::Clock,
     fence::Fence,
-    ledger,
     metrics::Metrics,
     takeover::Beginning,
 };
@@ -63,8 +62,7 @@ pub async fn term(
                 work.drain()
             }
             Some(question) = questions.recv() => {
-                // Who has asked may have gone meanwhile.
-                let _ = question.send(ledger::page(&work.scheduler, &dialects));
+                question.answer(&work.scheduler, &dialects);
                 continue;
             }
             Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
@@ -198,7 +196,8 @@ impl Writes {
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
                 | Effect::TellExcess { .. }
-                | Effect::TellUnread { .. } => {}
+                | Effect::TellUnread { .. }
+                | Effect::TellUnassigned { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

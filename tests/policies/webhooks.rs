@@ -71,7 +71,8 @@ impl Serving {
         let metrics = Metrics::register(&mut registry);
         let (_, readiness) = watch::channel(Readiness::Ready);
         let judge = Arc::new(move |request: &admission::Request<'_>| admission::review(request, &facts));
-        let webhook = Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness };
+        let webhook =
+            Webhook { judge, onward: None, scrape: None, metrics, registry: Arc::new(registry), readiness };
         let busy = Arc::new(AtomicUsize::new(0));
         let router = match clients {
             Some(_) => verified_router(webhook),

@@ -22,7 +22,14 @@ fn router(room: Room) -> Router {
     let metrics = Metrics::register(&mut registry);
     let (_, readiness) = watch::channel(Readiness::Ready);
     router_within(
-        Webhook { judge: ignoring(), onward: None, metrics, registry: Arc::new(registry), readiness },
+        Webhook {
+            judge: ignoring(),
+            onward: None,
+            scrape: None,
+            metrics,
+            registry: Arc::new(registry),
+            readiness,
+        },
         room,
     )
 }
@@ -150,7 +157,7 @@ async fn a_judge_is_never_asked_about_a_body_that_is_too_large() {
         admission::Verdict::Ignored
     });
     let router = router_within(
-        Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness },
+        Webhook { judge, onward: None, scrape: None, metrics, registry: Arc::new(registry), readiness },
         Room::default(),
     );
     let mut body = review("p");

@@ -92,8 +92,14 @@ impl Server {
         let metrics = Metrics::register(&mut registry);
         metrics.certificate_ends(*certificates.not_after().borrow());
         let (readiness, ready) = watch::channel(Readiness::Starting);
-        let router =
-            router(Webhook { judge, onward: None, metrics, registry: Arc::new(registry), readiness: ready });
+        let router = router(Webhook {
+            judge,
+            onward: None,
+            scrape: None,
+            metrics,
+            registry: Arc::new(registry),
+            readiness: ready,
+        });
         let bound = Listener::new(limits).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = bound.local_addr();
         let (stop, stopped) = oneshot::channel();

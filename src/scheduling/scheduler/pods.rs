@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::tell::Telling;
 use crate::scheduling::{
+    blame::Blame,
     node::NodeName,
     pod::{Ask, PodInfo, PodKey, Uid},
 };
@@ -55,8 +56,10 @@ pub(super) struct Entry {
     pub(super) backoff_until: Option<Timestamp>,
     /// How often its node's agent was reported as silent.
     pub(super) silence_told: u32,
-    /// Why it waits.
+    /// Why it waits, in words.
     pub(super) reason: Option<String>,
+    /// Why it waits, as far as that is counted.
+    pub(super) blame: Option<Blame>,
     /// How far its condition is.
     pub(super) telling: Telling,
 }
@@ -94,6 +97,7 @@ impl Pods {
             backoff_until: None,
             silence_told: 0,
             reason: None,
+            blame: None,
             telling: Telling::Idle,
         };
         self.entries.insert(uid, entry);
