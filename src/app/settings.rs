@@ -61,7 +61,7 @@ impl Reloads {
 pub(super) struct Reporter {
     client: Client,
     clock: Clock,
-    reporter: String,
+    controller: String,
     own_pod: Option<PodKey>,
 }
 
@@ -70,7 +70,7 @@ impl Reporter {
         Self {
             client: options.client.clone(),
             clock: options.clock,
-            reporter: options.config.scheduler_name.clone(),
+            controller: options.config.scheduler_name.clone(),
             own_pod: options.own_pod.clone(),
         }
     }
@@ -81,7 +81,7 @@ impl Reporter {
         let message = error.to_string();
         let news = News::RejectedSettings { message: &message };
         let of = Concern::Pod(pod);
-        let told = tell::event(self.client.clone(), &self.reporter, &of, news, self.clock.now());
+        let told = tell::event(self.client.clone(), &self.controller, &of, news, self.clock.now());
         if let Err(error) = told.await {
             tracing::warn!(%error, "the Event about rejected settings was not written");
         }

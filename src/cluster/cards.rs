@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// One card of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OfferedCard<'a> {
     /// The card, as the first plugin that names it registered it.
     pub card: &'a Card,

@@ -119,11 +119,11 @@ mod tests {
         let cordoned = vec![Reason::Unschedulable];
         let cases: [(&[NodeReasons], Resolvable); 8] = [
             (&[], Resolvable::Yes),
-            (&[other_model.clone()], Resolvable::No),
+            (std::slice::from_ref(&other_model), Resolvable::No),
             (&[other_model.clone(), no_such_card], Resolvable::No),
             (&[other_model.clone(), full], Resolvable::Yes),
             (&[other_model.clone(), cordoned], Resolvable::Yes),
-            (&[vec![Reason::NoDevices], other_model], Resolvable::No),
+            (&[vec![Reason::NoDevices], other_model.clone()], Resolvable::No),
             (&[amount(9, 8)], Resolvable::No),
             (&[amount(8, 8)], Resolvable::Yes),
         ];

@@ -50,7 +50,7 @@ impl Promtool {
             samples.iter().map(|(series, values)| json!({"series": series, "values": values})).collect();
         let queries: Vec<_> = queries.iter().map(Query::json).collect();
         let test = json!({
-            "rule_files": rules.iter().map(|rules| rules.path()).collect::<Vec<_>>(),
+            "rule_files": rules.iter().map(tempfile::NamedTempFile::path).collect::<Vec<_>>(),
             "evaluation_interval": "1m",
             "tests": [{"interval": "1m", "input_series": series, "promql_expr_test": queries}],
         });

@@ -26,6 +26,9 @@ use crate::{
 
 type Label<'a> = (&'a str, &'a str);
 
+/// Name, help and value of a gauge of cards.
+type Column = (Named, for<'a> fn(&CardRow<'a>) -> f64);
+
 fn labels_of<'a>(row: &'a CardRow<'a>) -> [Label<'a>; 5] {
     let [node, uuid, index, kind] = CARD;
     let card = row.offered.card.id.as_str();
@@ -42,7 +45,7 @@ fn percent(row: &CardRow<'_>, cores: Cores) -> f64 {
 
 /// What there is and what is given away of each card.
 pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> fmt::Result {
-    let columns: [(Named, fn(&CardRow<'_>) -> f64); 4] = [
+    let columns: [Column; 4] = [
         (GPU_MEMORY_LIMIT, |row| bytes(row.offered.card.memory)),
         (GPU_CORE_LIMIT, |row| percent(row, row.offered.cores)),
         (GPU_SHARED_COUNT, |row| f64::from(row.offered.used.slots)),
