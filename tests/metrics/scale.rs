@@ -1,6 +1,6 @@
 //! What a scrape of a large cluster costs, and that the number of series is what docs/metrics.md says.
 //!
-//! `BERTH_SCRAPE_NODES=10000 cargo test --release --test metrics scrape -- --nocapture` prints the figures.
+//! `BERTH_SCRAPE_NODES=10000 cargo test --test metrics scale -- --nocapture` prints the figures.
 
 use berth::cluster::scrape::Holdings;
 use prometheus_client::encoding::text::encode;
