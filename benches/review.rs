@@ -91,6 +91,7 @@ async fn serve(judge: Judge) -> Served {
         judge,
         workloads: Arc::default(),
         onward: None,
+        scrape: None,
         metrics,
         registry: Arc::new(registry),
         readiness,

@@ -11,7 +11,8 @@ mod inventory;
 pub mod kubernetes;
 mod ledger;
 mod onward;
-mod settings;
+mod scrape;
+pub mod settings;
 mod shadow;
 mod tasks;
 
@@ -31,6 +32,7 @@ pub use certificates::{CertificateSource, Renewal, SecretLocation};
 use crate::{
     cluster::{self, Clock, ClusterError, Handoff, Leadership, shadow::report::Board},
     config::Config,
+    scheduling::PodKey,
     webhook::{
         self, Bound, ClientAuthority, Limits, Listener, TlsSettings,
         debug::Debug,
@@ -93,6 +95,8 @@ pub struct Options {
     pub client_ca_file: Option<PathBuf>,
     /// The webhook configurations that are told the authority.
     pub registration: Registration,
+    /// The pod that this process runs in, which Events about its settings are about; `None`: it runs in none.
+    pub own_pod: Option<PodKey>,
 }
 
 /// Why the process can't go on.
@@ -161,6 +165,7 @@ impl App {
         let bindings = cluster::Metrics::default();
         let board = counted(&options, &bindings, &mut registry);
         build_info::register(&mut registry);
+        let reloads = settings::Reloads::register(&mut registry, options.clock);
         let readiness = ready.subscribe();
         let facts = facts::Shared::new(&options.config);
         let (config, settings) = watch::channel(Arc::new(options.config.clone()));
@@ -172,13 +177,15 @@ impl App {
                 .then(|| onward::onward(&handoff)),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
+            scrape: (options.parts != Parts::Webhook)
+                .then(|| scrape::scrape(handoff.questions().clone(), settings.clone())),
             readiness,
         };
 
         let mut tasks = Tasks::default();
         let stopped = tasks.stopped();
         let gone = async { tokio::time::sleep(stopped.await).await };
-        let debug = ledger::debug(options.client.clone(), handoff.questions().clone());
+        let debug = ledger::debug(&options, handoff.questions().clone());
         let (router, tls) = match &clients {
             Some(clients) => (webhook::verified_router(webhook), clients.settings().into()),
             None => (webhook::router(webhook), TlsSettings::from(serving.certificates.server_config())),
@@ -194,24 +201,38 @@ impl App {
         }
         tasks.follow("following the certificate", certificates::follow(serving, reviews, &options));
         let file = options.config_file.clone();
-        tasks.follow("following the settings file", settings::follow(file, config));
+        tasks.follow(
+            "following the settings file",
+            settings::follow(file, config, reloads, settings::Reporter::of(&options)),
+        );
         tasks.follow("following the settings", facts::follow_settings(facts.clone(), settings.clone()));
         tasks.follow(
             "following the namespaces",
             facts::follow(facts, options.client.clone(), ready.clone(), options.parts, handoff.clone()),
         );
-        let stopped = tasks.stopped().map(drop);
-        match (options.parts, board) {
-            (Parts::Webhook, _) => {}
-            (Parts::Shadow { settle }, Some(board)) => {
-                tasks.work(shadow::run(options, settle, board, settings, stopped));
-            }
-            _ => tasks.work(binder::run(options, bindings, handoff, settings, stopped)),
-        }
+        follow_pods(&mut tasks, options, (bindings, board), handoff, settings);
         let drain = || {
             ready.send_replace(Readiness::Draining);
         };
         tasks.run(shutdown, drain).await
+    }
+}
+
+/// Has pods bound, or another scheduler's decisions compared, where this process is to do either.
+fn follow_pods(
+    tasks: &mut Tasks,
+    options: Options,
+    (bindings, board): (cluster::Metrics, Option<Board>),
+    handoff: Handoff,
+    settings: watch::Receiver<Arc<Config>>,
+) {
+    let stopped = tasks.stopped().map(drop);
+    match (options.parts, board) {
+        (Parts::Webhook, _) => {}
+        (Parts::Shadow { settle }, Some(board)) => {
+            tasks.work(shadow::run(options, settle, board, settings, stopped));
+        }
+        _ => tasks.work(binder::run(options, bindings, handoff, settings, stopped)),
     }
 }
 

@@ -21,7 +21,9 @@ pub mod table;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, builder::Resettable, error::ErrorKind};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, builder::Resettable, error::ErrorKind,
+};
 
 use tracing_subscriber::{EnvFilter, filter::FromEnvError};
 
@@ -43,9 +45,21 @@ pub struct Cli {
     /// The settings file, berth.yaml; the default settings if not given.
     #[arg(long, global = true, env = CONFIG, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// How log lines are written, on standard error
+    #[arg(long, global = true, env = "BERTH_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum LogFormat {
+    /// For people: time, level, target, message and fields.
+    Text,
+    /// For collectors: one JSON object a line, its fields at the top level.
+    Json,
 }
 
 /// Every command.
@@ -124,7 +138,9 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     match &cli.command {
         Command::Review(args) => args.run(|| settings(cli)),
         Command::Simulate(args) => args.run(&settings(cli)?),
-        Command::Preflight(args) => run_async("warn", preflight::run(args.clone(), cli.config.as_deref())),
+        Command::Preflight(args) => {
+            run_async(cli.log_format, "warn", preflight::run(args.clone(), cli.config.as_deref()))
+        }
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {
             let (text, notices) = manifests::run(args, cli.config.as_deref())?;
@@ -135,12 +151,14 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(),
         Command::Schema(args) => args.run(),
-        Command::Certs(args) => run_async("warn", certs::run(args.clone(), Clock::System.now())),
+        Command::Certs(args) => {
+            run_async(cli.log_format, "warn", certs::run(args.clone(), Clock::System.now()))
+        }
         Command::Serve(args) => {
-            run_async("info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
+            run_async(cli.log_format, "info", serve::run(args.clone(), settings(cli)?, cli.config.clone()))
         }
         #[cfg(feature = "sandbox")]
-        Command::Demo(args) => run_async("warn", demo::run(args.clone(), settings(cli)?)),
+        Command::Demo(args) => run_async(cli.log_format, "warn", demo::run(args.clone(), settings(cli)?)),
     }
 }
 
@@ -155,7 +173,11 @@ fn unreadable(error: &FromEnvError) -> Option<String> {
 }
 
 /// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
-fn run_async<E, T>(level: &str, command: impl Future<Output = Result<T, E>>) -> anyhow::Result<Answer>
+fn run_async<E, T>(
+    format: LogFormat,
+    level: &str,
+    command: impl Future<Output = Result<T, E>>,
+) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
     T: Into<Answer>,
@@ -170,7 +192,10 @@ where
     let colours = std::io::stderr().is_terminal();
     // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
-    log.with_ansi(colours).with_env_filter(filter).init();
+    match format {
+        LogFormat::Text => log.with_ansi(colours).with_env_filter(filter).init(),
+        LogFormat::Json => log.json().flatten_event(true).with_env_filter(filter).init(),
+    }
     let provider = rustls::crypto::ring::default_provider();
     provider.install_default().expect("the crypto provider is installed once, here");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -67,8 +67,20 @@ pub struct Config {
     pub scheduling: SchedulingConfig,
     /// Kinds of workloads beside the built-in ones.
     pub workloads: Vec<WorkloadConfig>,
+    /// What `/metrics` shows beside the series that are always there.
+    pub metrics: MetricsConfig,
     /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
+}
+
+/// What `/metrics` shows beside the series that are always there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MetricsConfig {
+    /// Whether the metrics of HAMi's scheduler are exported too, under its names and labels.
+    pub hami_names: bool,
+    /// Whether there is a series for each pod and card; without, there are those of namespaces.
+    pub pods: bool,
 }
 
 /// How nodes are compared.
@@ -208,6 +220,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
     let guards = guards(root.section("guards")?)?;
     let scheduling = scheduling(root.section("scheduling")?)?;
     let workloads = workloads::read(root.take("workloads"))?;
+    let metrics = metrics(root.section("metrics")?)?;
     let mut dialects = root.section("dialects")?;
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
@@ -225,6 +238,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
         guards,
         scheduling,
         workloads,
+        metrics,
         dialects: config,
     };
     each_resource_is_of_one_mode(&config, file)?;
@@ -255,6 +269,15 @@ fn scheduling(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     weights.finish()?;
     section.finish()?;
     Ok(SchedulingConfig { weights: read })
+}
+
+fn metrics(mut section: Section) -> Result<MetricsConfig, Trouble> {
+    let metrics = MetricsConfig {
+        hami_names: section.off_unless_on("hamiNames")?,
+        pods: section.on_unless_off("pods")?,
+    };
+    section.finish()?;
+    Ok(metrics)
 }
 
 fn guards(mut section: Section) -> Result<Guards, Trouble> {
@@ -316,6 +339,22 @@ mod tests {
         assert_eq!((guards.never_fits, guards.privileged), (Severity::Deny, Severity::Allow));
         assert_eq!(guards.quota, Severity::Deny, "what is not stated keeps its default");
         assert!(error("guards: {privileged: maybe}").starts_with("berth.yaml:1: guards.privileged: "));
+    }
+
+    #[test]
+    fn metrics_are_those_that_are_set() {
+        let metrics = |text: &str| Config::parse(text, "f").unwrap().0.metrics;
+        assert_eq!(metrics(""), MetricsConfig { hami_names: false, pods: true });
+        let set = metrics("metrics: {hamiNames: true, pods: false}");
+        assert_eq!(set, MetricsConfig { hami_names: true, pods: false });
+        assert_eq!(
+            error("metrics:\n  hamiName: true\n"),
+            "berth.yaml:2: metrics.hamiName: unknown key; the nearest known one is `hamiNames`"
+        );
+        assert!(
+            error("metrics: {hamiNames: 1}")
+                .starts_with("berth.yaml:1: metrics.hamiNames: must be true or false")
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! The way of a pod: [`queue`] → [`filter`] → [`allocate`] → [`score`] → [`mod@line`] of its node → lock → bind → the agent's answer.
 
 pub mod allocate;
+pub mod blame;
 pub mod change;
 pub mod class;
 pub mod cycle;

@@ -8,7 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use berth::{config::Config, object::Node, scheduling::Event};
+use berth::{
+    cluster::{Clock, scrape::Holdings},
+    config::Config,
+    object::Node,
+    scheduling::{Event, Scheduler, object::Kind},
+};
+use jiff::Timestamp;
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::json;
 
@@ -331,6 +337,23 @@ fn the_documentation_lists_every_finding_of_preflight() {
     );
 }
 
+/// What a scrape of an empty cluster declares.
+fn scraped() -> Registry {
+    let config = Config::default();
+    let mut scheduler = Scheduler::new(config.scheduler_settings());
+    let empty = [
+        Event::Nodes(Vec::new()),
+        Event::Quotas(Vec::new()),
+        Event::Listed(Kind::Namespace, Vec::new()),
+        Event::Pods(Vec::new()),
+    ];
+    for event in empty {
+        scheduler.observe(event, Timestamp::UNIX_EPOCH);
+    }
+    let holdings = Holdings::of(&scheduler, &config.dialects()).expect("everything is listed");
+    holdings.registry(config.shown())
+}
+
 /// Every metric, as a row of docs/metrics.md; a counter's name is the one under which it is scraped.
 fn metric_rows() -> Vec<String> {
     let mut registry = Registry::default();
@@ -344,8 +367,12 @@ fn metric_rows() -> Vec<String> {
     binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
     binder.overcommitted("some-node", 1);
     binder.unreadable_assignments("some-node", 1);
+    binder.unassigned_pods("some-node", 1);
+    berth::app::settings::Reloads::register(&mut registry, Clock::System);
     let mut page = String::new();
-    encode(&mut page, &registry).expect("a String takes any text");
+    for registry in [&registry, &scraped()] {
+        encode(&mut page, registry).expect("a String takes any text");
+    }
     let said = |word: &str| -> BTreeMap<String, String> {
         let lines = page.lines().filter_map(|line| line.strip_prefix(word)?.split_once(' '));
         lines.map(|(name, rest)| (name.to_owned(), rest.trim_end_matches('.').to_owned())).collect()

@@ -43,5 +43,9 @@ mod several_vendors;
 mod shadow;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/unassigned.rs"]
+mod unassigned;
+#[path = "scheduler/why_pods_wait.rs"]
+mod why_pods_wait;
 #[path = "scheduler/withdrawal.rs"]
 mod withdrawal;

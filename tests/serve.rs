@@ -19,12 +19,12 @@ use berth::{
 };
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
-    authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core,
+    authorization::v1::SubjectAccessReview, coordination::v1::Lease, core::v1 as core, events::v1::Event,
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{
     Api, Client,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -94,6 +94,102 @@ async fn try_ask(address: SocketAddr, path: &str, token: Option<String>) -> kube
     Ok((status, serde_json::from_slice(&body).unwrap()))
 }
 
+/// The metrics of this process, without credentials.
+async fn metrics(address: SocketAddr) -> String {
+    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    let client = Client::try_from(config).unwrap();
+    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    client.request_text(request).await.unwrap()
+}
+
+/// Looks again and again until it finds something.
+async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let found = async {
+        let mut again = tokio::time::interval(Duration::from_millis(100));
+        loop {
+            again.tick().await;
+            if let Some(found) = look().await {
+                return found;
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, found).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+/// What a process has logged with `--log-format json`.
+fn logged(plane: &ControlPlane, name: &str) -> Vec<Value> {
+    let log = std::fs::read_to_string(plane.directory().join(format!("{name}.log"))).unwrap();
+    let lines =
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")));
+    lines.collect()
+}
+
+/// A pod that is refused, and what the log says of it.
+async fn a_denial_is_logged_with_pod_user_and_rules(plane: &ControlPlane, client: &Client) {
+    let mut refused = share("");
+    refused.metadata.name = None;
+    refused.metadata.generate_name = Some("job-".to_owned());
+    let limits = &mut refused.spec.as_mut().unwrap().containers[0].resources.as_mut().unwrap().limits;
+    limits
+        .as_mut()
+        .unwrap()
+        .insert("nvidia.com/gpumem-percentage".to_owned(), serde_json::from_value(json!("150")).unwrap());
+    let pods: Api<core::Pod> = Api::default_namespaced(client.clone());
+    assert!(pods.create(&PostParams::default(), &refused).await.is_err());
+    let denial = logged(plane, "first").into_iter().find(|line| line["message"] == "denied");
+    let denial = denial.expect("a line about the denial");
+    assert_eq!(
+        (&denial["namespace"], &denial["name"], &denial["level"]),
+        (&json!("default"), &json!("job-*"), &json!("INFO"))
+    );
+    assert!(
+        !denial["user"].as_str().unwrap().is_empty() && !denial["rules"].as_str().unwrap().is_empty(),
+        "{denial}"
+    );
+}
+
+/// A replica beside the leader: its metrics, what it says of the ledger, and a settings file that it rejects.
+async fn a_follower_reports_how_it_stands(
+    client: &Client,
+    address: SocketAddr,
+    leader: &str,
+    settings: &std::path::Path,
+) {
+    let synced = async || metrics(address).await.contains("\nberth_scheduler_synced 1\n").then_some(());
+    until("the follower is synced", synced).await;
+    let page = metrics(address).await;
+    assert!(
+        page.contains("\nberth_scheduler_leader 0\n") && !page.contains("berth_card_memory_bytes{"),
+        "{page}"
+    );
+    let (status, refused) = ask(address, Some(Identity::new(READER, &[]).token())).await;
+    assert_eq!((status, &refused["details"]["name"]), (503, &json!(leader)), "{refused}");
+    let pod = leader.split('_').next().unwrap();
+    assert!(
+        refused["message"].as_str().unwrap().ends_with(&format!("{leader} leads: ask pod {pod}")),
+        "{refused}"
+    );
+
+    std::fs::write(settings, "adoptSchedulrs: []\n").unwrap();
+    let rejected =
+        async || metrics(address).await.contains("\nberth_config_last_reload_successful 0\n").then_some(());
+    until("the settings are rejected", rejected).await;
+    let events: Api<Event> = Api::namespaced(client.clone(), NAMESPACE);
+    let event = until("the Event", async || {
+        let events = events.list(&ListParams::default()).await.unwrap();
+        events.items.into_iter().find(|event| event.reason.as_deref() == Some("SettingsRejected"))
+    });
+    let event = event.await;
+    let regarding = event.regarding.unwrap();
+    assert_eq!((regarding.name.as_deref(), regarding.uid.as_deref()), (Some("berth-2"), Some("uid-2")));
+    assert!(event.note.unwrap().contains("adoptSchedulrs: unknown key"));
+    std::fs::write(settings, "adoptSchedulers: []\n").unwrap();
+    let taken =
+        async || metrics(address).await.contains("\nberth_config_last_reload_successful 1\n").then_some(());
+    until("the settings are good again", taken).await;
+}
+
 /// While the pod `one` runs on `gpu-1`.
 async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketAddr) {
     let binding = json!({
@@ -126,6 +222,12 @@ async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketA
     assert_eq!((&card["uuid"], &card["memoryUsed"]), (&json!("GPU-gpu-1-0"), &json!(1000)));
     assert_eq!(card["pods"], json!(["default/one"]));
     let held = &page["pods"][0];
+    let share = json!([{"uuid": "GPU-gpu-1-0", "model": held["cards"][0]["model"], "slots": 1, "memory": 1000, "cores": 0}]);
+    assert_eq!(held["cards"], share);
+    let allocated = "berth_card_memory_allocated_bytes{node=\"gpu-1\",card=\"GPU-gpu-1-0\",index=\"0\",";
+    let page = metrics(address).await;
+    let line = page.lines().find(|line| line.starts_with(allocated));
+    assert!(line.is_some_and(|line| line.ends_with(" 1048576000.0")), "{line:?}");
     assert_eq!((&held["name"], &held["commitment"]), (&json!("one"), &json!("Bound")));
 }
 
@@ -183,7 +285,8 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("create /pods/binding", false, true),
         ("patch /pods/status", false, true),
         ("patch /nodes", false, true),
-        ("create events.k8s.io/events", false, true),
+        ("create events.k8s.io/events", true, true),
+        ("patch events.k8s.io/events", false, true),
         ("update coordination.k8s.io/leases:berth", false, true),
         ("write berth.dev/assignments", false, true),
         ("create authentication.k8s.io/tokenreviews", false, true),
@@ -265,11 +368,17 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     apply_manifests(&client, address, ManifestsArgs::default()).await;
     let fleet = cluster(&client).await;
 
-    let first = Replica::start_as(&plane, ACCOUNT, "first", address, &[]);
+    let first = Replica::start_as(&plane, ACCOUNT, "first", address, &["--log-format", "json"]);
     runs(&client, "one").await;
+    a_denial_is_logged_with_pod_user_and_rules(&plane, &client).await;
     the_ledger_is_shown_to_who_may_see_it(&client, address).await;
     let leader = holder(&client, NAMESPACE).await.expect("the first replica holds the lease");
-    let second = Replica::start(&plane, "second", &[]);
+    let settings = plane.directory().join("berth.yaml");
+    std::fs::write(&settings, "adoptSchedulers: []\n").unwrap();
+    let flags = ["--config", settings.to_str().unwrap(), "--pod-name", "berth-2", "--pod-uid", "uid-2"];
+    let beside = free_address();
+    let second = Replica::start_as(&plane, ACCOUNT, "second", beside, &flags);
+    a_follower_reports_how_it_stands(&client, beside, &leader, &settings).await;
     runs(&client, "two").await;
     assert_eq!(holder(&client, NAMESPACE).await.as_ref(), Some(&leader), "the second replica waits its turn");
 

@@ -7,11 +7,16 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+    coordination::v1::Lease,
 };
 use kube::{Api, Client, api::PostParams};
 
+use super::Options;
 use crate::{
-    cluster::ledger::Questions,
+    cluster::{
+        Leadership,
+        ledger::{NoAnswer, Questions},
+    },
     webhook::debug::{Debug, Denial, LEDGER},
 };
 
@@ -19,17 +24,36 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the path needs.
-pub(super) fn debug(client: Client, questions: Questions) -> Debug {
+pub(super) fn debug(options: &Options, questions: Questions) -> Debug {
+    let (client, leadership) = (options.client.clone(), options.leadership.clone());
+    let leases = client.clone();
     Debug {
         access: Arc::new(move |token| Box::pin(in_time(admit(client.clone(), token)))),
         page: Arc::new(move || {
-            let questions = questions.clone();
+            let (questions, client, leadership) = (questions.clone(), leases.clone(), leadership.clone());
             Box::pin(in_time(async move {
-                let page = questions.ask().await.map_err(|error| Denial::Unavailable(error.to_string()))?;
-                Ok(serde_json::to_vec(&page).expect("a ledger has string keys only"))
+                match questions.ask().await {
+                    Ok(page) => Ok(serde_json::to_vec(&page).expect("a ledger has string keys only")),
+                    Err(NoAnswer::NotLeading) => {
+                        Err(Denial::Elsewhere { leader: leader(client, &leadership).await })
+                    }
+                    Err(error @ NoAnswer::Busy) => Err(Denial::Unavailable(error.to_string())),
+                }
             }))
         }),
     }
+}
+
+/// The holder of the Lease, by its identity; `None`: there is none now, or it can't be found out.
+async fn leader(client: Client, leadership: &Leadership) -> Option<String> {
+    let Leadership::Elected(settings) = leadership else { return None };
+    let leases: Api<Lease> = Api::namespaced(client, &settings.namespace);
+    let lease = leases.get_opt(&settings.name).await.inspect_err(|error| {
+        let error = crate::excerpt::brief(error);
+        tracing::warn!(%error, "the holder of the Lease can't be found out");
+    });
+    let holder = lease.ok()??.spec?.holder_identity.filter(|holder| !holder.is_empty())?;
+    (holder != *settings.identity).then_some(holder)
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {

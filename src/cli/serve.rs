@@ -13,6 +13,7 @@ use crate::{
     app::{App, CertificateSource, Chooser, Options, Parts, Renewal, SecretLocation, kubernetes},
     cluster::{Clock, Leadership, candidate},
     config::{Config, duration},
+    scheduling::PodKey,
     webhook::{mint::ServingNames, registration::Registration},
 };
 
@@ -46,6 +47,12 @@ pub struct ServeArgs {
     /// The namespace that Berth runs in
     #[arg(long, env = "POD_NAMESPACE", default_value = "berth-system")]
     pub namespace: String,
+    /// The pod that this process runs in: Events about its settings are written to it
+    #[arg(long, env = "POD_NAME", requires = "pod_uid")]
+    pub pod_name: Option<String>,
+    /// The uid of that pod
+    #[arg(long, env = "POD_UID", requires = "pod_name")]
+    pub pod_uid: Option<String>,
     /// The Service in front of the webhook
     #[arg(long, default_value = "berth")]
     pub service: String,
@@ -173,6 +180,11 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     };
     let registration =
         Registration { mutating: args.webhook_configuration.clone(), validating: args.webhook_configuration };
+    let own_pod = args.pod_name.zip(args.pod_uid).map(|(name, uid)| PodKey {
+        uid: uid.as_str().into(),
+        namespace: args.namespace.as_str().into(),
+        name: name.as_str().into(),
+    });
     Options {
         config,
         config_file: None,
@@ -185,6 +197,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
         certificates,
         client_ca_file: args.client_ca_file,
         registration,
+        own_pod,
     }
 }
 

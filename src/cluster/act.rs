@@ -63,6 +63,7 @@ pub struct Hands {
 impl Hands {
     /// Carries out an effect.
     pub async fn act(self, effect: Effect) -> Option<Event> {
+        self.account(&effect);
         match effect {
             Effect::TakeLock { pod, node, resource_version, profiles, since } => {
                 let outcome = self.take_locks(&pod, &node, &resource_version, &profiles, since).await;
@@ -105,19 +106,28 @@ impl Hands {
                 self.say(pod, News::SilentAgent { node: &node }).await
             }
             Effect::TellExcess { pod, message } => self.say(pod, News::Excess { message: &message }).await,
-            Effect::ReportExcess { node, cards } => {
-                self.report_excess(&node, &cards);
-                None
-            }
             Effect::TellUnread { pod, message } => self.say(pod, News::Unread { message: &message }).await,
-            Effect::ReportUnread { node, pods } => {
-                self.metrics.unreadable_assignments(&node, pods);
+            Effect::TellUnassigned { pod, message } => {
+                self.say(pod, News::Unassigned { message: &message }).await
+            }
+            // Accounted for above.
+            Effect::ReportExcess { .. } | Effect::ReportUnread { .. } | Effect::ReportUnassigned { .. } => {
                 None
             }
             Effect::ReportDrift { of, what } => {
                 self.report_drift(&of, &what).await;
                 None
             }
+        }
+    }
+
+    /// Keeps the gauges of what is found on nodes.
+    fn account(&self, effect: &Effect) {
+        match effect {
+            Effect::ReportExcess { node, cards } => self.report_excess(node, cards),
+            Effect::ReportUnread { node, pods } => self.metrics.unreadable_assignments(node, *pods),
+            Effect::ReportUnassigned { node, pods } => self.metrics.unassigned_pods(node, *pods),
+            _ => {}
         }
     }
 

@@ -13,7 +13,6 @@ use super::{
     binder::{Binder, ClusterError},
     clock::Clock,
     fence::Fence,
-    ledger,
     metrics::Metrics,
     takeover::Beginning,
 };
@@ -65,8 +64,7 @@ pub async fn term(
                 work.drain()
             }
             Some(question) = questions.recv() => {
-                // The client may have closed the connection meanwhile.
-                let _ = question.send(ledger::page(&work.scheduler, &dialects));
+                question.answer(&work.scheduler, &dialects);
                 continue;
             }
             asked = desk.next(), if work.scheduler.is_synced() => {
@@ -207,7 +205,8 @@ impl Writes {
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
                 | Effect::TellExcess { .. }
-                | Effect::TellUnread { .. } => {}
+                | Effect::TellUnread { .. }
+                | Effect::TellUnassigned { .. } => {}
                 effect => self.waiting.push_back(effect),
             }
         }

@@ -10,13 +10,16 @@ use std::{
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
+use super::{
+    cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+    scrape::Holdings,
+};
 use crate::{
-    device::{Answer, Card, CardId, Health, InitPhase, Inventory, Role},
+    device::{Answer, Card, CardId, InitPhase, Role},
     dialect::{CardNaming, Dialects},
     excerpt::{FIELD, excerpt},
     scheduling::{
         Scheduler, Snapshot, Uid,
-        allocate::core_budget,
         ledger::{Charge, Commitment},
         node::NodeName,
         snapshot::NodeState,
@@ -51,6 +54,42 @@ pub struct ChargeRow {
     /// What the node's device plugins have made of it: `Awaited` while one has not answered, else `Failed` where one failed, or
     /// `Succeeded`; `Withdrawn`: Berth took the assignment back, since the pod died before it.
     pub answer: &'static str,
+    /// What it holds of each card at its peak.
+    pub cards: Vec<HeldRow>,
+}
+
+/// What one pod holds of one card.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct HeldRow {
+    /// The card; one that is known by its number only has `index` instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<String>,
+    /// Its number, where no plugin tells its uuid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// Its model, as its plugin spells it; absent where the node has no such card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Shares of it.
+    pub slots: u32,
+    /// MiB.
+    pub memory: u64,
+    /// Compute, in percent of the card or in its own units.
+    pub cores: u32,
+}
+
+impl From<HeldCard<'_>> for HeldRow {
+    fn from(held: HeldCard<'_>) -> Self {
+        let by_number = held.card.filter(|offered| offered.naming == CardNaming::Number);
+        Self {
+            uuid: by_number.is_none().then(|| held.id.to_string()),
+            index: by_number.map(|offered| offered.card.index),
+            model: held.card.map(|offered| offered.card.model.to_string()),
+            slots: held.used.slots,
+            memory: held.used.memory.get(),
+            cores: held.used.cores.get(),
+        }
+    }
 }
 
 /// One node.
@@ -95,7 +134,26 @@ pub struct CardRow {
 
 /// How the ledger is asked for; clones ask the same loop.
 #[derive(Clone, Debug, Default)]
-pub struct Questions(Arc<Mutex<Option<mpsc::Sender<oneshot::Sender<Page>>>>>);
+pub struct Questions(Arc<Mutex<Option<mpsc::Sender<Question>>>>);
+
+/// What the loop that binds is asked for, between two decisions.
+#[derive(Debug)]
+pub enum Question {
+    /// The ledger.
+    Page(oneshot::Sender<Page>),
+    /// What a scrape shows; `None` until everything is listed.
+    Holdings(oneshot::Sender<Option<Holdings>>),
+}
+
+impl Question {
+    /// Answers it; the one that asked may have gone meanwhile.
+    pub(super) fn answer(self, scheduler: &Scheduler, dialects: &Dialects) {
+        match self {
+            Self::Page(answer) => drop(answer.send(page(scheduler, dialects))),
+            Self::Holdings(answer) => drop(answer.send(Holdings::of(scheduler, dialects))),
+        }
+    }
+}
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -111,10 +169,19 @@ pub enum NoAnswer {
 impl Questions {
     /// The ledger as it is between two decisions.
     pub async fn ask(&self) -> Result<Page, NoAnswer> {
+        self.put(Question::Page).await
+    }
+
+    /// What a scrape shows; `None` until everything is listed.
+    pub async fn holdings(&self) -> Result<Option<Holdings>, NoAnswer> {
+        self.put(Question::Holdings).await
+    }
+
+    async fn put<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Question) -> Result<T, NoAnswer> {
         let asked =
             self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(NoAnswer::NotLeading)?;
         let (answer, answered) = oneshot::channel();
-        asked.try_send(answer).map_err(|error| match error {
+        asked.try_send(question(answer)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NoAnswer::Busy,
             mpsc::error::TrySendError::Closed(_) => NoAnswer::NotLeading,
         })?;
@@ -122,7 +189,7 @@ impl Questions {
     }
 
     /// The holder of the returned value answers the questions from now on; after it is dropped, questions are refused.
-    pub(super) fn open(&self) -> mpsc::Receiver<oneshot::Sender<Page>> {
+    pub(super) fn open(&self) -> mpsc::Receiver<Question> {
         let (asked, questions) = mpsc::channel(WAITING);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(asked);
         questions
@@ -143,11 +210,24 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             node: excerpt(&charge.node, FIELD).into_owned(),
             commitment: commitment(charge.commitment),
             answer: answer(charge.answer()),
+            cards: held(charge, scheduler.snapshot(), dialects),
         }
     };
     let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
     pods.sort();
     Page { nodes: nodes(scheduler.snapshot(), dialects, &names), pods }
+}
+
+/// What a pod holds of each card.
+fn held(charge: &Charge, snapshot: &Snapshot, dialects: &Dialects) -> Vec<HeldRow> {
+    if charge.shares().next().is_none() {
+        return Vec::new();
+    }
+    let Some(node) = snapshot.node(&charge.node) else {
+        return held_nowhere(&charge.allocations, charge.init).into_iter().map(HeldRow::from).collect();
+    };
+    let cards = NodeCards::of(node, dialects);
+    cards.held(&charge.allocations, charge.init).into_iter().map(HeldRow::from).collect()
 }
 
 fn commitment(commitment: Commitment) -> &'static str {
@@ -193,35 +273,23 @@ fn cards(
     dialects: &Dialects,
     pods: &BTreeMap<Uid, String>,
 ) -> Vec<CardRow> {
-    let mut rows: Vec<CardRow> = Vec::new();
-    for offer in &state.info.offers {
-        let dialect = dialects.named(&offer.profile);
-        let dialect = dialect.expect("an offer is of one of the dialects");
-        let (profile, naming) = (dialect.profile(), dialect.naming());
-        let cards = offer.inventory.iter().flat_map(Inventory::cards);
-        for card in cards {
-            let names = state.info.aliases.iter().filter(|(one, _)| *one == card.id).map(|(_, other)| other);
-            let known = |id: &CardId| rows.iter().any(|row| row.uuid.as_deref() == Some(id.as_str()));
-            if known(&card.id) || names.into_iter().any(known) {
-                continue;
-            }
-            let by_number = naming == CardNaming::Number;
-            let used = state.usage.card(&card.id);
-            rows.push(CardRow {
-                uuid: (!by_number).then(|| card.id.to_string()),
-                index: by_number.then_some(card.index),
-                slots_used: used.slots,
-                slots: card.slots,
-                memory_used: used.memory.of_card(card.memory).get(),
-                memory: card.memory.get(),
-                cores_used: used.cores.of_card(core_budget(profile, card)).get(),
-                cores: core_budget(profile, card).get(),
-                healthy: card.health != Health::Unhealthy,
-                pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
-            });
+    let row = |offered: &OfferedCard| {
+        let card = offered.card;
+        let by_number = offered.naming == CardNaming::Number;
+        CardRow {
+            uuid: (!by_number).then(|| card.id.to_string()),
+            index: by_number.then_some(card.index),
+            slots_used: offered.used.slots,
+            slots: card.slots,
+            memory_used: offered.used.memory.get(),
+            memory: card.memory.get(),
+            cores_used: offered.used.cores.get(),
+            cores: offered.cores.get(),
+            healthy: offered.is_healthy(),
+            pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
         }
-    }
-    rows
+    };
+    NodeCards::of(state, dialects).cards.iter().map(row).collect()
 }
 
 /// Every name of a card.

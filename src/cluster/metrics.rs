@@ -121,6 +121,7 @@ pub struct Metrics {
     unreadable_registrations: Family<NodeLabels, Gauge>,
     unreadable_assignments: Family<NodeLabels, Gauge>,
     overcommitted_cards: Family<NodeLabels, Gauge>,
+    unassigned_pods: Family<NodeLabels, Gauge>,
     synced: Gauge,
     drift: Counter,
     leader: Gauge,
@@ -147,6 +148,7 @@ impl Default for Metrics {
             unreadable_registrations: Family::default(),
             unreadable_assignments: Family::default(),
             overcommitted_cards: Family::default(),
+            unassigned_pods: Family::default(),
             synced: Gauge::default(),
             drift: Counter::default(),
             leader: Gauge::default(),
@@ -229,6 +231,8 @@ impl Metrics {
         scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
         let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
         scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
+        let help = "Bound pods of a node that request a share and carry no assignment; nodes without any are not listed";
+        scheduler.register("unassigned_pods", help, self.unassigned_pods.clone());
         scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
         let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
         scheduler.register("drift", help, self.drift.clone());
@@ -312,6 +316,17 @@ impl Metrics {
         self.unreadable_registrations.clear();
         self.unreadable_assignments.clear();
         self.overcommitted_cards.clear();
+        self.unassigned_pods.clear();
+    }
+
+    /// Whether a replica that does not lead has listed what it watches.
+    pub fn standby_synced(&self, synced: bool) {
+        self.synced.set(i64::from(synced));
+    }
+
+    /// So many bound pods of the node request a share and carry no assignment.
+    pub fn unassigned_pods(&self, node: &str, pods: usize) {
+        list(&self.unassigned_pods, node, pods);
     }
 
     /// Of so many cards of the node more is held than there is.

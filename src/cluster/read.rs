@@ -313,8 +313,20 @@ impl Reader {
             binding,
             init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
             takeable: self.takeable(pod),
+            unassigned: match binding {
+                Binding::Bound if !pod.is_terminal() => self.unassigned(pod, &allocations),
+                Binding::Bound | Binding::Intended => Vec::new(),
+            },
             allocations,
         })
+    }
+
+    /// The dialects of which the pod requests shares and carries no assignment.
+    fn unassigned(&self, pod: &Pod, allocations: &[Allocation]) -> Vec<ProfileName> {
+        let asked =
+            self.dialects.asked(pod).into_iter().filter(|one| self.dialects.are_asked(pod, one.mode()));
+        let names = asked.map(|dialect| dialect.name().clone());
+        names.filter(|name| allocations.iter().all(|allocation| allocation.profile != *name)).collect()
     }
 
     /// The dialects whose agents may serve another pod with what this one carries, once it is dead.

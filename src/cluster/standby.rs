@@ -48,6 +48,7 @@ pub async fn stand_by<T>(
         if scheduler.is_synced() && !was_synced {
             tracing::info!(took = ?began.elapsed(), "following; pods and nodes are known");
         }
+        binder.metrics.standby_synced(scheduler.is_synced());
         scheduler.settle(clock.now());
         publisher.publish(&scheduler);
         told.tell(&scheduler);

@@ -70,6 +70,16 @@ pub enum News<'a> {
         /// The card, what pods hold of it, and what it has.
         message: &'a str,
     },
+    /// It requests a share and is bound without an assignment.
+    Unassigned {
+        /// What is missing, and what to do.
+        message: &'a str,
+    },
+    /// The settings file of this replica was rejected.
+    RejectedSettings {
+        /// What is wrong with it.
+        message: &'a str,
+    },
     /// The pod's assignment can't be read.
     Unread {
         /// The annotation, the reason, and what follows.
@@ -187,6 +197,12 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
+        News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
+        News::RejectedSettings { message } => {
+            let note =
+                format!("The settings file was rejected, the previous settings stay in force: {message}");
+            ("Warning", "SettingsRejected", "Reloading", note)
+        }
         News::Unread { message } => ("Warning", "UnreadableAssignment", "Allocating", message.to_owned()),
     };
     Event {
@@ -255,6 +271,16 @@ mod tests {
             (News::FailedAllocation { node: "n1" }, pod(), ["Warning", "FailedAllocation", failed]),
             (News::SilentAgent { node: "n1" }, pod(), ["Warning", "DevicePluginSilent", silent]),
             (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
+            (News::Unassigned { message: "why" }, pod(), ["Warning", "MissingAssignment", "why"]),
+            (
+                News::RejectedSettings { message: "why" },
+                pod(),
+                [
+                    "Warning",
+                    "SettingsRejected",
+                    "The settings file was rejected, the previous settings stay in force: why",
+                ],
+            ),
             (News::Drift { what: "why" }, pod(), ["Warning", "LedgerDrift", wrong]),
             (News::Drift { what: "why" }, Concern::Node("p".into()), ["Warning", "LedgerDrift", wrong]),
             (News::Drift { what: "why" }, Concern::Namespace("p".into()), ["Warning", "LedgerDrift", wrong]),
@@ -283,6 +309,8 @@ mod tests {
             News::Drift { what: &message },
             News::Excess { message: &message },
             News::Unread { message: &message },
+            News::Unassigned { message: &message },
+            News::RejectedSettings { message: &message },
         ] {
             let note = about("berth", &of, news, Timestamp::UNIX_EPOCH).note.unwrap();
             assert!(note.len() <= LONGEST_NOTE && note.ends_with(" more characters)"), "{note}");

@@ -16,7 +16,10 @@ use crate::{
         self, DefaultScheduler,
         settings::{Bystanders, HamiDefaults, ResourceNames},
     },
-    cluster::Reader,
+    cluster::{
+        Reader,
+        scrape::{Series, Shown},
+    },
     device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
         Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
@@ -130,6 +133,12 @@ impl Config {
             lock_expiry: self.dialects.hami.node_lock_expire,
             weights: self.score_weights(),
         }
+    }
+
+    /// Which series `/metrics` shows.
+    pub fn shown(&self) -> Shown {
+        let series = |exported| if exported { Series::Exported } else { Series::LeftOut };
+        Shown { pods: series(self.metrics.pods), hami: series(self.metrics.hami_names) }
     }
 
     /// By how much each plugin's score of a node is multiplied.

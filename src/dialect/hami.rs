@@ -5,6 +5,7 @@
 pub(super) mod choice;
 mod handshake;
 mod links;
+pub mod metrics;
 mod mig;
 pub mod names;
 pub(super) mod record;

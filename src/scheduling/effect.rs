@@ -180,6 +180,20 @@ pub enum Effect {
         /// How many; 0: all is well again.
         pods: usize,
     },
+    /// Report a bound pod that requests a share and carries no assignment.
+    TellUnassigned {
+        /// Which pod.
+        pod: PodKey,
+        /// What is missing, and what to do.
+        message: String,
+    },
+    /// Keep the account of such pods.
+    ReportUnassigned {
+        /// On which node.
+        node: NodeName,
+        /// How many; 0: there are none any more.
+        pods: usize,
+    },
     /// Say that what was remembered was not what it should have been, and has been put right.
     ReportDrift {
         /// Of whom.

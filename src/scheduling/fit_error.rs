@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    blame::{Blame, Resolvable},
     nearest::Nearest,
     plugin::Plugin,
     quota::{Exceeded, QuotaStanding},
@@ -17,6 +18,7 @@ use super::{
 pub struct FitError {
     nodes: usize,
     cause: Cause,
+    resolvable: Resolvable,
     /// Whether a node failed for pods that it is kept for.
     kept: bool,
     /// The node that comes closest.
@@ -49,19 +51,27 @@ impl FitError {
     pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
         let mut counts = BTreeMap::new();
         let mut nodes = 0;
+        let mut resolvable = Resolvable::No;
         for node in reasons {
             nodes += 1;
+            if resolvable == Resolvable::No {
+                resolvable = Resolvable::on_node(node);
+            }
             let kinds: BTreeSet<_> = node.iter().map(Reason::kind).collect();
             for kind in kinds {
                 *counts.entry(kind).or_insert(0) += 1;
             }
         }
-        Self { nodes, cause: Cause::Nodes(counts, None), kept: false, nearest: None }
+        if nodes == 0 {
+            resolvable = Resolvable::Yes;
+        }
+        Self { nodes, cause: Cause::Nodes(counts, None), resolvable, kept: false, nearest: None }
     }
 
     /// The namespace's quota, whatever the node.
     pub fn of_quota(exceeded: Exceeded) -> Self {
-        Self { nodes: 0, cause: Cause::Quota(exceeded), kept: false, nearest: None }
+        let (cause, resolvable) = (Cause::Quota(exceeded), Resolvable::Yes);
+        Self { nodes: 0, cause, resolvable, kept: false, nearest: None }
     }
 
     /// With how the namespace's quota stands, for which nodes failed.
@@ -109,6 +119,16 @@ impl FitError {
         }
     }
 
+    /// Why the pod waits, as far as that is counted.
+    pub fn blame(&self) -> Blame {
+        let reasons = match &self.cause {
+            Cause::Quota(_) => return Blame::Quota,
+            Cause::Pod(reason) => BTreeSet::from([reason.kind()]),
+            Cause::Nodes(counts, _) => counts.keys().cloned().collect(),
+        };
+        Blame::Reasons(reasons, self.resolvable)
+    }
+
     /// What may make room for the pod.
     pub fn awaits(&self) -> Awaits {
         match &self.cause {
@@ -120,7 +140,11 @@ impl FitError {
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: Reason) -> Self {
-        Self { nodes, cause: Cause::Pod(reason), kept: false, nearest: None }
+        let resolvable = match reason {
+            Reason::Unserved(_) => Resolvable::No,
+            _ => Resolvable::Yes,
+        };
+        Self { nodes, cause: Cause::Pod(reason), resolvable, kept: false, nearest: None }
     }
 
     /// How many nodes it speaks of.

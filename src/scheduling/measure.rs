@@ -2,6 +2,8 @@
 //!
 //! Values only: who counts them, and under which names, is not known here.
 
+use std::collections::BTreeMap;
+
 use jiff::SignedDuration;
 
 /// What came of deciding a pod once.
@@ -28,6 +30,15 @@ pub enum Measure {
     Flushed,
     /// So long after it was first seen, a pod was bound.
     Bound(SignedDuration),
+}
+
+/// Why pods wait that are not being placed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Waiting {
+    /// How many pods were refused for each plugin and reason; a pod counts once for each of its reasons.
+    pub reasons: BTreeMap<(&'static str, String), usize>,
+    /// Pods that can't be placed before they or the nodes are changed.
+    pub unplaceable: usize,
 }
 
 /// How things stand.

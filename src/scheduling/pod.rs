@@ -145,6 +145,8 @@ pub struct Holding {
     pub node: NodeName,
     /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
     pub allocations: Vec<Allocation>,
+    /// The dialects of which the pod asks for shares and carries no assignment, where it is bound.
+    pub unassigned: Vec<ProfileName>,
     /// Whether its init containers still count.
     pub init: InitPhase,
     /// The dialects whose agents may serve another pod with its assignments once it is dead.

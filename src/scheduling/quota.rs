@@ -202,6 +202,24 @@ impl Quotas {
         QuotaStanding(rows.collect())
     }
 
+    /// Every bound with what is used of it, by namespace and quota.
+    pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
+        let bounds = self.bounds.iter().flat_map(|(namespace, quotas)| {
+            quotas
+                .iter()
+                .flat_map(move |(quota, bounds)| bounds.iter().map(move |bound| (namespace, quota, bound)))
+        });
+        bounds.map(|(namespace, quota, bound)| Standing {
+            namespace,
+            quota,
+            profile: &bound.profile,
+            dimension: bound.dimension,
+            key: &bound.key,
+            limit: bound.hard,
+            used: bound.units(self.used_of(namespace, &bound.profile)),
+        })
+    }
+
     fn used_of(&self, namespace: &str, profile: &ProfileName) -> CardUsage {
         self.used.get(namespace).and_then(|held| held.get(profile)).copied().unwrap_or_default()
     }
@@ -216,6 +234,25 @@ impl Quotas {
             .flat_map(|(name, bounds)| bounds.iter().map(move |bound| (name, bound)))
             .filter(move |(_, bound)| bound.profile == *profile)
     }
+}
+
+/// One bound of a quota, and what is used of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<'a> {
+    /// The quota's namespace.
+    pub namespace: &'a str,
+    /// The quota's name.
+    pub quota: &'a str,
+    /// Whose cards it bounds.
+    pub profile: &'a ProfileName,
+    /// Which amount.
+    pub dimension: Dimension,
+    /// The key under which the ResourceQuota has it.
+    pub key: &'a str,
+    /// How many units are allowed.
+    pub limit: u64,
+    /// How many units are used; a part of a unit counts as a whole one.
+    pub used: u64,
 }
 
 /// A quota that a pod would exceed.

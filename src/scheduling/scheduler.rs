@@ -29,6 +29,7 @@ mod tell;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod unassigned;
 mod unlisted;
 mod unread;
 mod waiting;
@@ -243,7 +244,7 @@ impl Scheduler {
     /// A node would have the pod: it waits for nothing but its turn there.
     fn note_decided(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get_mut(uid) {
-            (entry.reason, entry.backoff_until) = (None, None);
+            (entry.reason, entry.blame, entry.backoff_until) = (None, None, None);
         }
     }
 

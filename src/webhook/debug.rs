@@ -33,9 +33,26 @@ pub enum Denial {
         /// The name of the user.
         user: String,
     },
+    /// Another replica has it.
+    #[error("this replica does not lead, so it has no ledger; {}", at(leader.as_deref()))]
+    Elsewhere {
+        /// The identity of the one that leads, as its Lease states it: its pod's name comes before the first `_`.
+        leader: Option<String>,
+    },
     /// The API server could not check the permission, or this replica has no ledger.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// Where the ledger is, in words.
+fn at(leader: Option<&str>) -> String {
+    match leader {
+        Some(leader) => {
+            let pod = leader.split('_').next().unwrap_or(leader);
+            format!("{leader} leads: ask pod {pod}")
+        }
+        None => "no replica is known to lead now: ask again".to_owned(),
+    }
 }
 
 /// Checks whether the user of this token may get the path.
@@ -83,9 +100,13 @@ fn refused(denial: &Denial) -> Response {
     let status = match denial {
         Denial::Unknown => StatusCode::UNAUTHORIZED,
         Denial::Forbidden { .. } => StatusCode::FORBIDDEN,
-        Denial::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        Denial::Unavailable(_) | Denial::Elsewhere { .. } => StatusCode::SERVICE_UNAVAILABLE,
     };
-    let mut response = Refusal::new(status, denial.to_string()).into_response();
+    let leader = match denial {
+        Denial::Elsewhere { leader } => leader.as_deref(),
+        Denial::Unknown | Denial::Forbidden { .. } | Denial::Unavailable(_) => None,
+    };
+    let mut response = Refusal::new(status, denial.to_string()).naming(leader).into_response();
     if *denial == Denial::Unknown {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }

@@ -19,16 +19,22 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) struct Refusal {
     status: StatusCode,
     field: Option<String>,
+    leader: Option<String>,
     reason: String,
 }
 
 impl Refusal {
     pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, field: None, reason: shortened(reason, FIELD + MESSAGE) }
+        Self { status, field: None, leader: None, reason: shortened(reason, FIELD + MESSAGE) }
     }
 
     pub(super) fn of_field(self, field: Option<&str>) -> Self {
         Self { field: field.map(str::to_owned), ..self }
+    }
+
+    /// Names the replica that would answer.
+    pub(super) fn naming(self, leader: Option<&str>) -> Self {
+        Self { leader: leader.map(str::to_owned), ..self }
     }
 
     fn json(&self) -> Value {
@@ -43,6 +49,9 @@ impl Refusal {
         });
         if let Some(field) = &self.field {
             status["details"] = json!({"causes": [{"field": field, "message": self.reason}]});
+        }
+        if let Some(leader) = &self.leader {
+            status["details"] = json!({"kind": "leases", "group": "coordination.k8s.io", "name": leader});
         }
         status
     }

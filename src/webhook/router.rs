@@ -16,22 +16,25 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use http::{HeaderValue, StatusCode, header};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use prometheus_client::{encoding::text, registry::Registry};
+use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
 };
-use tracing::{debug, error, info};
+use tracing::error;
 
 use super::{
+    exposition::{Format, page},
     metrics::{Counted, Metrics},
     onward::Onward,
+    record::log,
     refusal::{Refusal, as_json},
-    review::{BadReview, Judge, Outcome, ReviewAnswer, answer},
+    review::{BadReview, Judge, ReviewAnswer, answer},
     room::{Room, bounded},
     serve::Peer,
 };
@@ -49,9 +52,6 @@ const DISCARD_LIMIT: usize = 4 * BODY_LIMIT;
 /// The longest time to read a body; the API server itself waits for at most 30 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-const OPEN_METRICS: HeaderValue =
-    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-
 /// The state that `/readyz` reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Readiness {
@@ -62,6 +62,9 @@ pub enum Readiness {
     /// Not ready: the process is ending, and still answers reviews that arrive.
     Draining,
 }
+
+/// What a scrape shows beside what is counted all the time; `None`: nothing now.
+pub type Scrape = Arc<dyn Fn() -> BoxFuture<'static, Option<Registry>> + Send + Sync>;
 
 /// The functions and values that the paths use.
 #[derive(Clone)]
@@ -76,6 +79,8 @@ pub struct Webhook {
     pub metrics: Metrics,
     /// The registry that `/metrics` shows, with `metrics` and those of the other parts of the process.
     pub registry: Arc<Registry>,
+    /// What is rendered anew for each scrape, where there is anything: `None` shows nothing beside `registry`.
+    pub scrape: Option<Scrape>,
     /// The state that `/readyz` reports.
     pub readiness: watch::Receiver<Readiness>,
 }
@@ -136,10 +141,21 @@ async fn readyz(State(webhook): State<Webhook>) -> Response {
     }
 }
 
-async fn metrics(State(webhook): State<Webhook>) -> Response {
-    let mut page = String::new();
-    text::encode(&mut page, &webhook.registry).expect("a String takes every write");
-    ([(header::CONTENT_TYPE, OPEN_METRICS)], page).into_response()
+async fn metrics(State(webhook): State<Webhook>, headers: HeaderMap) -> Response {
+    let format = Format::accepted(&headers);
+    let scraped = match &webhook.scrape {
+        Some(scrape) => scrape().await,
+        None => None,
+    };
+    // The page of a large cluster has a hundred megabytes: reviews must not wait for it.
+    let render = move || page([&*webhook.registry].into_iter().chain(scraped.as_ref()), format);
+    match tokio::task::spawn_blocking(render).await {
+        Ok(page) => ([(header::CONTENT_TYPE, format.content_type())], page).into_response(),
+        Err(error) => {
+            error!(%error, "rendering the metrics failed");
+            Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "rendering the metrics failed").into_response()
+        }
+    }
 }
 
 async fn review(webhook: &Webhook, stage: Stage, request: Request) -> Response {
@@ -164,7 +180,7 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
     match catch_unwind(AssertUnwindSafe(answered)) {
         Ok(Ok(answer)) => {
             webhook.metrics.count_violations(&answer);
-            log(stage, &answer);
+            log(stage, body, &answer);
             let json = serde_json::to_vec(&answer.review).expect("an answer has string keys only");
             (Counted::Answered(answer.outcome), as_json(StatusCode::OK, json))
         }
@@ -177,17 +193,6 @@ fn judged(webhook: &Webhook, stage: Stage, body: &[u8]) -> (Counted, Response) {
             let refusal =
                 Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "an internal error ended the review");
             (Counted::Panicked, refusal.into_response())
-        }
-    }
-}
-
-fn log(stage: Stage, answer: &ReviewAnswer) {
-    let response = &answer.review.response;
-    let why = response.status.as_ref().map(|status| status.message.as_str());
-    match answer.outcome {
-        Outcome::Denied | Outcome::Unreadable => info!(?stage, uid = response.uid, why, "refused"),
-        Outcome::Admitted | Outcome::Ignored => {
-            debug!(?stage, uid = response.uid, outcome = ?answer.outcome, "allowed");
         }
     }
 }

@@ -123,6 +123,7 @@ fn paths() -> Router {
         judge,
         workloads: Arc::default(),
         onward: None,
+        scrape: None,
         metrics,
         registry: Arc::new(registry),
         readiness,

@@ -422,6 +422,7 @@ fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Option
     // Each has an authority of its own here: only that of the webhook that is asked is published.
     let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
     Options {
+        own_pod: None,
         config: Config::default(),
         config_file: None,
         client,

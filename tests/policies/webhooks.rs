@@ -75,6 +75,7 @@ impl Serving {
             judge,
             workloads: Arc::new(config.workloads()),
             onward: None,
+            scrape: None,
             metrics,
             registry: Arc::new(registry),
             readiness,

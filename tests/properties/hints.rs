@@ -170,6 +170,7 @@ impl Trio {
                     allocations,
                     init: InitPhase::Ahead,
                     takeable: Vec::new(),
+                    unassigned: Vec::new(),
                     binding: Binding::Bound,
                 };
                 let version = self.version();

@@ -61,20 +61,39 @@ pub fn ours() -> Result<PathBuf, String> {
     built()
 }
 
-/// Builds at most once for all test binaries that ask at the same time; a build is kept until its sources change.
+/// Prometheus' promtool, built by Go from `tests/prometheus`.
+pub fn promtool() -> Result<PathBuf, String> {
+    once("prometheus", "promtool", |source, program| {
+        super::server::say("building promtool from tests/prometheus, which takes minutes the first time");
+        // Service discovery, which checks need none of, is most of its dependencies.
+        let arguments = ["build", "-tags", "remove_all_sd", "-ldflags", "-s -w", "-o"].map(OsString::from);
+        let package = "github.com/prometheus/prometheus/cmd/promtool";
+        go(source, arguments.into_iter().chain([program.into(), package.into()]))
+    })
+}
+
 fn built() -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("controlplane");
+    once("controlplane", "controlplane", go_build)
+}
+
+/// Builds at most once for all test binaries that ask at the same time; a build is kept until its sources change.
+fn once(
+    folder: &str,
+    name: &str,
+    build: impl FnOnce(&Path, &Path) -> Result<(), String>,
+) -> Result<PathBuf, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(folder);
     std::fs::create_dir_all(&target).map_err(|error| format!("{}: {error}", target.display()))?;
     let lock = File::create(target.join("lock")).map_err(|error| format!("lock file: {error}"))?;
     lock.lock().map_err(|error| format!("lock file: {error}"))?;
-    let program = target.join("controlplane");
+    let program = target.join(name);
     let stamp = target.join("sources");
     let sources = sources(&source)?;
     if program.is_file() && std::fs::read(&stamp).is_ok_and(|built_from| built_from == sources) {
         return Ok(program);
     }
-    go_build(&source, &program)?;
+    build(&source, &program)?;
     std::fs::write(&stamp, sources).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(program)
 }
@@ -110,9 +129,13 @@ fn go_build(source: &Path, program: &Path) -> Result<(), String> {
     super::server::say(
         "building etcd and kube-apiserver from tests/controlplane, which takes minutes the first time",
     );
+    let arguments = ["build", "-trimpath", "-ldflags", &ldflags, "-o"].map(OsString::from);
+    go(source, arguments.into_iter().chain([program.into(), ".".into()]))
+}
+
+fn go(source: &Path, arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let output = Command::new("go")
-        .args(["build", "-trimpath", "-ldflags", &ldflags, "-o"])
-        .args([OsString::from(program), OsString::from(".")])
+        .args(arguments)
         .env("CGO_ENABLED", "0")
         .current_dir(source)
         .output()

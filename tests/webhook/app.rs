@@ -80,6 +80,7 @@ impl Processes {
 
 fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Option<PathBuf>) -> Options {
     Options {
+        own_pod: None,
         config: Config::default(),
         config_file: None,
         client: client.clone(),

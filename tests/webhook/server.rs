@@ -96,6 +96,7 @@ impl Server {
             judge,
             workloads: Arc::default(),
             onward: None,
+            scrape: None,
             metrics,
             registry: Arc::new(registry),
             readiness: ready,

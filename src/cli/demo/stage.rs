@@ -158,6 +158,7 @@ fn options(config: Config, client: Client) -> Options {
         extra: vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
     };
     Options {
+        own_pod: None,
         config,
         config_file: None,
         client,

@@ -260,8 +260,13 @@ fn cert_manager_makes_publishes_and_mounts_the_certificate() {
 fn the_server_is_told_its_namespace() {
     let objects = objects(&args(&["--namespace", "gpu"])).unwrap();
     let container = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0];
-    let told =
-        json!([{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]);
+    let from =
+        |name: &str, field: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": field}}});
+    let told = json!([
+        from("POD_NAMESPACE", "metadata.namespace"),
+        from("POD_NAME", "metadata.name"),
+        from("POD_UID", "metadata.uid"),
+    ]);
     assert_eq!(container["env"], told);
 }
 

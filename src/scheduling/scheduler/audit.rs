@@ -155,13 +155,13 @@ impl Scheduler {
                     }
                     match error {
                         Some(error) if error.repeats(&reason) => {}
-                        Some(error) => self.tell_unschedulable(uid, error.to_string()),
+                        Some(error) => self.tell_unschedulable(uid, error.blame(), error.to_string()),
                         None => self.end_needless_wait(uid),
                     }
                 }
                 (Work::Idle, Claim::Place(ask)) => {
                     if let Some(error) = self.unserved(&ask) {
-                        self.tell_unschedulable(uid, error.to_string());
+                        self.tell_unschedulable(uid, error.blame(), error.to_string());
                     }
                 }
                 _ => {}

@@ -10,6 +10,7 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
+        blame::Blame,
         decide::Decision,
         fit_error::FitError,
         ledger::{Charge, Commitment},
@@ -34,7 +35,7 @@ impl Scheduler {
                 Claim::None => self.set_work(&uid, Work::Idle),
                 Claim::Unreadable(message) => {
                     self.set_work(&uid, Work::Idle);
-                    self.tell_unschedulable(&uid, message);
+                    self.tell_unschedulable(&uid, Blame::Request, message);
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
@@ -45,7 +46,7 @@ impl Scheduler {
         if let Some(error) = self.unserved(ask) {
             self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
             self.set_work(uid, Work::Idle);
-            self.tell_unschedulable(uid, error.to_string());
+            self.tell_unschedulable(uid, error.blame(), error.to_string());
             return;
         }
         if self.wait_for_lists(uid, now) {
@@ -65,7 +66,7 @@ impl Scheduler {
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.wait(uid, ask, &error, now);
-                self.tell_unschedulable(uid, error.to_string());
+                self.tell_unschedulable(uid, error.blame(), error.to_string());
             }
         }
     }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::device::ProfileName;
 use crate::scheduling::{
+    blame::Blame,
     effect::{Effect, REACH},
     event::{BindOutcome, LockOutcome, Setback},
     ledger::Commitment,
@@ -98,7 +99,11 @@ impl Scheduler {
     fn refuse_lock(&mut self, uid: &Uid, node: &NodeName, message: &str, now: Timestamp) {
         self.back_off(uid, now);
         self.lines.touch(node);
-        self.tell_unschedulable(uid, format!("taking the lock of node {node} failed: {message}"));
+        self.tell_unschedulable(
+            uid,
+            Blame::Lock,
+            format!("taking the lock of node {node} failed: {message}"),
+        );
     }
 
     pub(super) fn node_read(
@@ -188,7 +193,11 @@ impl Scheduler {
             BindOutcome::Refused(message) => {
                 self.back_off(uid, now);
                 self.lines.touch(node);
-                self.tell_unschedulable(uid, format!("binding to node {node} was refused: {message}"));
+                self.tell_unschedulable(
+                    uid,
+                    Blame::Binding,
+                    format!("binding to node {node} was refused: {message}"),
+                );
             }
         }
     }

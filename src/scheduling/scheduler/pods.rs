@@ -9,6 +9,7 @@ use jiff::Timestamp;
 
 use super::tell::Telling;
 use crate::scheduling::{
+    blame::Blame,
     node::NodeName,
     pod::{Ask, PodInfo, PodKey, Uid},
 };
@@ -55,10 +56,12 @@ pub(super) struct Entry {
     pub(super) backoff_until: Option<Timestamp>,
     /// How often its node's agent was reported as silent.
     pub(super) silence_told: u32,
-    /// Why it waits.
+    /// Why it waits, in words.
     pub(super) reason: Option<String>,
     /// Why the node that kube-scheduler chose last could not be taken.
     pub(super) refused: Option<String>,
+    /// Why it waits, as far as that is counted.
+    pub(super) blame: Option<Blame>,
     /// How far its condition is.
     pub(super) telling: Telling,
 }
@@ -97,6 +100,7 @@ impl Pods {
             silence_told: 0,
             reason: None,
             refused: None,
+            blame: None,
             telling: Telling::Idle,
         };
         self.entries.insert(uid, entry);

@@ -13,6 +13,7 @@ use super::{Scheduler, Work};
 use crate::{
     object::storage::{PersistentVolume, PersistentVolumeClaim},
     scheduling::{
+        blame::Blame,
         effect::{Effect, REACH, VolumeWrite},
         event::WriteOutcome,
         node::NodeName,
@@ -197,7 +198,7 @@ impl Scheduler {
     fn fail_prebind(&mut self, pod: &PodKey, prebind: Prebind, message: String, now: Timestamp) {
         self.undo(pod, prebind);
         self.back_off(&pod.uid, now);
-        self.tell_unschedulable(&pod.uid, message);
+        self.tell_unschedulable(&pod.uid, Blame::Claims, message);
     }
 
     /// The pod is no longer to be placed on the node whose claims are being bound.

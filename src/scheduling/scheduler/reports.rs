@@ -17,6 +17,8 @@ pub(super) struct Reports {
     pub(super) excess: Said<CardId>,
     /// Pods of which some cards are unknown, and why.
     pub(super) unread: Said<Uid>,
+    /// Pods that ask for shares and carry no assignment, and the message of their Event.
+    pub(super) unassigned: Said<Uid>,
     /// Conditions that could not be written, and when they are tried again.
     pub(super) retells: BTreeSet<(Timestamp, Uid)>,
     /// When the ledger and the pods are compared next.

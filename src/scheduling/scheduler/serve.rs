@@ -57,6 +57,7 @@ impl Scheduler {
         self.watch_expiries(node, now);
         self.watch_cards(node);
         self.watch_unread(node);
+        self.watch_unassigned(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
         if self.course == Course::Standby {

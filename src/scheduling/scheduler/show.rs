@@ -6,11 +6,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::scheduling::{
+    blame::Resolvable,
     event::Event,
-    measure::{Measure, Standing},
+    ledger::Charge,
+    measure::{Measure, Standing, Waiting},
     node::NodeInfo,
     outlook::{Context, Outlook},
-    pod::{PodKey, is_older},
+    pod::{Claim, PodKey, is_older},
 };
 
 impl Scheduler {
@@ -59,6 +61,25 @@ impl Scheduler {
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
+    }
+
+    /// Each pod that holds shares of cards, and what it holds, in no order.
+    pub fn holders(&self) -> impl Iterator<Item = (&PodKey, &Charge)> {
+        let holders = self.snapshot.ledger().all().filter(|(_, charge)| charge.shares().next().is_some());
+        holders.filter_map(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge)))
+    }
+
+    /// Why pods wait that were refused and have found no place since.
+    pub fn waiting(&self) -> Waiting {
+        let mut waiting = Waiting::default();
+        for entry in self.pods.all().filter(|entry| entry.info.claim != Claim::None) {
+            let Some(blame) = &entry.blame else { continue };
+            for labels in blame.labels() {
+                *waiting.reasons.entry(labels).or_default() += 1;
+            }
+            waiting.unplaceable += usize::from(blame.resolvable() == Resolvable::No);
+        }
+        waiting
     }
 
     /// What was measured since this was last asked.

@@ -6,6 +6,7 @@ use super::Scheduler;
 use crate::{
     excerpt::{SUMMARY, shortened},
     scheduling::{
+        blame::Blame,
         effect::Effect,
         event::TellOutcome,
         pod::{Claim, PodKey, Uid},
@@ -29,8 +30,9 @@ pub(super) enum Telling {
 
 impl Scheduler {
     /// Says why a pod waits, unless its condition says just that.
-    pub(super) fn tell_unschedulable(&mut self, uid: &Uid, message: String) {
+    pub(super) fn tell_unschedulable(&mut self, uid: &Uid, blame: Blame, message: String) {
         if let Some(entry) = self.pods.get_mut(uid) {
+            entry.blame = Some(blame);
             // As its condition will have it, so that what was said is known again.
             entry.reason = Some(shortened(message, SUMMARY));
         }

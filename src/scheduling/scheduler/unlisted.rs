@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
-use crate::scheduling::{object::Kind, pod::Uid};
+use crate::scheduling::{blame::Blame, object::Kind, pod::Uid};
 
 /// For so long a missing list is nothing to speak of.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
@@ -91,6 +91,6 @@ impl Scheduler {
             "the Pod has claims, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
             missing.join(", ")
         );
-        self.tell_unschedulable(uid, message);
+        self.tell_unschedulable(uid, Blame::Lists, message);
     }
 }

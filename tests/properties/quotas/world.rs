@@ -105,7 +105,14 @@ impl World {
                         one.answer = Answer::Succeeded;
                     }
                     info.claim = Claim::None;
-                    info.holding = Some(Holding { node, allocations, init, takeable: Vec::new(), binding });
+                    info.holding = Some(Holding {
+                        node,
+                        allocations,
+                        init,
+                        takeable: Vec::new(),
+                        unassigned: Vec::new(),
+                        binding,
+                    });
                     let seen = Event::PodSeen(Box::new(info.clone()));
                     self.observe(seen);
                 }

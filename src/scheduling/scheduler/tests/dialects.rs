@@ -88,6 +88,7 @@ impl World {
         let holding = Holding {
             node: "n1".into(),
             takeable: Vec::new(),
+            unassigned: Vec::new(),
             allocations: answered.collect(),
             init: InitPhase::Done,
             binding: Binding::Bound,

@@ -50,6 +50,8 @@ pub(super) enum Sent<'a> {
     ReportExcess,
     Unread(&'a str),
     ReportUnread(usize),
+    Unassigned(&'a str),
+    ReportUnassigned(usize),
     WriteVolume(&'a str),
     Withdraw(&'a str),
     Drift,
@@ -175,6 +177,8 @@ impl Play {
             Effect::ReportExcess { .. } => Sent::ReportExcess,
             Effect::TellUnread { pod, .. } => Sent::Unread(self.name(&pod.name)),
             Effect::ReportUnread { pods, .. } => Sent::ReportUnread(*pods),
+            Effect::TellUnassigned { pod, .. } => Sent::Unassigned(self.name(&pod.name)),
+            Effect::ReportUnassigned { pods, .. } => Sent::ReportUnassigned(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
@@ -250,6 +254,7 @@ impl Play {
         let holding = Holding {
             node: NODE.into(),
             takeable: Vec::new(),
+            unassigned: Vec::new(),
             allocations: held.into_iter().flatten().map(answered).collect(),
             init: InitPhase::Done,
             binding: Binding::Bound,
@@ -293,6 +298,7 @@ impl Play {
         let holding = Holding {
             node: NODE.into(),
             takeable: Vec::new(),
+            unassigned: Vec::new(),
             allocations: vec![Allocation::new(hami(), Arc::new(assignment), Answer::Succeeded)],
             init: InitPhase::Done,
             binding: Binding::Bound,

@@ -1,0 +1,135 @@
+//! What one scrape of `/metrics` shows of the cluster: cards, pods, namespaces, quotas, and why pods wait.
+//!
+//! Rendered from what the leader's loop holds at the moment of the scrape; no gauge is kept between two. The loop only copies
+//! references: all counting is done outside it. Must not change anything.
+
+mod hami;
+mod own;
+mod rows;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet},
+    metrics::MetricType,
+    registry::Registry,
+};
+
+use crate::{
+    device::{Allocation, InitPhase},
+    dialect::Dialects,
+    scheduling::{PodKey, Scheduler, measure::Waiting, node::NodeName, quota::Quotas, snapshot::NodeState},
+};
+
+/// What the binder holds, for one scrape.
+#[derive(Debug)]
+pub struct Holdings {
+    dialects: Dialects,
+    nodes: Vec<Arc<NodeState>>,
+    pods: Vec<PodHolding>,
+    quotas: Quotas,
+    waiting: Waiting,
+}
+
+/// What one pod holds.
+#[derive(Debug)]
+struct PodHolding {
+    key: PodKey,
+    node: NodeName,
+    allocations: Vec<Allocation>,
+    init: InitPhase,
+}
+
+/// Which series there are beside those of cards, namespaces and quotas.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Shown {
+    /// One series for each pod and card.
+    pub pods: Series,
+    /// The metrics of HAMi's scheduler, under its names and labels.
+    pub hami: Series,
+}
+
+/// Whether a kind of series is exported.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Series {
+    /// It is.
+    Exported,
+    /// It is not.
+    LeftOut,
+}
+
+impl Holdings {
+    /// What a scheduler holds; `None` until it has listed everything, since a part of the cards would look like the whole.
+    pub fn of(scheduler: &Scheduler, dialects: &Dialects) -> Option<Self> {
+        let snapshot = scheduler.is_synced().then(|| scheduler.snapshot())?;
+        let pods = scheduler.holders().map(|(key, charge)| PodHolding {
+            key: key.clone(),
+            node: charge.node.clone(),
+            allocations: charge.allocations.clone(),
+            init: charge.init,
+        });
+        Some(Self {
+            dialects: dialects.clone(),
+            nodes: snapshot.nodes().cloned().collect(),
+            pods: pods.collect(),
+            quotas: snapshot.quotas().clone(),
+            waiting: scheduler.waiting(),
+        })
+    }
+
+    /// The metrics of it.
+    pub fn registry(self, shown: Shown) -> Registry {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Exposition { holdings: self, shown }));
+        registry
+    }
+}
+
+/// What is shown of some holdings.
+#[derive(Debug)]
+struct Exposition {
+    holdings: Holdings,
+    shown: Shown,
+}
+
+impl Collector for Exposition {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let cards = rows::node_cards(&self.holdings);
+        let cards: BTreeMap<&str, _> = cards.iter().map(|(name, cards)| (&**name, cards)).collect();
+        let rows = rows::Rows::of(&self.holdings, &cards);
+        own::cards(&mut encoder, &rows.cards)?;
+        if self.shown.pods == Series::Exported {
+            own::pods(&mut encoder, &rows.pods)?;
+        }
+        own::namespaces(&mut encoder, &rows.pods)?;
+        own::quotas(&mut encoder, &self.holdings.quotas)?;
+        own::waiting(&mut encoder, &self.holdings.waiting)?;
+        if self.shown.hami == Series::Exported {
+            hami::cards(&mut encoder, &rows.cards)?;
+            hami::pods(&mut encoder, &rows.pods)?;
+            hami::quotas(&mut encoder, &self.holdings)?;
+            hami::build(&mut encoder)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes one gauge: a row for each set of labels.
+fn gauge<L: EncodeLabelSet, V: EncodeGaugeValue>(
+    encoder: &mut DescriptorEncoder,
+    (name, help): (&str, &str),
+    rows: impl Iterator<Item = (L, V)>,
+) -> fmt::Result {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    for (labels, value) in rows {
+        metric.encode_family(&labels)?.encode_gauge(&value)?;
+    }
+    Ok(())
+}
+
+/// MiB in bytes. A gauge is a floating point number: exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "a card's memory is far below 2^53 bytes")]
+fn bytes(mebibytes: crate::device::MiB) -> f64 {
+    mebibytes.get() as f64 * 1_048_576.0
+}

@@ -1,0 +1,154 @@
+//! Berth's own metrics of cards, pods, namespaces and quotas: bytes and ratios, by Prometheus' conventions.
+//!
+//! Names, help and labels; what a row is worth is found elsewhere.
+
+use std::{collections::BTreeMap, fmt};
+
+use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
+
+use super::{
+    bytes, gauge,
+    rows::{CardRow, PodRow},
+};
+use crate::scheduling::{
+    measure::Waiting,
+    quota::{Quotas, Standing},
+};
+
+/// Name, help and value of a gauge of cards.
+type CardColumn = (&'static str, &'static str, for<'a> fn(&CardRow<'a>) -> f64);
+
+/// Name, help and value of a gauge of what pods hold.
+type PodColumn = (&'static str, &'static str, for<'a> fn(&PodRow<'a>) -> f64);
+
+const CARDS: [CardColumn; 7] = [
+    ("berth_card_memory_bytes", "Memory of a card that can be given away", |row| {
+        bytes(row.offered.card.memory)
+    }),
+    ("berth_card_memory_allocated_bytes", "Memory of a card that is given away", |row| {
+        bytes(row.offered.used.memory)
+    }),
+    (
+        "berth_card_cores_ratio",
+        "Compute of a card that can be given away; 1 is one whole card, more where its device plugin scales it",
+        |row| row.offered.ratio(row.offered.cores),
+    ),
+    (
+        "berth_card_cores_allocated_ratio",
+        "Compute of a card that is given away; 1 is one whole card",
+        |row| row.offered.ratio(row.offered.used.cores),
+    ),
+    ("berth_card_slots", "Containers that can share a card", |row| f64::from(row.offered.card.slots)),
+    ("berth_card_slots_allocated", "Containers that share a card", |row| f64::from(row.offered.used.slots)),
+    ("berth_card_healthy", "1 while its device plugin reports that a card works, else 0", |row| {
+        f64::from(u8::from(row.offered.is_healthy()))
+    }),
+];
+
+const PODS: [PodColumn; 3] = [
+    ("berth_pod_memory_allocated_bytes", "Memory of a card that a pod holds", |row| {
+        bytes(row.held.used.memory)
+    }),
+    ("berth_pod_cores_allocated_ratio", "Compute of a card that a pod holds; 1 is one whole card", |row| {
+        row.held.ratio()
+    }),
+    ("berth_pod_slots_allocated", "Shares of a card that a pod holds", |row| f64::from(row.held.used.slots)),
+];
+
+const NAMESPACES: [(&str, &str); 3] = [
+    (
+        "berth_namespace_memory_allocated_bytes",
+        "Memory of cards of a model that the pods of a namespace hold",
+    ),
+    (
+        "berth_namespace_cores_allocated_ratio",
+        "Compute of cards of a model that the pods of a namespace hold; 1 is one whole card",
+    ),
+    ("berth_namespace_slots_allocated", "Shares of cards of a model that the pods of a namespace hold"),
+];
+
+/// Total and allocated memory, compute and slots of each card, and its health.
+pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> fmt::Result {
+    for (name, help, value) in CARDS {
+        let rows = cards.iter().map(|row| {
+            let card = row.offered.card.id.as_str();
+            let labels = [("node", row.node), ("card", card), ("index", &row.index), ("model", &row.model)];
+            (labels, value(row))
+        });
+        gauge(encoder, (name, help), rows)?;
+    }
+    Ok(())
+}
+
+/// What each pod holds of each card.
+pub(super) fn pods(encoder: &mut DescriptorEncoder, pods: &[PodRow<'_>]) -> fmt::Result {
+    for (name, help, value) in PODS {
+        let rows = pods.iter().map(|row| {
+            let labels = [
+                ("namespace", row.namespace),
+                ("pod", row.pod),
+                ("node", row.node),
+                ("card", row.held.id.as_str()),
+                ("model", &row.model),
+            ];
+            (labels, value(row))
+        });
+        gauge(encoder, (name, help), rows)?;
+    }
+    Ok(())
+}
+
+/// What the pods of each namespace hold of each model of card.
+pub(super) fn namespaces(encoder: &mut DescriptorEncoder, pods: &[PodRow<'_>]) -> fmt::Result {
+    let mut sums: BTreeMap<(&str, &str), [f64; 3]> = BTreeMap::new();
+    for row in pods {
+        let sum = sums.entry((row.namespace, &row.model)).or_default();
+        for (sum, (.., value)) in sum.iter_mut().zip(&PODS) {
+            *sum += value(row);
+        }
+    }
+    for (at, names) in NAMESPACES.into_iter().enumerate() {
+        let rows = sums
+            .iter()
+            .map(|((namespace, model), sums)| ([("namespace", *namespace), ("model", *model)], sums[at]));
+        gauge(encoder, names, rows)?;
+    }
+    Ok(())
+}
+
+/// What each ResourceQuota allows of shares, and what is used of it, in the units of its own resources.
+pub(super) fn quotas(encoder: &mut DescriptorEncoder, quotas: &Quotas) -> fmt::Result {
+    let names =
+        ("berth_resource_quota_limit", "What a ResourceQuota allows of shares, in the units of its resource");
+    gauge(encoder, names, quotas.standings().map(|one| (labels_of(one), one.limit)))?;
+    let names = (
+        "berth_resource_quota_used",
+        "What the pods of a ResourceQuota's namespace hold, in the units of its resource, pods that are being bound included",
+    );
+    gauge(encoder, names, quotas.standings().map(|one| (labels_of(one), one.used)))
+}
+
+fn labels_of(standing: Standing<'_>) -> [(&'static str, &str); 3] {
+    let Standing { namespace, quota, key, .. } = standing;
+    [("namespace", namespace), ("resource_quota", quota), ("resource", key)]
+}
+
+/// Why pods wait.
+pub(super) fn waiting(encoder: &mut DescriptorEncoder, waiting: &Waiting) -> fmt::Result {
+    let names = (
+        "berth_scheduler_unschedulable_pods",
+        "Pods that wait, by the plugin and the reason for which nodes were refused; a pod counts once for each of its reasons",
+    );
+    let rows = waiting
+        .reasons
+        .iter()
+        .map(|((plugin, reason), pods)| ([("plugin", *plugin), ("reason", reason)], count(*pods)));
+    gauge(encoder, names, rows)?;
+    let help = "Pods among those that no end of another pod would help: what they ask for is not there, not served or can't be read";
+    let name = "berth_scheduler_unplaceable_pods";
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&count(waiting.unplaceable))
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}

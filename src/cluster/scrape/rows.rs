@@ -1,0 +1,75 @@
+//! The cards and the pods that hold some, as rows for metrics: text and numbers, found once for all of them.
+//!
+//! Names of metrics stand elsewhere.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use super::{Holdings, PodHolding};
+use crate::{
+    cluster::cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
+    excerpt::{FIELD, excerpt},
+    scheduling::node::NodeName,
+};
+
+/// One card of a node.
+pub(super) struct CardRow<'a> {
+    pub(super) node: &'a str,
+    pub(super) index: String,
+    pub(super) model: Cow<'a, str>,
+    pub(super) offered: &'a OfferedCard<'a>,
+}
+
+/// What one pod holds of one card.
+pub(super) struct PodRow<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) pod: &'a str,
+    pub(super) node: &'a str,
+    pub(super) model: String,
+    pub(super) held: HeldCard<'a>,
+}
+
+/// Every row.
+pub(super) struct Rows<'a> {
+    pub(super) cards: Vec<CardRow<'a>>,
+    pub(super) pods: Vec<PodRow<'a>>,
+}
+
+/// The cards of each node that has some, by name.
+pub(super) fn node_cards(holdings: &Holdings) -> Vec<(NodeName, NodeCards<'_>)> {
+    let cards =
+        holdings.nodes.iter().map(|node| (node.info.name.clone(), NodeCards::of(node, &holdings.dialects)));
+    cards.filter(|(_, cards)| !cards.cards.is_empty()).collect()
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of these holdings, with the cards of each node.
+    pub(super) fn of(holdings: &'a Holdings, nodes: &BTreeMap<&'a str, &'a NodeCards<'a>>) -> Self {
+        let cards =
+            nodes.iter().flat_map(|(node, cards)| cards.cards.iter().map(|card| card_row(node, card)));
+        let pods = holdings.pods.iter().flat_map(|pod| pod_rows(pod, nodes.get(&*pod.node).copied()));
+        Self { cards: cards.collect(), pods: pods.collect() }
+    }
+}
+
+fn card_row<'a>(node: &'a str, offered: &'a OfferedCard<'a>) -> CardRow<'a> {
+    CardRow { node, index: offered.card.index.to_string(), model: model(&offered.card.model), offered }
+}
+
+/// A node's annotation says what model a card is: as much of it as a label should hold.
+fn model(text: &str) -> Cow<'_, str> {
+    excerpt(text, FIELD)
+}
+
+fn pod_rows<'a>(pod: &'a PodHolding, cards: Option<&'a NodeCards<'a>>) -> impl Iterator<Item = PodRow<'a>> {
+    let held = match cards {
+        Some(cards) => cards.held(&pod.allocations, pod.init),
+        None => held_nowhere(&pod.allocations, pod.init),
+    };
+    held.into_iter().map(|held| PodRow {
+        namespace: &pod.key.namespace,
+        pod: &pod.key.name,
+        node: &pod.node,
+        model: model(held.model()).into_owned(),
+        held,
+    })
+}

@@ -1,0 +1,128 @@
+//! A small cluster whose metrics are known by heart, and its page as a scraper gets it.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use berth::{
+    admission::Verdict,
+    app::{build_info, settings::Reloads},
+    cluster::{self, Clock, metrics::Leads, scrape::Holdings},
+    config::Config,
+    scheduling::Event,
+    webhook::{self, Readiness, Webhook},
+};
+use http::{Request, header};
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::machine::{Machine, bound, node, parsed, pod};
+
+pub(crate) const HAMI: &str = "metrics: {hamiNames: true}";
+
+pub(crate) fn config(text: &str) -> Config {
+    Config::parse(text, "berth.yaml").unwrap().0
+}
+
+pub(crate) fn gpu_node(name: &str, cards: &[&str], model: &str) -> Value {
+    let card = |(index, id): (usize, &&str)| json!({"id": id, "index": index, "count": 10, "devmem": 16000, "devcore": 100, "type": model, "mode": "hami-core", "health": true});
+    let cards: Vec<_> = cards.iter().enumerate().map(card).collect();
+    node(name, &json!({"hami.io/node-nvidia-register": json!(cards).to_string()}))
+}
+
+pub(crate) fn holder(namespace: &str, name: &str, node: &str, devices: &str) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"}));
+    pod["metadata"]["namespace"] = namespace.into();
+    let annotations = json!({
+        "hami.io/vgpu-node": node, "hami.io/bind-phase": "success", "hami.io/vgpu-devices-allocated": devices,
+    });
+    bound(pod, node, annotations)
+}
+
+/// One node with two cards, of which two pods of two namespaces hold a part; a quota; a pod that waits.
+pub(crate) fn cluster(config: &Config) -> Machine {
+    let nodes = [gpu_node("n1", &["GPU-a", "GPU-b"], "NVIDIA A100")];
+    let pods = [
+        holder("default", "train", "n1", "GPU-a,NVIDIA,4000,30:;"),
+        holder("team", "serve", "n1", "GPU-a,NVIDIA,2000,0:;"),
+    ];
+    let mut machine = Machine::new(config, &nodes, &pods);
+    let quota = json!({
+        "metadata": {"name": "gpus", "namespace": "default", "uid": "q", "resourceVersion": "1"},
+        "spec": {"hard": {"limits.nvidia.com/gpumem": "8000", "limits.nvidia.com/gpucores": "100"}},
+    });
+    let quota = machine.reader().quota(&parsed(&quota)).0;
+    machine.tell(Event::QuotaSeen(quota));
+    machine.show_pod(&pod("large", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "20000"})));
+    machine.run();
+    machine
+}
+
+/// Whether the replica has found anything wrong.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Findings {
+    None,
+    One,
+}
+
+/// The page of a replica that leads this cluster and is well.
+pub(crate) async fn page(machine: &Machine, config: &Config, accept: &str) -> String {
+    page_with(machine, config, accept, Findings::None).await
+}
+
+/// The page of a replica that leads this cluster: with a finding of each kind, metrics show that otherwise list nothing.
+pub(crate) async fn page_with(
+    machine: &Machine,
+    config: &Config,
+    accept: &str,
+    findings: Findings,
+) -> String {
+    let mut registry = Registry::default();
+    let metrics = webhook::Metrics::register(&mut registry);
+    metrics.certificate_ends(Timestamp::from_second(10_000_000).unwrap());
+    let binder = cluster::Metrics::default();
+    binder.register(&mut registry);
+    binder.standing(&machine.scheduler().standing(machine.now()));
+    binder.leader(Leads::Yes);
+    if findings == Findings::One {
+        binder.overcommitted("n1", 1);
+        binder.unreadable_assignments("n1", 1);
+        binder.unassigned_pods("n1", 1);
+        let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
+        binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));
+    }
+    build_info::register(&mut registry);
+    Reloads::register(&mut registry, Clock::System);
+    let holdings = Holdings::of(machine.scheduler(), &config.dialects()).unwrap();
+    let scraped = Mutex::new(Some(holdings.registry(config.shown())));
+    let (_ready, readiness) = watch::channel(Readiness::Ready);
+    let router = webhook::router(Webhook {
+        judge: Arc::new(|_| Verdict::Ignored),
+        workloads: Arc::default(),
+        onward: None,
+        metrics,
+        registry: Arc::new(registry),
+        scrape: Some(Arc::new(move || {
+            let scraped = scraped.lock().unwrap().take();
+            Box::pin(async move { scraped })
+        })),
+        readiness,
+    });
+    let request = Request::get("/metrics").header(header::ACCEPT, accept).body(Body::empty()).unwrap();
+    let body = router.oneshot(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.into()).unwrap()
+}
+
+/// The samples of a page: a series and its value.
+pub(crate) fn samples(page: &str) -> Vec<(&str, &str)> {
+    let lines = page.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.rsplit_once(' ').unwrap()).collect()
+}
+
+/// Those whose name starts so, as lines.
+pub(crate) fn lines<'a>(page: &'a str, prefix: &str) -> Vec<&'a str> {
+    page.lines().filter(|line| line.starts_with(prefix)).collect()
+}
