@@ -74,7 +74,7 @@ pub enum Command {
     Review(review::ReviewArgs),
     /// Place pods on a cluster given as files, offline.
     Simulate(simulate::SimulateArgs),
-    /// Say what installing Berth in a live cluster would do, and the commands to run; changes nothing.
+    /// Say what installing Berth in a live cluster would do; read-only.
     Preflight(preflight::PreflightArgs),
     /// Check berth.yaml and print the settings in force.
     Config(config::ConfigArgs),

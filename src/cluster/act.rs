@@ -1,15 +1,16 @@
 //! Carrying out what the scheduler wants done: each effect is one task, and its answer, if it has one, an event.
 
+mod locks;
+
 use std::{sync::Arc, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use kube::{Api, Client, api::ListParams};
 
 use super::{
     bind,
     clock::Clock,
     fence::Fence,
-    lock,
     metrics::{Metrics, Written},
     prebind,
     read::Reader,
@@ -21,12 +22,12 @@ use super::{
 };
 use crate::{
     device::{Allocation, LockOwner, ProfileName},
-    dialect::{Dialect, LockSpec, Record},
+    dialect::{Dialect, Record},
     excerpt::{MESSAGE, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Concern, Effect, Event, LockOutcome, NodeName, PodInfo, PodKey, ReleaseOutcome, Setback,
-        TellOutcome, WithdrawOutcome, WriteOutcome, effect::VolumeWrite,
+        BindOutcome, Concern, Effect, Event, NodeName, PodInfo, PodKey, Setback, TellOutcome,
+        WithdrawOutcome, WriteOutcome, effect::VolumeWrite,
     },
 };
 
@@ -68,7 +69,7 @@ impl Hands {
             Effect::TakeLock { pod, node, resource_version, profiles, since } => {
                 let outcome = self.take_locks(&pod, &node, &resource_version, &profiles, since).await;
                 self.metrics.lock(&outcome);
-                warn_of_refused_lock(&pod, &node, &outcome);
+                locks::warn_of_refused_lock(&pod, &node, &outcome);
                 Some(Event::LockAnswered { pod, node, profiles, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profiles } => {
@@ -143,43 +144,6 @@ impl Hands {
         tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
         self.tell(of, News::Drift { what: &what }).await;
-    }
-
-    async fn take_locks(
-        &self,
-        pod: &PodKey,
-        node: &str,
-        resource_version: &str,
-        profiles: &[ProfileName],
-        since: Timestamp,
-    ) -> LockOutcome {
-        let taken = async {
-            self.metrics.write(Written::lock);
-            let client = self.client.clone();
-            lock::take(client, &self.lock_specs(profiles), node, pod, resource_version, since).await
-        };
-        let cut = || LockOutcome::Failed(cut_off());
-        self.fence.within(send::REACH, taken).await.unwrap_or_else(cut)
-    }
-
-    async fn release_locks(
-        &self,
-        node: &str,
-        resource_version: &str,
-        profiles: &[ProfileName],
-    ) -> ReleaseOutcome {
-        let released = async {
-            self.metrics.write(Written::unlock);
-            lock::release(self.client.clone(), &self.lock_specs(profiles), node, resource_version).await
-        };
-        match self.fence.within(send::REACH, released).await {
-            Some(Ok(())) => ReleaseOutcome::Done,
-            Some(Err(error)) => {
-                tracing::warn!(%node, %error, "releasing the node lock failed");
-                ReleaseOutcome::Failed { wait: error.wait() }
-            }
-            None => ReleaseOutcome::Failed { wait: SignedDuration::ZERO },
-        }
     }
 
     async fn bind(&self, pod: &PodKey, node: &str, allocations: &[Allocation]) -> BindOutcome {
@@ -313,23 +277,9 @@ impl Hands {
     fn dialect(&self, profile: &ProfileName) -> &Arc<dyn Dialect> {
         self.reader.dialects().named(profile).expect("an effect names one of the dialects that were read")
     }
-
-    fn lock_specs(&self, profiles: &[ProfileName]) -> Vec<&LockSpec> {
-        let spec = |profile| self.dialect(profile).lock();
-        let specs = profiles.iter().map(spec);
-        specs.map(|spec| spec.expect("a lock is only asked for where the dialect has one")).collect()
-    }
 }
 
 /// Logs a refusal that only an administrator can resolve, such as a missing right, with the API server's message and the HTTP status.
-fn warn_of_refused_lock(pod: &PodKey, node: &str, outcome: &LockOutcome) {
-    if let LockOutcome::Refused(answer) = outcome {
-        let answer = &*excerpt(answer, 2 * MESSAGE);
-        tracing::warn!(%pod, %node, answer, "the API server refused the node lock");
-    }
-}
-
-/// As for locks.
 fn warn_of_refused_binding(pod: &PodKey, node: &str, outcome: &BindOutcome) {
     if let BindOutcome::Refused(answer) = outcome {
         let answer = &*excerpt(answer, 2 * MESSAGE);

@@ -25,6 +25,7 @@ pub fn schema() -> Value {
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
+        ("metrics", mapping([("hamiNames", switch()), ("pods", switch())])),
         ("scheduling", mapping([("weights", mapping(weights))])),
         ("workloads", list(&workload())),
         ("dialects", mapping([("hami", of_hami()), ("volcano", of_volcano())])),

@@ -107,8 +107,11 @@ fn settle(mut tree: Value) -> (Value, Config, Vec<LeftOut>) {
                 tree = without;
                 continue;
             }
-            Err(ConfigError::Key { key, message, .. }) => (key, message),
-            Err(error) => ("dialects".to_owned(), error.to_string()),
+            // One at a time: without the first key another may be right.
+            Err(error) => match error.each().first() {
+                Some(ConfigError::Key { key, message, .. }) => (key.clone(), message.clone()),
+                _ => ("dialects".to_owned(), error.to_string()),
+            },
         };
         match tree::without(&tree, &key) {
             Some(without) => tree = without,

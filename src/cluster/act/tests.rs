@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::*;
+use super::{locks::warn_of_refused_lock, *};
+use crate::scheduling::LockOutcome;
 
 /// A log that can be read.
 #[derive(Clone, Default)]
