@@ -1,7 +1,7 @@
-//! Berth's commands: what was asked, and how the answer leaves the process.
+//! Berth's commands, their arguments, and the form of their answers.
 //!
 //! Exit code 0: the answer is yes, or the job is done; 1: the answer is no; 2: the question could not be read. Answers go to
-//! standard output, everything else to standard error. No rule and no decision stands here.
+//! standard output, everything else to standard error. It contains no rule and no decision.
 
 pub mod certs;
 pub mod config;
@@ -117,17 +117,17 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     }
 }
 
-/// Crates that log an error and return it too, which is told where it is handled.
+/// Crates that both log and return an error; the caller reports it.
 const SAID_TWICE: &str = "kube_client=off,kube_runtime=off";
 
-/// What is wrong with `RUST_LOG`, where it is there.
+/// Why `RUST_LOG` can't be parsed; `None` if it is not set.
 fn unreadable(error: &FromEnvError) -> Option<String> {
     let cause = std::error::Error::source(error)?;
     let unset = cause.downcast_ref() == Some(&std::env::VarError::NotPresent);
     (!unset).then(|| format!("{}: {cause}", EnvFilter::DEFAULT_ENV))
 }
 
-/// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
+/// Runs a command that uses the network; `level` is the log level without `RUST_LOG`.
 fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
@@ -140,7 +140,7 @@ where
         output::remark(&format!("warning: {trouble}; using the default log level"));
     }
     let colours = std::io::stderr().is_terminal();
-    // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
+    // An error of the logger itself is not printed to standard error, since that would panic if standard error is closed.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
     log.with_ansi(colours).with_env_filter(filter).init();
     let provider = rustls::crypto::ring::default_provider();
@@ -150,7 +150,7 @@ where
     Ok(Answer::Yes)
 }
 
-/// The settings in force; what of them has no effect is told on standard error.
+/// Loads the settings, and prints a notice for each key without effect to standard error.
 fn settings(cli: &Cli) -> Result<Config, ConfigError> {
     let (config, notices) = Config::load(cli.config.as_deref())?;
     tell(&notices);
@@ -163,7 +163,7 @@ fn tell(notices: &[Notice]) {
     }
 }
 
-/// An error and its causes, those left out that are said already.
+/// An error and its causes, without those whose text is already part of it.
 fn reasons(error: &anyhow::Error) -> String {
     error.chain().map(words).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,
@@ -172,7 +172,7 @@ fn reasons(error: &anyhow::Error) -> String {
     })
 }
 
-/// What an error says; of an API server's no, its message alone.
+/// The text of an error; for an error of the API server, only its message.
 fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let kube = error.downcast_ref::<kube::Error>();
     match kube.or_else(|| error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref)) {
@@ -184,7 +184,7 @@ fn words(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// Help and version as they are; a wrong call in one line.
+/// Prints help and version as they are, and a wrong call in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let colours = std::io::stdout().is_terminal();

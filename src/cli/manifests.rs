@@ -1,6 +1,6 @@
 //! `berth manifests`: prints everything that `kubectl apply` needs to install Berth.
 //!
-//! The YAML files under `webhook-config/` are the truth; flags replace values in them and nothing is made up here.
+//! The YAML files in `webhook-config/` are the only copy of the objects; flags replace values in them.
 
 mod agent;
 mod certificate;
@@ -160,7 +160,7 @@ fn documents(file: &'static str, text: &str) -> Result<Vec<Value>, ManifestsErro
         .map_err(|source| ManifestsError::Unreadable { file, source: Box::new(source) })
 }
 
-/// Puts `namespace` wherever the files name theirs: alone, or as a part of a DNS name or of a path.
+/// Replaces the namespace of the files by `namespace`: alone, or as a part of a DNS name or of a path.
 fn rename(value: &mut Value, namespace: &str) {
     match value {
         Value::String(text) if text.contains(NAMESPACE) && !text.contains(char::is_whitespace) => {
@@ -230,7 +230,7 @@ fn namespace(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a namespace: lower case letters, digits and `-`, at most 63"))
 }
 
-/// Kubelet would only find out later.
+/// Checks an image name early, which otherwise only the kubelet would refuse.
 fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(format!("`{text}` is not an image, such as `registry.example/berth:0.1.0`"));

@@ -161,14 +161,14 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     }
 }
 
-/// A time to wait, as Go writes it.
+/// Parses a duration in Go's form.
 fn delay(text: &str) -> Result<Duration, String> {
     let time = duration::parse(text).and_then(|time| Duration::try_from(time).ok());
     let time = time.filter(|time| *time <= LONGEST_DELAY);
     time.ok_or_else(|| format!("not a time from `0s` to `{}s`, such as `5s`", LONGEST_DELAY.as_secs()))
 }
 
-/// A name that no other process has, not even this one restarted: host, process and the present.
+/// An identity that no other process has, not even this one after a restart: host name, process id and time.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())
