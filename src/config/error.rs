@@ -1,8 +1,8 @@
-//! What is wrong with a settings file, and what of it has no effect.
+//! The errors of a settings file, and the notices about keys without effect.
 
 use std::{fmt, io};
 
-/// Why a settings file was not taken.
+/// Why a settings file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It could not be read from the disk.
@@ -13,12 +13,12 @@ pub enum ConfigError {
         /// Why.
         reason: io::Error,
     },
-    /// It is larger than settings ever are.
+    /// It is larger than the limit.
     #[error("{file}: larger than {limit} bytes, the limit for settings")]
     TooLarge {
         /// The file.
         file: String,
-        /// How many bytes are read at most.
+        /// The limit in bytes.
         limit: u64,
     },
     /// It is not YAML.
