@@ -55,10 +55,10 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         picture::draw(stage).await?;
         let violations = stage.fleet.violations();
         if !violations.is_empty() {
-            bail!("the node agents saw what must not be: {violations:?}");
+            bail!("a device plugin found a wrong assignment: {violations:?}");
         }
         stage.say(format_args!(
-            "\nDone in {:.1} s. The node agents found every assignment as they need it.",
+            "\nDone in {:.1} s. Every device plugin could read its assignments.",
             started.elapsed().as_secs_f64()
         ))?;
         Ok(())
@@ -97,15 +97,15 @@ fn steps() -> Vec<Step> {
             hami("vgpu", &json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 20000})),
             Bound,
         ),
-        step("only an H100 will do", typed("by-type", "H100"), Bound),
-        step("only this one card will do", by_uuid("by-uuid", "GPU-hami-0-0"), Bound),
+        step("a pod that accepts only an H100", typed("by-type", "H100"), Bound),
+        step("a pod that accepts only one card", by_uuid("by-uuid", "GPU-hami-0-0"), Bound),
         step(
             "two modes in one pod",
             hami("mixed", &json!({"nvidia.com/gpu": 1, "volcano.sh/vgpu-number": 1})),
             Denied,
         ),
         step(
-            "a quantity that can't be meant",
+            "an impossible quantity",
             hami("gibibytes", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "16Gi"})),
             Denied,
         ),
@@ -115,12 +115,12 @@ fn steps() -> Vec<Step> {
             DryRun,
         ),
         step(
-            "more than any card has",
+            "more memory than any card has",
             hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
         Step {
-            title: "a namespace that has not opted in: nothing is changed, nothing is placed by Berth unless the pod asks for it",
+            title: "a namespace that has not opted in: Berth changes no pod, and places only pods that name it",
             namespace: OUTSIDE,
             pod: outside(),
             expected: Bound,
@@ -188,7 +188,7 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
             let pod = await_pod(&pods, &name, |pod| waits_because(pod).is_some()).await?;
             stage.say(format_args!(
                 "   {} {}",
-                bad(stage, "waits"),
+                bad(stage, "pending"),
                 waits_because(&pod).unwrap_or_default()
             ))?;
         }
@@ -214,7 +214,7 @@ async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
         };
         create(&pods, hami(&format!("more-{at}"), &limits), false)
             .await
-            .context("creating one of the further pods")?;
+            .context("creating an additional pod")?;
     }
     let mut running = 0;
     for at in 0..args.pods {
