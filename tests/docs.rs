@@ -95,6 +95,15 @@ fn every_link_leads_to_a_file_and_a_heading_that_exist() {
     none("links that lead nowhere", &faults);
 }
 
+/// Lines that a newcomer reads in two minutes; the rest belongs in `docs/`.
+const LONGEST_README: usize = 150;
+
+#[test]
+fn the_readme_is_short() {
+    let lines = Page::read("README.md").text.lines().count();
+    assert!(lines <= LONGEST_README, "README.md has {lines} lines, more than {LONGEST_README}");
+}
+
 #[test]
 fn every_page_is_in_the_summary() {
     let summary = Page::read("docs/SUMMARY.md");
