@@ -60,7 +60,7 @@ pub struct Options {
     pub clock: Clock,
     /// Which parts run.
     pub parts: Parts,
-    /// Whether the binder is elected by a Lease or runs alone.
+    /// How the binder knows that it is the only one.
     pub leadership: Leadership,
     /// The address that the webhook listens on.
     pub listen: SocketAddr,

@@ -127,7 +127,7 @@ fn unreadable(error: &FromEnvError) -> Option<String> {
     (!unset).then(|| format!("{}: {cause}", EnvFilter::DEFAULT_ENV))
 }
 
-/// Runs a command that uses the network; `level` is the log level without `RUST_LOG`.
+/// Runs a command that talks to sockets; `level` is what it logs where `RUST_LOG` does not say.
 fn run_async<E>(level: &str, command: impl Future<Output = Result<(), E>>) -> anyhow::Result<Answer>
 where
     anyhow::Error: From<E>,
@@ -163,7 +163,7 @@ fn tell(notices: &[Notice]) {
     }
 }
 
-/// An error and its causes, without those whose text is already part of it.
+/// An error and its causes, those left out that are said already.
 fn reasons(error: &anyhow::Error) -> String {
     error.chain().map(words).fold(String::new(), |said, cause| match said.as_str() {
         "" => cause,

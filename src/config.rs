@@ -60,7 +60,7 @@ pub struct Config {
     pub guards: Guards,
     /// The weights of the score plugins.
     pub scheduling: SchedulingConfig,
-    /// The settings of the dialects.
+    /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
 }
 

@@ -18,7 +18,7 @@ use crate::{
 /// A request that takes longer is answered 503.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The functions behind `/debug/ledger`.
+/// What the path needs.
 pub(super) fn debug(client: Client, questions: Questions) -> Debug {
     Debug {
         access: Arc::new(move |token| Box::pin(in_time(admit(client.clone(), token)))),

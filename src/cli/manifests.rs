@@ -230,7 +230,7 @@ fn namespace(text: &str) -> Result<String, String> {
     Err(format!("`{text}` is not a namespace: lower case letters, digits and `-`, at most 63"))
 }
 
-/// Checks an image name early, which otherwise only the kubelet would refuse.
+/// Kubelet would only find out later.
 fn image(text: &str) -> Result<String, String> {
     if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(format!("`{text}` is not an image, such as `registry.example/berth:0.1.0`"));

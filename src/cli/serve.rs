@@ -168,7 +168,7 @@ fn delay(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("not a time from `0s` to `{}s`, such as `5s`", LONGEST_DELAY.as_secs()))
 }
 
-/// An identity that no other process has, not even this one after a restart: host name, process id and time.
+/// A name that no other process has, not even this one restarted: host, process and the present.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}_{}_{:x}", host.trim(), std::process::id(), Clock::System.now().as_nanosecond())

@@ -136,7 +136,7 @@ impl Candidate {
         Self { settings, leases, clock, metrics, claims, written: None, observed: None, renewed, terms: 0 }
     }
 
-    /// Takes part in the election until `done`, and then gives the Lease back. `done` must come after the answer to the last Binding.
+    /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered.
     pub async fn run(mut self, done: impl Future<Output = ()>) {
         let stands = async {
             let mut sightings = None;
@@ -153,7 +153,7 @@ impl Candidate {
         self.give_back().await;
     }
 
-    /// Makes one attempt and returns the time of the next.
+    /// Tries once; when to try again.
     async fn attempt(&mut self) -> Instant {
         self.lapse_if_due();
         let retry = Instant::now() + self.settings.retry_period;

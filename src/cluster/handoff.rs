@@ -76,7 +76,7 @@ impl Handoff {
         self.used.subscribe()
     }
 
-    /// The channel to ask for the ledger.
+    /// Where the ledger is asked for.
     pub fn questions(&self) -> &Questions {
         &self.questions
     }

@@ -50,7 +50,7 @@ impl Reader {
         Self { weights, ..self }
     }
 
-    /// The weights of the score plugins.
+    /// The weights by which nodes are compared.
     pub fn weights(&self) -> &ScoreWeights {
         &self.weights
     }

@@ -120,7 +120,7 @@ fn steps() -> Vec<Step> {
             Unschedulable,
         ),
         Step {
-            title: "a namespace that has not opted in: Berth changes no pod, and places only pods that name it",
+            title: "a namespace that has not opted in: nothing is changed, nothing is placed by Berth unless the pod asks for it",
             namespace: OUTSIDE,
             pod: outside(),
             expected: Bound,
