@@ -64,7 +64,7 @@ pub struct Config {
     pub dialects: DialectsConfig,
 }
 
-/// The weights of the score plugins.
+/// How nodes are compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SchedulingConfig {
     /// The factor of each plugin's score, from 0 to 100.

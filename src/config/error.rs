@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-/// Why a settings file is invalid.
+/// Why a settings file was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It could not be read from the disk.

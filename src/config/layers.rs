@@ -125,7 +125,7 @@ impl Config {
         }
     }
 
-    /// The weights of the score plugins.
+    /// By how much each plugin's score of a node is multiplied.
     pub fn score_weights(&self) -> ScoreWeights {
         ScoreWeights::each(|plugin| self.scheduling.weights.get(plugin.name()).copied().unwrap_or_default())
     }
