@@ -1,6 +1,6 @@
 //! Joins the adapters: the webhook in front of admission, the binder in front of scheduling, and what they share.
 //!
-//! Decides nothing. Every task is watched here: the first that ends, ends the process.
+//! It decides nothing. It watches every task: the first one that ends unexpectedly ends the process.
 
 mod binder;
 pub mod build_info;
@@ -50,9 +50,9 @@ use crate::{
 pub enum Parts {
     /// Webhook and binder.
     Both,
-    /// The webhook alone.
+    /// Only the webhook.
     Webhook,
-    /// The binder alone; metrics and probes are served all the same.
+    /// Only the binder; metrics and probes are served too.
     Binder,
     /// A shadow of the cluster's current scheduler: it compares and writes nothing.
     Shadow {
@@ -71,15 +71,15 @@ pub enum Chooser {
     KubeScheduler,
 }
 
-/// What the process is told.
+/// The options of the process.
 pub struct Options {
     /// The settings.
     pub config: Config,
-    /// The file that they were read from, to be read again when it changes.
+    /// The file of the settings, which is read again when it changes.
     pub config_file: Option<PathBuf>,
     /// The client; it must not retry by itself, since a Binding that is sent twice is in doubt.
     pub client: Client,
-    /// The present.
+    /// The clock.
     pub clock: Clock,
     /// Which parts run.
     pub parts: Parts,
@@ -87,37 +87,37 @@ pub struct Options {
     pub chooser: Chooser,
     /// How the binder knows that it is the only one.
     pub leadership: Leadership,
-    /// Where the webhook listens.
+    /// The address that the webhook listens on.
     pub listen: SocketAddr,
-    /// Where its certificate comes from.
+    /// The source of the webhook's certificate.
     pub certificates: CertificateSource,
-    /// The authority of the clients that are answered reviews, PEM, re-read when it changes; without one, all are.
+    /// The file with the authority (PEM) of the clients whose reviews are answered, read again when it changes; `None`: all clients.
     pub client_ca_file: Option<PathBuf>,
-    /// The webhook configurations that are told the authority.
+    /// The webhook configurations in which the authority is published.
     pub registration: Registration,
     /// The pod that this process runs in, which Events about its settings are about; `None`: it runs in none.
     pub own_pod: Option<PodKey>,
 }
 
-/// Why the process can't go on.
+/// Why the process ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
-    /// The webhook's address can't be had.
+    /// The webhook can't listen on its address.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// Its certificate can't be read.
+    /// The webhook's certificate can't be read.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// Its certificate can't be made.
+    /// The webhook's certificate can't be created.
     #[error(transparent)]
     Mint(#[from] MintError),
-    /// Its certificate can't be agreed on.
+    /// There is no certificate from the Secret.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The binder ended.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// A task ended that never should.
+    /// A task ended that must run as long as the process.
     #[error("{0} has ended")]
     Ended(&'static str),
     /// A task panicked.
@@ -125,7 +125,7 @@ pub enum AppError {
     Panicked(#[source] JoinError),
 }
 
-/// A process that is about to run.
+/// The process, ready to run.
 pub struct App {
     options: Options,
     bound: Bound,
@@ -135,7 +135,7 @@ pub struct App {
 }
 
 impl App {
-    /// Binds the webhook's address and gets its certificate; nothing is answered yet.
+    /// Listens on the webhook's address and loads its certificate; no request is answered yet.
     pub async fn bind(options: Options) -> Result<Self, AppError> {
         let bound = Listener::new(Limits::default()).bind(options.listen).await?;
         let serving = certificates::load(&options).await?;
@@ -146,18 +146,18 @@ impl App {
         Ok(Self { options, bound, serving, clients, ready: watch::Sender::new(Readiness::Starting) })
     }
 
-    /// Whether reviews are answered by what is known of the cluster.
+    /// The state that `/readyz` reports.
     pub fn readiness(&self) -> watch::Receiver<Readiness> {
         self.ready.subscribe()
     }
 
-    /// Where the webhook listens.
+    /// The address that the webhook listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.bound.local_addr()
     }
 
-    /// Runs until `shutdown`, or until something ends that never should. `shutdown` says for how long reviews are still taken in after
-    /// it: until no API server sends any here. The binder stops at once.
+    /// Runs until `shutdown`, or until a task ends unexpectedly. `shutdown` returns for how long reviews are still answered, until the
+    /// API servers stop sending them. The binder stops at once.
     pub async fn run(self, shutdown: impl Future<Output = Duration>) -> Result<(), AppError> {
         let Self { options, bound, serving, clients, ready } = self;
         let mut registry = Registry::default();

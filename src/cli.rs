@@ -1,7 +1,7 @@
-//! Berth's commands: what was asked, and how the answer leaves the process.
+//! Berth's commands, their arguments, and the form of their answers.
 //!
 //! Exit code 0: the answer is yes, or the job is done; 1: the answer is no; 2: the question could not be read. Answers go to
-//! standard output, everything else to standard error. No rule and no decision stands here.
+//! standard output, everything else to standard error. It contains no rule and no decision.
 
 pub mod certs;
 pub mod completions;
@@ -162,10 +162,10 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
     }
 }
 
-/// Crates that log an error and return it too, which is told where it is handled.
+/// Crates that both log and return an error; the caller reports it.
 const SAID_TWICE: &str = "kube_client=off,kube_runtime=off";
 
-/// What is wrong with `RUST_LOG`, where it is there.
+/// Why `RUST_LOG` can't be parsed; `None` if it is not set.
 fn unreadable(error: &FromEnvError) -> Option<String> {
     let cause = std::error::Error::source(error)?;
     let unset = cause.downcast_ref() == Some(&std::env::VarError::NotPresent);
@@ -190,7 +190,7 @@ where
         output::remark(&format!("warning: {trouble}; using the default log level"));
     }
     let colours = std::io::stderr().is_terminal();
-    // What can't be logged is not told on standard error either, which would be a panic of the task that logs.
+    // An error of the logger itself is not printed to standard error, since that would panic if standard error is closed.
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
     match format {
         LogFormat::Text => log.with_ansi(colours).with_env_filter(filter).init(),
@@ -202,7 +202,7 @@ where
     Ok(runtime.block_on(command)?.into())
 }
 
-/// The settings in force; what of them has no effect is told on standard error.
+/// Loads the settings, and prints a notice for each key without effect to standard error.
 fn settings(cli: &Cli) -> Result<Config, ConfigError> {
     let (config, notices) = Config::load(cli.config.as_deref())?;
     tell(&notices);
@@ -236,7 +236,7 @@ fn reasons(error: &anyhow::Error) -> String {
     })
 }
 
-/// What an error says; of an API server's no, its message alone.
+/// The text of an error; for an error of the API server, only its message.
 fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let kube = error.downcast_ref::<kube::Error>();
     match kube.or_else(|| error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref)) {
@@ -248,7 +248,7 @@ fn words(error: &(dyn std::error::Error + 'static)) -> String {
     }
 }
 
-/// Help and version as they are; a wrong call in one line.
+/// Prints help and version as they are, and a wrong call in one line.
 fn usage(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let colours = std::io::stdout().is_terminal();

@@ -1,6 +1,7 @@
-//! The API server in front of [`scheduling`](crate::scheduling): what is watched becomes events, what is decided becomes writes.
+//! The connection between the API server and [`scheduling`](crate::scheduling): watch events become the scheduler's events, and its
+//! decisions become writes.
 //!
-//! Thin: no rule of admission, no decision of its own. One loop owns the scheduler; every write is a task whose answer is an event.
+//! It contains no rule of admission and makes no decision. One loop owns the scheduler; every write is a task whose answer is an event.
 
 pub mod act;
 pub mod bind;

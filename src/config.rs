@@ -1,7 +1,7 @@
-//! `berth.yaml`: what a site may set, with every default filled in, and what of it the layers below are told.
+//! `berth.yaml`: the settings with all defaults, and their form for the layers below.
 //!
-//! Settings only: nothing here decides about a pod or talks to a cluster. Whatever can't be understood is an error that names
-//! the key and its line; nothing is skipped silently.
+//! It decides nothing about pods and uses no cluster. A key that can't be understood is an error with the key and its line; no key is
+//! skipped silently.
 
 pub mod duration;
 mod error;
@@ -38,7 +38,7 @@ pub use workloads::{WorkloadConfig, WorkloadTemplate};
 use section::{Field, Section, Trouble};
 use tree::Node;
 
-/// The name under which errors speak of settings that were given no file.
+/// The file name in errors about settings without a file.
 const BUILT_IN: &str = "built-in settings";
 
 /// The longest settings file, in bytes; a ConfigMap holds no more.
@@ -51,19 +51,19 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The name under which pods ask Berth to place them.
+    /// Berth's scheduler name, as in `spec.schedulerName`.
     pub scheduler_name: String,
-    /// Which namespaces come in.
+    /// The namespaces whose pods the webhook judges.
     pub scope: Scope,
     /// Schedulers whose share pods become Berth's.
     pub adopt_schedulers: Vec<String>,
     /// What to do with share pods that no known scheduler of shares will serve.
     pub unmanaged_pods: UnmanagedPods,
-    /// What becomes of writes to assignments, locks and lists of cards by others than Berth and the known node agents.
+    /// The action of the policies on a write to assignments, locks and card lists by an account without the right.
     pub protection: Protection,
-    /// How hard the rules are of which a site may think differently.
+    /// The actions of the guards.
     pub guards: Guards,
-    /// How nodes are compared.
+    /// The weights of the score plugins.
     pub scheduling: SchedulingConfig,
     /// Kinds of workloads beside the built-in ones.
     pub workloads: Vec<WorkloadConfig>,
@@ -86,17 +86,17 @@ pub struct MetricsConfig {
 /// How nodes are compared.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SchedulingConfig {
-    /// By plugin, by how much its score of a node is multiplied: 0 to 100.
+    /// The factor of each plugin's score, from 0 to 100.
     pub weights: BTreeMap<&'static str, u32>,
 }
 
-/// Which namespaces come in.
+/// The namespaces whose pods the webhook judges.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Those that are labelled `berth.dev/admission: enabled`.
+    /// Namespaces with the label `berth.dev/admission: enabled`.
     OptIn,
-    /// All that are not labelled `berth.dev/admission: ignore`.
+    /// All namespaces without the label `berth.dev/admission: ignore`.
     OptOut,
 }
 
@@ -104,11 +104,11 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmanagedPods {
-    /// Let it in, with a warning.
+    /// Admit it with a warning.
     Warn,
-    /// Refuse it.
+    /// Deny it.
     Deny,
-    /// Let it in.
+    /// Admit it.
     Allow,
 }
 
@@ -116,9 +116,9 @@ pub enum UnmanagedPods {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
-    /// Let it through, with a warning to the writer and an entry in the audit log.
+    /// Allow it, with a warning to the writer and an entry in the audit log.
     Warn,
-    /// Refuse it.
+    /// Deny it.
     Deny,
 }
 
@@ -160,7 +160,7 @@ impl Config {
     }
 }
 
-/// The text of a settings file, which may be 1 MiB long: what never ends is not read for ever.
+/// The text of a settings file, of at most 1 MiB, so that reading an endless file such as `/dev/zero` ends.
 pub fn text(path: &Path) -> Result<String, ConfigError> {
     let file = || path.display().to_string();
     let unreadable = |reason| ConfigError::Unreadable { file: file(), reason };

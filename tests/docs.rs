@@ -18,6 +18,7 @@ use std::{
 use berth::cli::Cli;
 use block::{Call, calls};
 use clap::{CommandFactory, error::ErrorKind};
+use serde_json::Value;
 
 /// Pages outside of the book whose links and commands are checked too.
 const BESIDE_THE_BOOK: [&str; 8] = [
@@ -94,6 +95,15 @@ fn every_link_leads_to_a_file_and_a_heading_that_exist() {
     none("links that lead nowhere", &faults);
 }
 
+/// Lines that a newcomer reads in two minutes; the rest belongs in `docs/`.
+const LONGEST_README: usize = 150;
+
+#[test]
+fn the_readme_is_short() {
+    let lines = Page::read("README.md").text.lines().count();
+    assert!(lines <= LONGEST_README, "README.md has {lines} lines, more than {LONGEST_README}");
+}
+
 #[test]
 fn every_page_is_in_the_summary() {
     let summary = Page::read("docs/SUMMARY.md");
@@ -145,6 +155,69 @@ fn every_example_in_the_help_is_accepted() {
     }
     assert!(examples > 6, "only {examples} examples were found");
     none("examples that berth does not accept", &faults);
+}
+
+/// The leaves of a value, each by its key from the root.
+fn leaves(path: &str, value: &Value) -> Vec<(String, Value)> {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            let below = |key: &String| if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            fields.iter().flat_map(|(key, value)| leaves(&below(key), value)).collect()
+        }
+        _ => vec![(path.to_owned(), value.clone())],
+    }
+}
+
+/// The defaults that the settings page shows in rows for a key of this name.
+fn defaults_of<'a>(page: &'a str, key: &str) -> Vec<&'a str> {
+    let quoted = format!("`{key}`");
+    let rows = page.lines().map(|line| line.split('|').collect::<Vec<_>>());
+    let rows = rows.filter(|cells| cells.len() > 3 && cells[1].contains(&quoted));
+    rows.map(|cells| cells[2].trim_matches([' ', ',', '`'])).collect()
+}
+
+/// The names under which the page may list a key: its own, the one below its dialect, that of its section or plugin.
+fn names_of(key: &str) -> Vec<&str> {
+    let mut names = vec![key];
+    if let Some(plugin) = key.strip_prefix("scheduling.weights.") {
+        names.push(plugin);
+    }
+    if let Some(own) =
+        ["dialects.hami.", "dialects.volcano."].iter().find_map(|start| key.strip_prefix(start))
+    {
+        names.push(own);
+    }
+    names
+}
+
+#[test]
+fn the_settings_page_lists_every_key_with_its_default() {
+    let page = Page::read("docs/settings.md").text;
+    let settings = serde_json::to_value(berth::config::Config::default()).unwrap();
+    let leaves = leaves("", &settings);
+    assert!(leaves.len() > 40, "{leaves:#?}");
+    let mut faults = Vec::new();
+    // The keys of the other vendors are HAMi's own; the page names their sections.
+    for (key, value) in leaves.iter().filter(|(key, _)| !key.starts_with("dialects.hami.hygon.")) {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let shown: Vec<_> = names_of(key).into_iter().flat_map(|name| defaults_of(&page, name)).collect();
+        if !shown.contains(&value.as_str()) {
+            faults.push(format!("{key}: {value}, shown: {shown:?}"));
+        }
+    }
+    none("keys that docs/settings.md lacks, or shows with another default", &faults);
+}
+
+#[test]
+fn every_yaml_block_can_be_read() {
+    let mut faults = Vec::new();
+    for page in pages() {
+        for text in block::of_language(&page.text, "yaml") {
+            let read = serde_saphyr::from_multiple::<Value>(&text);
+            faults.extend(read.err().map(|error| format!("{}: {error}\n{text}", page.path.display())));
+        }
+    }
+    none("blocks that are no YAML", &faults);
 }
 
 /// Copies a folder of the repository.

@@ -1,6 +1,6 @@
-//! Ways around the share: a node without a scheduler, and sights of cards that nobody assigned.
+//! Ways to use cards outside of the share: a node that is set without a scheduler, and access to cards that were not assigned.
 //!
-//! Only pods that ask for a share come here; each guard is as hard as the settings say.
+//! It judges only pods that ask for a share. The settings decide whether each guard denies, warns or allows.
 
 use super::{facts::Facts, findings::Findings, rules};
 use crate::{
@@ -8,13 +8,13 @@ use crate::{
     object::{Container, Pod},
 };
 
-/// Marks kubelet's own image of a static pod: refusing it would stop nothing.
+/// Marks the mirror pod of a static pod, which the kubelet runs even if the API server refuses the mirror pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// What the container runtime reads.
+/// The environment variable that NVIDIA's container runtime reads.
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Values that show no card.
+/// Values that give access to no card.
 const BLIND: [&str; 3] = ["", "none", "void"];
 
 /// Judges a pod that asks for a share.

@@ -1,6 +1,6 @@
-//! What can never run: asked of all the cards that there are, taken or free. Without an inventory nothing is said.
+//! Requests that no card of the cluster could ever serve, whether it is free or in use. Without an inventory, it reports nothing.
 //!
-//! Whether a pod fits now is scheduling's to say.
+//! Whether a pod fits now is decided by scheduling.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ use crate::{
     object::Pod,
 };
 
-/// Types that a message names.
+/// The most types that a message lists.
 const MOST_TYPES: usize = 8;
 
 /// Judges what the pod asks in each mode that is spoken. Where the settings only warn, it is optional work.
@@ -108,7 +108,7 @@ impl<'a> Cards<'a> {
         Self { nodes, compute, largest, models, mode, looked_at }
     }
 
-    /// What to say where no card could serve the pod.
+    /// The message for a pod that no card could serve.
     fn none(&self) -> String {
         if self.models.is_empty() {
             return format!("no known node offers cards in mode {}", self.mode);
@@ -138,7 +138,7 @@ impl<'a> Cards<'a> {
         row
     }
 
-    /// Why no node could serve the share, if none could.
+    /// Why no node could serve the share; `None` if one could.
     fn fault(&self, share: ShareRequest, row: &Row) -> Option<(Rule, String)> {
         let Some(largest) = self.largest else {
             return Some((rules::NO_SUCH_CARD, self.none()));

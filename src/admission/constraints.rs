@@ -1,4 +1,4 @@
-//! Constraints on a pod's place that Berth does not serve: the pod would wait as long as it has them.
+//! Constraints on a pod's place that Berth does not serve. Such a pod would stay Pending.
 
 use super::{
     findings::Findings,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::object::Pod;
 
-/// Warns of each such field of a pod that is Berth's to place; one that is refused is not placed anyway.
+/// Warns of each such field of a pod that Berth places; a pod that is denied gets no warning.
 pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
     if scheduler_name::owner(pod, settings) == Owner::Other || !findings.violations().is_empty() {
         return;

@@ -1,6 +1,6 @@
-//! What is missing and set: counts, whole cards' compute, the runtime class, the environment of HAMi's limiter.
+//! The defaults that admission sets: counts, the compute of whole cards, the runtime class, the environment of HAMi's limiter.
 //!
-//! Nothing that a pod states is changed. Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`MutateAdmission`).
+//! It changes nothing that a pod states. Source: HAMi v2.10 `pkg/device/nvidia/device.go` (`MutateAdmission`).
 
 use super::{
     draft::{ContainerList, Draft},
@@ -16,7 +16,7 @@ use crate::{
 const TASK_PRIORITY: &str = "CUDA_TASK_PRIORITY";
 /// Whether HAMi's limiter limits compute.
 const CORE_POLICY: &str = "GPU_CORE_UTILIZATION_POLICY";
-/// Which cards the container runtime shows.
+/// The cards that the container runtime gives access to.
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// Adds the default count to each container that requests memory or compute without a count: without it kubelet asks no device plugin.
@@ -102,7 +102,7 @@ fn asks_for_some(container: &Container, resource: &str) -> bool {
     count.and_then(|count| count.amount().ok()).and_then(Amount::whole).is_some_and(|count| count > 0)
 }
 
-/// A count alone, or with all of the memory, means cards that nobody else computes on.
+/// Whether the container asks for whole cards: a count without memory, or with all of it. No other pod then shares their compute.
 fn takes_whole_cards(container: &Container, names: &ResourceNames) -> bool {
     let stated = |name: &str| container.resources.limit_or_request(name);
     if !counts(container, names) || stated(&names.cores).is_some() {

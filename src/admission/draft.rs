@@ -1,6 +1,6 @@
-//! A pod that is being changed: explicit operations on the JSON that came in, and the pod as it will be.
+//! A pod with its changes: explicit patch operations on the JSON of the request, and the resulting pod.
 //!
-//! Parents are created, keys are escaped; nothing is rewritten that was not asked for, and no field that is unknown here is lost.
+//! It creates missing parents and escapes keys. It rewrites no other field, and loses no field that it does not know.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::object::{Container, EnvVar, Pod, Quantity};
 
-/// A pod and what is to be changed of it.
+/// A pod, with its patch.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pod: Pod,
@@ -58,12 +58,12 @@ impl Draft {
         Self { pod: pod.clone(), operations: Vec::new() }
     }
 
-    /// The pod as it will be.
+    /// The pod after the patch.
     pub fn pod(&self) -> &Pod {
         &self.pod
     }
 
-    /// The operations.
+    /// The patch operations.
     pub fn into_operations(self) -> Vec<PatchOperation> {
         self.operations
     }

@@ -1,6 +1,6 @@
-//! What the rules may know beside the request: settings and what was read of the cluster.
+//! The facts that the rules read beside the request: the settings, and the state of the cluster.
 //!
-//! Read-only: who gathers it stands outside. What is not known yet denies nothing.
+//! Read-only: other modules collect them. A fact that is not known yet denies nothing.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The settings, and nothing yet of the cluster.
+    /// Facts with the settings, and without anything of the cluster yet.
     pub fn new(settings: Settings, dialects: Dialects) -> Self {
         Self {
             settings,

@@ -1,6 +1,6 @@
-//! What rules have found so far: what refuses the pod, what warns its author, and the work that it took.
+//! The findings of the rules: violations, warnings, and the work that was used.
 //!
-//! Collects only; no rule stands here.
+//! It only collects; it contains no rule.
 
 use std::{cmp::Ordering, collections::HashSet};
 
@@ -27,7 +27,7 @@ fn steps(field: &str) -> impl Iterator<Item = Step<'_>> {
     field.split(['.', '[', ']']).map(|step| step.parse().map_or(Step::Name(step), Step::Index))
 }
 
-/// What rules have found.
+/// The violations and warnings of one review.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Findings {
     violations: Vec<Violation>,
@@ -36,27 +36,27 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Nothing yet, with this work to do it by.
+    /// No findings yet, with this budget of work.
     pub fn within(work: Work) -> Self {
         Self { work, ..Self::default() }
     }
 
-    /// The work so far and what is left.
+    /// The budget of work.
     pub fn work(&mut self) -> &mut Work {
         &mut self.work
     }
 
-    /// The pod is refused for this.
+    /// Adds a violation, which denies the pod.
     pub fn deny(&mut self, rule: Rule, field: impl Into<String>, message: impl Into<String>) {
         self.violations.push(Violation::new(rule, field, message));
     }
 
-    /// The pod's author is told this.
+    /// Adds a warning.
     pub fn warn(&mut self, rule: Rule, field: impl Into<String>, message: impl Into<String>) {
         self.warnings.push(Violation::new(rule, field, message));
     }
 
-    /// Denies, warns or says nothing.
+    /// Adds a violation, a warning or nothing, depending on the guard.
     pub fn report(
         &mut self,
         severity: Severity,
@@ -71,7 +71,7 @@ impl Findings {
         }
     }
 
-    /// What refuses the pod.
+    /// The violations.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -81,7 +81,7 @@ impl Findings {
         self.violations.is_empty() && self.warnings.is_empty()
     }
 
-    /// Without what `before` has too.
+    /// The findings that `before` does not have.
     #[must_use]
     pub fn without(mut self, before: &Self) -> Self {
         let known: HashSet<_> = before.violations.iter().collect();

@@ -1,6 +1,6 @@
-//! Annotations whose keys are nearly a hint's: no program reads them, and their author should know.
+//! Annotations with a key that is nearly that of a hint, and that no known program reads.
 //!
-//! A warning only: the key may be another program's.
+//! It only warns, since another program may use the key.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     object::Metadata,
 };
 
-/// Every annotation that users write and that is read, whatever the vendor.
+/// The annotations that users write and that are read for every vendor.
 pub const KNOWN: [&str; 20] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
@@ -34,7 +34,7 @@ pub const KNOWN: [&str; 20] = [
     ALSO_USE_MODEL,
 ];
 
-/// What schedulers and node agents write: not mistyped by hand.
+/// The annotations that schedulers and device plugins write, which are not typing errors.
 const WRITTEN: [&str; 8] = [
     hami::names::NODE,
     hami::names::TIME,
@@ -46,13 +46,13 @@ const WRITTEN: [&str; 8] = [
     volcano::names::BIND_PHASE,
 ];
 
-/// More changed letters than this make another word.
+/// The largest edit distance of a typing error.
 const FAR: usize = 2;
 
 /// The longest name behind a key's domain that the API server takes, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// Keys of one pod that are told.
+/// The most keys of a pod that are reported.
 const MOST_TOLD: usize = 16;
 
 /// Judges the keys of a pod that asks for a share; of many keys, the first for which there is work left.

@@ -1,6 +1,6 @@
-//! Lists of wanted and unwanted cards: what contradicts itself, says nothing, names a card that is not known, or is too long.
+//! Lists of wanted and unwanted cards: contradictions, empty elements, unknown cards, and lists that are too long.
 //!
-//! Reads the pod's own annotations; merging the namespace's is `hints`.
+//! It reads the pod's own annotations; `hints` merges those of the namespace.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -58,7 +58,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
     }
 }
 
-/// `"A100,"` must not come to mean everything, nor `","` nothing.
+/// Reports empty elements, since an empty element would match every type, and a list of only empty elements matches nothing.
 fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
     let Some(value) = metadata.annotation(key).filter(|value| !value.trim().is_empty()) else { return };
     let said = elements(Some(value));
@@ -74,7 +74,7 @@ fn emptiness(findings: &mut Findings, metadata: &Metadata, key: &str) {
     }
 }
 
-/// Whether the list is short enough to be compared; one that is not is refused.
+/// Whether the list is short enough to compare; adds a violation if it is not.
 fn is_short(findings: &mut Findings, metadata: &Metadata, key: &str, longest: &Longest) -> bool {
     let value = metadata.annotation(key).unwrap_or_default();
     let (elements, bytes) = (value.split(',').count(), value.len());

@@ -1,4 +1,5 @@
-//! Policies and modes that are no known word: what is a wish is warned about, what would bind the pod to nothing is refused.
+//! Unknown policies and modes: an unknown policy is a warning, since it has no effect; an unknown mode is a denial, since no card matches
+//! it.
 //!
 //! Source of the words: HAMi v2.10 `pkg/util/types.go`, volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go`.
 

@@ -1,6 +1,6 @@
-//! The cards of the cluster, as far as a single pod can be told that it will never run.
+//! The cards of the cluster, to find pods that can never run.
 //!
-//! No books: what is taken on a card is not known here, only what there is.
+//! It knows the size of each card, not its use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,15 @@ use crate::{
     object::Node,
 };
 
-/// The label that tells a node by its host's name.
+/// The label with the node's host name.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// One node: what it is called, and what it offers in which mode.
+/// One node: its names, and its cards by mode.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeOffer {
     /// Its name.
     pub name: String,
-    /// Its host's name, where that is another.
+    /// Its host name, if that differs from its name.
     pub hostname: Option<String>,
     /// The revocable zone that it is in.
     pub zone: Option<String>,

@@ -1,6 +1,6 @@
-//! One pod, one mode: gpushare, gpunumber, vgpu and HAMi don't mix, and only those that are served are taken.
+//! One pod, one mode: a pod can't mix gpushare, gpunumber, vgpu and HAMi, and the settings decide which modes are served.
 //!
-//! Koordinator's names, resource claims and vendors that are not served are other ways to a card: never beside a share.
+//! Koordinator's names, resource claims and vendors that are not served are other ways to a card, which a pod can't combine with a share.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -13,11 +13,11 @@ use crate::{
 /// A way to ask for a card.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Way {
-    /// A mode of ours.
+    /// A mode of Berth's.
     Share(SharingMode),
     /// Koordinator's resources.
     Koordinator,
-    /// Resources of a vendor that HAMi's scheduler places and we don't.
+    /// Resources of a vendor that HAMi's scheduler places and Berth does not.
     OfHami,
     /// A resource claim.
     Claim,
@@ -61,7 +61,7 @@ impl Ways {
         Self(ways)
     }
 
-    /// The modes of ours.
+    /// The modes of Berth's that the pod uses.
     pub fn modes(&self) -> impl Iterator<Item = &SharingMode> {
         self.0.keys().filter_map(|way| match way {
             Way::Share(mode) => Some(mode),
@@ -74,7 +74,7 @@ impl Ways {
         self.modes().next().is_some()
     }
 
-    /// What is wrong with them.
+    /// Reports conflicts between the ways, and modes that are not served.
     pub fn judge(&self, findings: &mut Findings, facts: &Facts) {
         let mut asked = self.0.iter();
         let (Some((first, at)), true) = (asked.next(), self.ask_for_a_share()) else { return };

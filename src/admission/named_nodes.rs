@@ -1,6 +1,6 @@
-//! The nodes that a pod names: by its selector or its required affinity. It can run on no other.
+//! The nodes that a pod names by its node selector or its required affinity, which are the only ones that it can run on.
 //!
-//! Reads the pod only; whether such nodes exist is not asked here.
+//! It reads only the pod, and does not check whether the nodes exist.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
-//! Marks of preemption and time division that contradict each other or can't be read.
+//! Labels and annotations for preemption and time division that contradict each other or can't be read.
 //!
-//! What they come to is scheduling's. Source: volcano `pkg/scheduler/api/pod_info.go`, `plugins/tdm`, `plugins/cdp`.
+//! Scheduling decides their effect. Source: volcano `pkg/scheduler/api/pod_info.go`, `plugins/tdm`, `plugins/cdp`.
 
 use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{

@@ -1,6 +1,6 @@
-//! What can't be read exactly is denied: the dialects' own parser, which scheduling uses too, says so.
+//! Quantities that can't be read exactly are denied. The parser is that of the dialects, which scheduling uses too.
 //!
-//! A limit and a request that differ are two answers to one question.
+//! A limit and a request of a share must be equal.
 
 use super::{facts::Facts, findings::Findings, rules, shares::Shares};
 use crate::object::Pod;
@@ -30,7 +30,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Fa
     }
 }
 
-/// What can't be read is another rule's.
+/// Quantities that can't be read are reported by another rule.
 fn differ(request: &crate::object::Quantity, limit: &crate::object::Quantity) -> bool {
     matches!((request.amount(), limit.amount()), (Ok(request), Ok(limit)) if request != limit)
 }

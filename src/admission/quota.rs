@@ -1,7 +1,7 @@
 //! Quotas of shares: what a namespace may use, what a pod needs at its peak, and whether that still fits.
 //!
 //! Keys are HAMi's: `limits.<memory>` and `limits.<cores>` of ResourceQuotas (v2.10 `pkg/device/quota.go`), and `limits.<count>`
-//! beside them. Several quotas in one namespace all hold. Who has used what is gathered outside.
+//! beside them. All quotas of a namespace apply. Other modules collect what is used.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     object::ResourceQuota,
 };
 
-/// The smallest limit on a resource, and who set it.
+/// The smallest limit on a resource, and the quota that sets it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Limit {
     /// The ResourceQuota.

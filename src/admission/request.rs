@@ -1,24 +1,24 @@
-//! What is asked: one pod at one stage of admission.
+//! The request: one pod at one stage of admission.
 
 use crate::object::Pod;
 
-/// The stage of admission that asks.
+/// The stage of admission.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Stage {
-    /// The mutating call: what can't be read is denied, what is missing is patched in.
+    /// The mutating call: unreadable requests are denied, and missing values are set by a patch.
     Mutate,
     /// The validating call: the final pod is judged; nothing is patched.
     Validate,
 }
 
-/// What is being done to the pod.
+/// The operation on the pod.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Operation<'a> {
     /// The pod is new.
     Create,
     /// The pod exists, and this is how it is stored now.
     Update(&'a Pod),
-    /// The pod is to go.
+    /// The pod is deleted.
     Delete,
     /// A subresource is opened.
     Connect,
@@ -27,9 +27,9 @@ pub enum Operation<'a> {
 /// One review.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The stage that asks.
+    /// The stage.
     pub stage: Stage,
-    /// What is being done.
+    /// The operation.
     pub operation: Operation<'a>,
     /// The namespace of the request; the pod's own may be empty at this time.
     pub namespace: &'a str,

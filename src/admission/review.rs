@@ -1,7 +1,7 @@
-//! The order of the rules: who comes in, what is missing, what is left to judge.
+//! The order of the rules: which pods are judged, which defaults are set, and which checks follow.
 //!
-//! At an update only what the change made wrong counts: a pod that was let in is not held up later, and what the rules don't read
-//! changes nothing.
+//! For an update, only violations that the change has caused count, so that an admitted pod is not denied later. A change of other
+//! fields is not judged.
 
 use super::{
     amounts, bypasses, capacity, constraints, defaults,
@@ -26,7 +26,7 @@ use crate::{
 /// The label that keeps a pod or a namespace from being changed.
 pub const OPT_OUT: &str = "berth.dev/admission";
 
-/// Judges one pod, with as much help for its author as [`Work::default`] allows.
+/// Judges one pod, with as much optional help for the user as [`Work::default`] allows.
 pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
     review_within(request, facts, &mut Work::default())
 }
@@ -80,7 +80,7 @@ fn missing_count(pod: &Pod, facts: &Facts) -> MissingCount {
     }
 }
 
-/// What the change made wrong, by the rules on the pod alone: capacity and quota were the creation's.
+/// The violations that the change has caused, by the rules on the pod alone; capacity and quota were checked at the creation.
 fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> Verdict {
     if request.pod.metadata.deletion_timestamp.is_some() || reads_the_same(request.pod, old) {
         return Verdict::Ignored;
@@ -149,7 +149,7 @@ fn judge(
     ways.judge_nodes(findings, pod, facts);
 }
 
-/// What is not readable has been said: only a pod that can be read is compared with what there is.
+/// Compares the pod with the cards of the cluster, if it can be read; unreadable requests are already reported.
 fn judge_against_the_cluster(
     findings: &mut Findings,
     pod: &Pod,

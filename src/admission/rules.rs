@@ -1,4 +1,4 @@
-//! Every rule by its stable name, with what it means.
+//! Every rule, with its stable name and its meaning.
 
 use super::verdict::Rule;
 use crate::dialect::Problem;

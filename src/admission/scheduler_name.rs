@@ -14,18 +14,18 @@ use crate::{
 /// What the API server fills in where nothing was named.
 const DEFAULT: &str = "default-scheduler";
 
-/// Whose a pod is to place.
+/// The scheduler that places a pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Owner {
-    /// It names Berth.
+    /// Berth, since the pod names it.
     Berth,
-    /// It names nobody, or a scheduler whose pods are adopted.
+    /// Berth, since the pod names no scheduler, or one whose pods Berth adopts.
     Adopted,
-    /// It is another scheduler's.
+    /// Another scheduler.
     Other,
 }
 
-/// Whose the pod is.
+/// The scheduler that places the pod.
 pub fn owner(pod: &Pod, settings: &Settings) -> Owner {
     let named = pod.spec.scheduler_name.as_deref().unwrap_or_default();
     let keeps_default = named == DEFAULT && settings.default_scheduler == DefaultScheduler::Leave;
@@ -48,7 +48,7 @@ pub fn set(draft: &mut Draft, settings: &Settings) {
     }
 }
 
-/// Says that another scheduler is to place the share.
+/// Warns that another scheduler places the share.
 pub fn judge(findings: &mut Findings, pod: &Pod, settings: &Settings) {
     if owner(pod, settings) == Owner::Other {
         let message = format!(

@@ -1,6 +1,6 @@
-//! What the rules are told to do: names, defaults, and how hard each guard is.
+//! The settings of the rules: names, defaults, and the action of each guard.
 //!
-//! Nothing of the cluster: that is `facts`.
+//! The state of the cluster is in `facts`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use crate::dialect::SharingMode;
 
-/// What the rules are told.
+/// The settings of the rules.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name under which pods ask Berth to place them.
+    /// Berth's scheduler name, as in `spec.schedulerName`.
     pub scheduler_name: String,
     /// Schedulers whose share pods become Berth's.
     pub adopt_schedulers: BTreeSet<String>,
@@ -25,14 +25,14 @@ pub struct Settings {
     pub hami: HamiDefaults,
     /// The revocable zones that have a window.
     pub zones: BTreeSet<String>,
-    /// How hard each guard is.
+    /// The action of each guard.
     pub guards: Guards,
 }
 
 /// What to do with a share pod that names `default-scheduler`, as the API server fills in where nothing was named.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DefaultScheduler {
-    /// It becomes Berth's.
+    /// Berth places it.
     Overwrite,
     /// It is left alone, with a warning.
     Leave,
@@ -76,31 +76,31 @@ pub enum Bystanders {
     Blind,
 }
 
-/// What a guard does with what it meets.
+/// The action of a guard.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The pod is refused.
+    /// Deny the pod.
     Deny,
-    /// The pod is let in with a warning.
+    /// Admit the pod with a warning.
     Warn,
-    /// Nothing is said.
+    /// Admit the pod without a warning.
     Allow,
 }
 
-/// How hard the guards are of which a site may think differently.
+/// The actions of the guards, which an operator can change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Guards {
     /// What no known node could ever run. Default: warn, since a cluster can grow.
     pub never_fits: Severity,
-    /// `spec.nodeName` on a share pod: no scheduler would see it. Default: deny.
+    /// `spec.nodeName` of a new share pod, which no scheduler would see. Default: deny.
     pub preset_node: Severity,
-    /// Privileged containers in a share pod: they reach every card. Default: deny, as HAMi v2.10 does.
+    /// Privileged containers of a share pod, which can use every card. Default: deny, as HAMi v2.10 does.
     pub privileged: Severity,
     /// Host paths `/dev` and `/dev/nvidia*` in a share pod. Default: deny.
     pub device_mounts: Severity,
-    /// `NVIDIA_VISIBLE_DEVICES` set by hand in a share pod. Default: deny, since kubelet lets it win over the node agent's.
+    /// `NVIDIA_VISIBLE_DEVICES` set by hand in a share pod. Default: deny, since the kubelet prefers it to the value of the device plugin.
     pub visible_devices: Severity,
     /// A pod that would exceed its namespace's quota of shares. Default: deny.
     pub quota: Severity,

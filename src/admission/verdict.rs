@@ -1,4 +1,4 @@
-//! What comes of a review.
+//! The verdict of a review.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use crate::{
 #[serde(transparent)]
 pub struct Rule(pub &'static str);
 
-/// One thing that is wrong with a pod.
+/// One violation or warning.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Violation {
     /// The rule that was broken.
     pub rule: Rule,
     /// The field, as a path from the object's root.
     pub field: String,
-    /// What to change, in words for a person.
+    /// The message for the user: what is wrong, and what to change.
     pub message: String,
 }
 
@@ -47,23 +47,23 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The answer to one review. Deny and patch never come together.
+/// The verdict of one review. A denial never has a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// None of Berth's business.
+    /// The pod does not concern Berth.
     Ignored,
-    /// Admitted, with what is to be changed.
+    /// Admitted, with a patch.
     Admitted {
-        /// Operations on the very JSON that came in; empty at the validating stage.
+        /// Operations on the JSON of the request; empty at the validating stage.
         patch: Vec<PatchOperation>,
-        /// What the pod's author is warned of.
+        /// The warnings.
         warnings: Vec<Violation>,
     },
-    /// Refused.
+    /// Denied.
     Denied {
-        /// Why: at least one violation.
+        /// The reasons; at least one.
         violations: Vec<Violation>,
-        /// What the pod's author is warned of.
+        /// The warnings.
         warnings: Vec<Violation>,
     },
 }

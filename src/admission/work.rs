@@ -1,7 +1,7 @@
-//! How much work a review may do: counted in steps, never in time, so that equal pods get equal answers.
+//! The budget of work of a review, counted in steps and not in time, so that equal pods get equal answers.
 //!
-//! What decides about a pod is always done, and costs about as much as the pod is long. What only helps its author, such as the
-//! spelling that was meant, is done for as long as there are steps left. It must not decide anything by itself.
+//! Checks that decide about a pod always run, and cost about as much as the pod is long. Help for the user, such as the nearest
+//! spelling, runs only while there are steps left. The budget decides nothing by itself.
 
 /// The steps of one review. A step is one comparison: of two texts, of two characters in an edit distance, of a share with a kind of
 /// card.

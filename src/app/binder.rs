@@ -1,4 +1,4 @@
-//! The binder as the settings want it; new settings begin it anew, since its state is rebuilt from the API server alone.
+//! The binder with the settings in force. New settings restart it, since its state comes from the API server alone.
 
 use std::{future::Future, pin::pin, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::{
     config::Config,
 };
 
-/// Writes to the API server that may be under way at once.
+/// The most writes to the API server at the same time.
 const WRITES_AT_ONCE: usize = 64;
 
 /// Binds until `stopped`.

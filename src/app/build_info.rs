@@ -1,4 +1,4 @@
-//! Which build runs, for whoever compares replicas; it counts nothing.
+//! The metric `berth_build_info`, which shows the version that each replica runs.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -11,7 +11,7 @@ struct BuildLabels {
     version: &'static str,
 }
 
-/// Enters the gauge `berth_build_info`, whose value is always 1.
+/// Registers the gauge `berth_build_info`, whose value is always 1.
 pub fn register(registry: &mut Registry) {
     let builds: Family<BuildLabels, Gauge> = Family::default();
     builds.get_or_create(&BuildLabels { version: env!("CARGO_PKG_VERSION") }).set(1);

@@ -1,4 +1,4 @@
-//! What admission may know of the cluster, kept up to date beside it: the judge reads, one follower writes.
+//! The facts about the cluster that admission reads. One follower keeps them up to date.
 
 mod quotas;
 
@@ -21,23 +21,23 @@ use crate::{
     webhook::{Judge, router::Readiness},
 };
 
-/// The facts as they are now; clones share them.
+/// The current facts; clones share them.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<ArcSwap<Facts>>);
 
 impl Shared {
-    /// The settings, and nothing yet of the cluster.
+    /// Facts with the settings, and without anything of the cluster yet.
     pub(super) fn new(config: &Config) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(Facts::new(config.admission_settings(), config.dialects()))))
     }
 
-    /// Judges by the facts as they are at each review.
+    /// A function that judges a pod by the facts at the time of the review.
     pub(super) fn judge(&self) -> Judge {
         let facts = self.0.clone();
         Arc::new(move |request| admission::review(request, &facts.load()))
     }
 
-    /// Changes the facts; what others change meanwhile stays changed.
+    /// Changes the facts; concurrent changes are kept.
     fn set(&self, change: impl Fn(&mut Facts)) {
         self.0.rcu(|facts| {
             let mut facts = Facts::clone(facts);
@@ -47,8 +47,8 @@ impl Shared {
     }
 }
 
-/// Follows what the rules read: namespaces, nodes, quotas, groups of pods. Reviews are answered once the namespaces are known, and
-/// nothing is refused for the rest before it is. A process that admits nothing is ready at once.
+/// Watches the objects that the rules read: namespaces, nodes, quotas and PodGroups. The process is ready when the namespaces are
+/// listed; until the other kinds are listed, no pod is denied because of them. A process without a webhook is ready at once.
 pub(super) async fn follow(
     facts: Shared,
     client: Client,

@@ -1,6 +1,6 @@
-//! The cards that admission knows of: read from what the binder sees, or, where none runs in this process, from a watch of its own.
+//! The cards that the admission rules know: from the binder's view, or, in a process without a binder, from a watch.
 //!
-//! Says what there is, not what is in use, and nothing before all nodes were seen.
+//! It knows the cards, not their use, and nothing before all nodes are listed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,12 +49,12 @@ pub(super) async fn seen(
     }
 }
 
-/// What each node offers, and what that was read from.
+/// What each node offers, with the state that it was read from.
 #[derive(Default)]
 struct Known(BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>);
 
 impl Known {
-    /// Takes in what the binder sees; whether any node offers something else than before, has come or has gone.
+    /// Takes over the binder's view; returns whether a node was added, was removed or offers something else.
     fn take_in(&mut self, view: &View) -> bool {
         let mut differs = false;
         for info in view.outlook.nodes() {
@@ -85,7 +85,7 @@ impl Known {
     }
 }
 
-/// What admission knows of a node, from what scheduling does.
+/// A node in the form of admission, made from that of scheduling.
 fn offer(info: &NodeInfo, dialects: &Dialects) -> NodeOffer {
     let offers = info.offers.iter().filter_map(|offer| {
         let mode = dialects.named(&offer.profile)?.mode().clone();

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// Dry runs that are answered at the same time. Others are admitted without an answer, so that other reviews never wait for them.
 const AT_ONCE: usize = 1;
 
-/// Answers dry runs from what the binder sees, and hands it the other pods.
+/// Answers dry runs from the binder's view, and passes the other pods to the binder.
 pub(super) fn onward(handoff: &Handoff) -> Onward {
     Onward { place: place(handoff.views(), PATIENCE), hint: hint(handoff.clone()) }
 }

@@ -1,4 +1,4 @@
-//! The tasks of the process: workers that end in order, followers that never end by themselves.
+//! The tasks of the process: workers, which end in order at the shutdown, and followers, which never end by themselves.
 
 use std::{future::Future, time::Duration};
 
@@ -19,7 +19,7 @@ pub(super) struct Tasks {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stop {
     No,
-    /// At once, but for what is to go on for this time.
+    /// Stop, except for the webhook, which goes on for this time.
     After(Duration),
 }
 
@@ -30,7 +30,7 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Returns once the process is to end: how long others are still to find it.
+    /// Waits for the shutdown; returns for how long the webhook still answers.
     pub(super) fn stopped(&self) -> impl Future<Output = Duration> + Send + use<> {
         let mut stopped = self.stop.subscribe();
         async move {
@@ -42,7 +42,7 @@ impl Tasks {
         }
     }
 
-    /// Starts a worker: it ends once [`Self::stopped`] returns, and not before.
+    /// Starts a worker, which must end after [`Self::stopped`] returns, and not before.
     pub(super) fn work(&mut self, worker: impl Future<Output = Result<(), AppError>> + Send + 'static) {
         self.workers.spawn(worker);
     }
@@ -55,7 +55,7 @@ impl Tasks {
         });
     }
 
-    /// Waits for the shutdown, which says how long others are still to find the process, or for the first task that ends before it; then
+    /// Waits for the shutdown, which returns for how long the webhook still answers, or for the first task that ends before it; then
     /// ends the workers in order.
     pub(super) async fn run(
         mut self,

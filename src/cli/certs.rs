@@ -1,6 +1,6 @@
 //! `berth certs`: mints or renews the webhook's authority and serving certificate into a folder or a Secret.
 //!
-//! Leaves alone what is good for longer, and never prints a key.
+//! It keeps certificates that need no renewal, and never prints a key.
 
 use std::{
     fs::{self, OpenOptions},
@@ -64,26 +64,26 @@ pub struct SecretName {
     pub name: String,
 }
 
-/// Why there are no certificates.
+/// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertsError {
     /// A file can't be read or written.
     #[error("cannot {verb} {}", path.display())]
     File {
-        /// What was tried.
+        /// The operation: `read`, `write` and so on.
         verb: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// Some of the files are there and others are not; nothing is overwritten.
+    /// Some of the files exist and others do not; nothing is overwritten.
     #[error("{} is missing beside the other certificate files; restore it, or remove them all", path.display())]
     Incomplete {
         /// The file that is missing.
         path: PathBuf,
     },
-    /// A certificate can't be made, or the one in the folder can't be read.
+    /// A certificate can't be created, or the one in the folder can't be parsed.
     #[error("certificates for {place}")]
     Mint {
         /// The folder.
@@ -93,7 +93,7 @@ pub enum CertsError {
     },
 }
 
-/// Does it, and says on standard error until when the certificates are good.
+/// Creates or renews the certificates, and prints their end to standard error.
 pub async fn run(args: CertsArgs, now: Timestamp) -> anyhow::Result<()> {
     let names = ServingNames { service: args.service, namespace: args.namespace, extra: args.also };
     let lifetimes = Lifetimes { authority: days(args.authority_days), serving: days(args.days) };

@@ -1,6 +1,6 @@
 //! `berth manifests`: prints everything that `kubectl apply` needs to install Berth.
 //!
-//! The YAML files under `webhook-config/` are the truth; flags replace values in them and nothing is made up here.
+//! The YAML files in `webhook-config/` are the only copy of the objects; flags replace values in them.
 
 mod agent;
 mod certificate;
@@ -168,7 +168,7 @@ fn documents(file: &'static str, text: &str) -> Result<Vec<Value>, ManifestsErro
         .map_err(|source| ManifestsError::Unreadable { file, source: Box::new(source) })
 }
 
-/// Puts `namespace` wherever the files name theirs: alone, or as a part of a DNS name or of a path.
+/// Replaces the namespace of the files by `namespace`: alone, or as a part of a DNS name or of a path.
 fn rename(value: &mut Value, namespace: &str) {
     match value {
         Value::String(text) if text.contains(NAMESPACE) && !text.contains(char::is_whitespace) => {

@@ -201,7 +201,7 @@ fn options(args: ServeArgs, config: Config, client: Client) -> Options {
     }
 }
 
-/// A time to wait, as Go writes it.
+/// Parses a duration in Go's form.
 fn delay(text: &str) -> Result<Duration, String> {
     let time = duration::parse(text).and_then(|time| Duration::try_from(time).ok());
     let time = time.filter(|time| *time <= LONGEST_DELAY);

@@ -1,4 +1,4 @@
-//! Carrying out what the scheduler wants done: each effect is one task, and its answer, if it has one, an event.
+//! Carries out the scheduler's effects: each effect is one task, and its answer, if it has one, is an event.
 
 mod locks;
 
@@ -31,38 +31,38 @@ use crate::{
     },
 };
 
-/// Why a write was cut off.
+/// The reason of a write that was cut off.
 const CUT: &str = "the claim to lead became too short on the way";
 
 /// The longest time to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// The longest pause between reads that are to settle a doubt.
+/// The longest pause between reads after a write whose result is unknown.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// So often is said what only an Event says, where the API server answers that it failed.
+/// The most attempts for an Event or a condition that the API server fails to write.
 const TRIES: u32 = 3;
 
-/// The pause before it is said again, where the API server asks for none.
+/// The pause before the next attempt, if the API server asks for none.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is needed to carry out effects.
+/// The values that effects are carried out with.
 #[derive(Clone)]
 pub struct Hands {
     /// The client for writes; it must not retry by itself.
     pub client: Client,
-    /// Reads pods that are in doubt.
+    /// Reads pods and nodes after a write whose result is unknown.
     pub reader: Arc<Reader>,
-    /// The present.
+    /// The clock.
     pub clock: Clock,
-    /// Counts what is done.
+    /// The binder's metrics.
     pub metrics: Metrics,
-    /// Holds back what must not outlast a claim to lead.
+    /// Holds back writes that could outlast the claim to lead.
     pub fence: Fence,
 }
 
 impl Hands {
-    /// Carries out an effect.
+    /// Carries out one effect and returns the event that answers it, if it has one.
     pub async fn act(self, effect: Effect) -> Option<Event> {
         self.account(&effect);
         match effect {
@@ -159,7 +159,7 @@ impl Hands {
         self.fence.within(send::REACH, bound).await.unwrap_or_else(cut)
     }
 
-    /// What the Binding carries for the agents of all dialects together.
+    /// The annotations and labels of the Binding, for the device plugins of all dialects.
     fn record(&self, allocations: &[Allocation], node: &str) -> Record {
         let now = self.clock.now();
         let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, now);
@@ -310,7 +310,7 @@ where
     }
 }
 
-/// Reads until there is an answer. A request that can't even be built asks for nothing that exists.
+/// Reads until there is an answer. `None` if the object does not exist; a request that can't be built counts as that.
 async fn insist<T, R>(read: impl Fn() -> R) -> Option<T>
 where
     R: Future<Output = kube::Result<Option<T>>>,
@@ -343,7 +343,7 @@ where
     }
 }
 
-/// How long the API server asks to be left alone, as far as kube's client keeps it.
+/// The `Retry-After` of the API server, as far as kube's client keeps it.
 fn asked_for(error: &kube::Error) -> Duration {
     let kube::Error::Api(status) = error else { return Duration::ZERO };
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);

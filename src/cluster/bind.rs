@@ -16,7 +16,7 @@ pub async fn bind(client: Client, pod: &PodKey, node: &str, record: Record) -> B
     outcome(send::<Status>(client, request(pod, node, &record), CLIENT_TIMEOUT).await.map(drop))
 }
 
-/// What an answer, or none, means for the pod. A pod that is not there and one that is bound already are found out by reading it.
+/// The outcome of a Binding for the pod. If the pod may be gone or bound already, the outcome is in doubt, and the pod is read.
 fn outcome(answer: Result<(), SendError>) -> BindOutcome {
     match answer {
         Ok(()) => BindOutcome::Bound,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::scheduling::effect::REACH;
 
-    /// What an outcome is called.
+    /// The name of an outcome, as a label.
     fn name(outcome: &BindOutcome) -> &'static str {
         match outcome {
             BindOutcome::Bound => "bound",

@@ -1,6 +1,6 @@
-//! What a binder is given, and why it may end before it was asked to.
+//! The parameters of a binder, and the errors that end it early.
 //!
-//! Values only; it must not run anything.
+//! It contains values only and runs nothing.
 
 use std::sync::Arc;
 
@@ -16,46 +16,46 @@ use super::{
 };
 use crate::scheduling::scheduler;
 
-/// What a binder is given.
+/// The parameters of a binder.
 #[derive(Clone)]
 pub struct Binder {
     /// The client; it must not retry by itself.
     pub client: Client,
-    /// What is read of pods and nodes.
+    /// Reads pods and nodes into the scheduler's form.
     pub reader: Arc<Reader>,
-    /// The present.
+    /// The clock.
     pub clock: Clock,
-    /// Counts what is done.
+    /// The binder's metrics.
     pub metrics: Metrics,
     /// The settings of the scheduler.
     pub settings: scheduler::Settings,
-    /// How many writes may be under way at once.
+    /// The most writes at the same time.
     pub writes_at_once: usize,
     /// Whether this process binds, and when.
     pub leadership: Leadership,
-    /// What it shows to its process, and what it is handed.
+    /// The connection to the other parts of the process.
     pub handoff: Handoff,
 }
 
-/// How a binder knows that it is the only one.
+/// Whether a binder is elected by a Lease or runs alone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Leadership {
-    /// There is no other.
+    /// It is the only binder of the cluster.
     Alone,
-    /// It holds a Lease.
+    /// It binds while it holds a Lease.
     Elected(Settings),
 }
 
-/// Why a binder ended before it was asked to.
+/// Why a binder ended before the shutdown.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// A watch ended, which none ever should.
+    /// A watch ended; watches must not end by themselves.
     #[error("the watches of pods and nodes have ended")]
     WatchEnded,
     /// A task that wrote to the API server panicked.
     #[error("a write to the API server panicked")]
     Write(#[source] JoinError),
-    /// The settings of the election make no sense.
+    /// The settings of the election contradict each other.
     #[error(transparent)]
     Election(#[from] SettingsError),
     /// There is no namespace for the Lease.

@@ -1,6 +1,6 @@
-//! A candidate for the lead: reads, watches, takes, renews and gives back one Lease, and publishes what it may claim.
+//! A candidate of the leader election: reads, watches, takes, renews and gives back one Lease, and publishes its claim to lead.
 //!
-//! It must not decide by itself ([`lease`] does) nor write but by the version that it has read.
+//! [`lease`] makes the decisions. Every write carries the resource version that was read.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{
     send, sightings,
 };
 
-/// After a lost race for its own Lease, the holder reads and tries again so soon.
+/// The pause before the holder reads its own Lease again after a conflict.
 const AFTER_CONFLICT: Duration = Duration::from_millis(100);
 
 /// The Lease, the identity of this replica, and the times of the election.
@@ -33,20 +33,20 @@ pub struct Settings {
     pub namespace: String,
     /// The Lease's name.
     pub name: String,
-    /// This process's own name: no other process, not even a restarted one, may have it.
+    /// The identity of this process. No other process may have it, not even this one after a restart.
     pub identity: Arc<str>,
-    /// How long others respect a Lease after its holder's last sign of life.
+    /// How long other candidates respect a Lease after its last renewal.
     pub lease_duration: Duration,
-    /// A holder that could not renew for so long gives up.
+    /// How long a holder tries to renew before it gives up the lead.
     pub renew_deadline: Duration,
-    /// How often the Lease is renewed or looked at.
+    /// How often the Lease is renewed or read.
     pub retry_period: Duration,
 }
 
-/// Why settings can't work.
+/// Why the times of an election can't work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// The holder would give up only when others already lead.
+    /// The holder would give up only after another replica may lead.
     #[error("the lease duration ({lease:?}) must be longer than the renew deadline ({renew:?})")]
     LeaseTooShort {
         /// The lease duration.
@@ -54,7 +54,7 @@ pub enum SettingsError {
         /// The renew deadline.
         renew: Duration,
     },
-    /// The holder would give up before it tried again.
+    /// The holder would give up before its next attempt.
     #[error("the renew deadline ({renew:?}) must be longer than the retry period ({retry:?})")]
     DeadlineTooShort {
         /// The renew deadline.
@@ -62,7 +62,7 @@ pub enum SettingsError {
         /// The retry period.
         retry: Duration,
     },
-    /// No Binding would ever be inside the claim.
+    /// The claim would be too short for any Binding.
     #[error("the lease duration ({lease:?}) must be longer than {needed:?}, or nothing could be bound")]
     NoRoomToBind {
         /// The lease duration.
@@ -85,7 +85,7 @@ pub struct NoNamespace {
 }
 
 impl Settings {
-    /// Settings with kube-scheduler's times: 15 s, 10 s, 2 s.
+    /// Settings with kube-scheduler's times: Lease 15 s, renew deadline 10 s, retry period 2 s.
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
@@ -97,7 +97,7 @@ impl Settings {
         }
     }
 
-    /// Whether a holder with these times can work and others be safe from it.
+    /// Checks that a holder with these times can work, and that no two replicas lead at the same time.
     pub fn check(&self) -> Result<(), SettingsError> {
         let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
         let needed = retry + send::REACH;
@@ -113,7 +113,7 @@ impl Settings {
         Ok(())
     }
 
-    /// A try that takes longer has failed: two fit before the holder gives up.
+    /// The time-out of one attempt: two attempts fit before the holder gives up.
     fn patience(&self) -> Duration {
         self.renew_deadline / 2
     }
@@ -126,7 +126,7 @@ pub struct Candidate {
     clock: Clock,
     metrics: Metrics,
     claims: watch::Sender<Option<Claim>>,
-    /// The Lease as we wrote it last.
+    /// The Lease as this candidate wrote it last.
     written: Option<Lease>,
     observed: Option<Observed>,
     /// When the newest renewal that succeeded was sent.
@@ -142,7 +142,7 @@ fn lacks_namespace(status: &kube::core::Status) -> bool {
 }
 
 impl Candidate {
-    /// A candidate that publishes its claims here.
+    /// A candidate that publishes its claims to `claims`.
     pub fn new(
         settings: Settings,
         client: Client,
@@ -194,9 +194,9 @@ impl Candidate {
         Ok(self.gives_up_at().map_or(next, |at| next.min(at)))
     }
 
-    /// Waits until then; where another leads only until its Lease is seen to be free.
+    /// Waits until this time; a follower stops waiting when it sees that the Lease is free.
     ///
-    /// Each sign of life is noted when it is seen, so that a holder's end is not counted from a later look.
+    /// It records each renewal when it sees it, so that the end of the Lease is not counted from a later read.
     async fn rest(&mut self, until: Instant, sightings: &mut Option<BoxStream<'static, LeaseSpec>>) {
         if self.claims.borrow().is_some() {
             *sightings = None;
@@ -257,7 +257,7 @@ impl Candidate {
         }
     }
 
-    /// Writes the Lease by the version that was read, and claims what that gives.
+    /// Writes the Lease with the resource version that was read, and publishes the resulting claim.
     async fn write(&mut self, found: Option<Lease>, spec: LeaseSpec) -> Result<(), kube::Error> {
         let (name, parameters) = (self.settings.name.clone(), PostParams::default());
         let sent = Instant::now();
@@ -275,7 +275,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// Publishes a claim until then, or that there is none any more.
+    /// Publishes a claim until this time, or its end.
     fn publish(&mut self, expiry: Option<Instant>) {
         let held = self.claims.borrow().is_some();
         match (held, expiry) {
@@ -295,7 +295,7 @@ impl Candidate {
         self.claims.send_replace(claim);
     }
 
-    /// When a holder that could not renew gives up.
+    /// The time at which a holder that can't renew gives up.
     fn gives_up_at(&self) -> Option<Instant> {
         self.claims.borrow().map(|_| self.renewed + self.settings.renew_deadline)
     }
@@ -306,7 +306,7 @@ impl Candidate {
         }
     }
 
-    /// Ends the claim and then clears the Lease, if it is ours as it stands at the API server.
+    /// Ends the claim and then clears the Lease, if the API server still shows this candidate as its holder.
     async fn give_back(mut self) {
         self.publish(None);
         let why = match timeout(self.settings.patience(), self.clear()).await {
@@ -317,7 +317,7 @@ impl Candidate {
         tracing::warn!(error = why, "giving the Lease back failed; the next leader waits until it expires");
     }
 
-    /// A renewal that was cut off by the stop may land in between: then what it wrote is read and cleared.
+    /// A renewal that the shutdown cut off may arrive in between; its Lease is then read and cleared.
     async fn clear(&self) -> Result<(), kube::Error> {
         let name = &self.settings.name;
         loop {

@@ -1,15 +1,15 @@
-//! The present, for the loop to hand down.
+//! The clock, whose time the loop passes to the pure layers.
 #![expect(clippy::disallowed_methods, reason = "the edge where the time comes in")]
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Where the time comes from.
+/// The source of the time.
 #[derive(Clone, Copy, Debug)]
 pub enum Clock {
-    /// The machine's clock.
+    /// The system clock.
     System,
-    /// A given start and what tokio's clock, which tests can pause, has run since.
+    /// A given start, plus the time of tokio's clock since then, which tests can pause.
     Virtual {
         /// The time at the start.
         start: Timestamp,
@@ -19,12 +19,12 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// A clock that starts at this time and runs with tokio's.
+    /// A clock that starts at this time and runs with tokio's clock.
     pub fn starting_at(start: Timestamp) -> Self {
         Self::Virtual { start, began: Instant::now() }
     }
 
-    /// The present.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => Timestamp::now(),
@@ -35,7 +35,7 @@ impl Clock {
         }
     }
 
-    /// Tokio's time at that moment; a moment that has passed is now.
+    /// Tokio's time at `at`; a past time becomes the current one.
     pub fn instant(&self, at: Timestamp) -> Instant {
         let ahead = at.duration_since(self.now());
         Instant::now() + std::time::Duration::try_from(ahead).unwrap_or_default()

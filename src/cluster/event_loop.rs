@@ -1,7 +1,7 @@
-//! One term in the lead: the loop that owns the scheduler, watches and answers in, writes out.
+//! One term as the leader: the loop that owns the scheduler, with watch events and answers as input and writes as output.
 //!
-//! A term remembers nothing of one before: it begins with what was watched up to now (`takeover`), or with a list. It must not decide
-//! who leads.
+//! A term remembers nothing of an earlier one: it begins with the watches of the follower (`takeover`), or with a list. It does not
+//! decide which replica leads.
 
 use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
 
@@ -18,22 +18,22 @@ use super::{
 };
 use crate::scheduling::{Effect, Event, LockOutcome, Scheduler};
 
-/// What is half done at shutdown has so long to be finished: the longest write, its doubt and one more try.
+/// The longest time to finish open work at the shutdown: the longest write, the read after it, and one more attempt.
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// How a term ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ended {
-    /// On request, with nothing half done.
+    /// At the shutdown, with all work finished.
     Drained,
-    /// On request, but not everything was answered in time.
+    /// At the shutdown, with writes that were not answered in time.
     Undrained,
-    /// The claim to lead is over; what was under way was dropped.
+    /// The claim to lead ended; open requests were dropped.
     Lost,
 }
 
-/// Binds until `shutdown` or until the claim is over. After `shutdown` no pod is locked any more, but one whose lock was taken is
-/// bound.
+/// Binds until `shutdown` or until the end of the claim. After `shutdown`, it takes no further lock, but binds a pod whose lock it
+/// holds.
 pub async fn term(
     binder: Binder,
     beginning: Beginning,
@@ -102,7 +102,7 @@ pub(super) async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// The scheduler and what it wants written.
+/// The scheduler and its writes.
 struct Work {
     scheduler: Scheduler,
     writes: Writes,
@@ -114,7 +114,7 @@ impl Work {
         Self { scheduler, writes, began: Instant::now() }
     }
 
-    /// Takes in what happened and starts what follows from it.
+    /// Passes events to the scheduler and starts the resulting writes.
     fn go_on(&mut self, events: Vec<Event>, clock: Clock, metrics: &Metrics) -> Result<(), ClusterError> {
         let was_synced = self.scheduler.is_synced();
         for event in events {
@@ -136,7 +136,7 @@ impl Work {
         Ok(())
     }
 
-    /// Begins to drain: what was not sent yet and begins something new never is.
+    /// Begins to drain: waiting writes that would begin something new are dropped.
     fn drain(&mut self) -> Vec<Event> {
         self.scheduler.drain();
         self.writes.withdraw()
@@ -147,7 +147,7 @@ impl Work {
     }
 }
 
-/// Writes that wait and writes that are under way.
+/// The writes that wait and those that are under way.
 struct Writes {
     hands: Hands,
     waiting: VecDeque<Effect>,
@@ -183,7 +183,7 @@ impl Writes {
         }
     }
 
-    /// The answers that are already there.
+    /// The answers that have already arrived.
     fn answered(&mut self) -> Result<Vec<Event>, ClusterError> {
         let mut events = Vec::new();
         while let Some(answer) = self.under_way.try_join_next() {
@@ -192,7 +192,7 @@ impl Writes {
         Ok(events)
     }
 
-    /// Drops what waits and begins something new; a lock that was not asked for is answered as one that was not to be had.
+    /// Drops waiting writes that would begin something new. A dropped lock is answered as `Stale`.
     fn withdraw(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         for effect in std::mem::take(&mut self.waiting) {

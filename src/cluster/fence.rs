@@ -1,6 +1,6 @@
-//! How far a claim to lead reaches: a write that could outlast it is not sent, and one that is under way is cut off.
+//! The fence around the writes of a term: a write that could outlast the claim to lead is not sent, or is cut off.
 //!
-//! It must not know how the claim comes about; it only looks at what was published last.
+//! It does not know how the claim is made; it reads the claim that was published last.
 
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
@@ -9,16 +9,16 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A claim to lead, ours.
+/// This process's claim to lead.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Claim {
-    /// Which of this process's times in the lead it belongs to: a claim that was lost and won again is another.
+    /// The number of the term. A claim that was lost and won again begins another term.
     pub term: u64,
     /// Until this time no other replica can lead; counted from before the renewal was sent.
     pub expiry: Instant,
 }
 
-/// What keeps a term's writes inside its claim.
+/// Keeps the writes of a term inside its claim.
 #[derive(Clone, Debug)]
 pub enum Fence {
     /// There is no other replica, so the fence is always open.
@@ -33,8 +33,8 @@ pub enum Fence {
 }
 
 impl Fence {
-    /// Carries out a write of which nothing can come later than `reach` after its sending. It waits while the claim is too short for
-    /// that. `None`: the claim became too short on the way; the write was cut off and, `reach` later, nothing can come of it any more.
+    /// Sends a write that can take effect for at most `reach` after it was sent. It waits while the claim is shorter than that.
+    /// `None`: the claim became too short, and the write was cut off; it can still take effect until `reach` has passed.
     pub async fn within<T>(&self, reach: Duration, write: impl Future<Output = T>) -> Option<T> {
         self.until(|| self.outlasts(reach), Duration::ZERO).await;
         let mut write = pin!(write);
@@ -60,7 +60,7 @@ impl Fence {
         self.until(|| !self.outlasts(Duration::ZERO), Duration::ZERO).await;
     }
 
-    /// Whether the claim holds for longer than that from now on.
+    /// Whether the claim lasts for longer than this from now on.
     fn outlasts(&self, reach: Duration) -> bool {
         match self {
             Self::Alone => true,

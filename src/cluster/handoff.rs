@@ -1,4 +1,4 @@
-//! What passes between a binder and the rest of its process: what it sees of the cluster goes out, hints come in.
+//! The connection between a binder and the rest of its process: the binder publishes its view of the cluster, and receives hints.
 //!
 //! Neither side waits for the other: a reader sees the newest view, and a hint without room is dropped.
 
@@ -20,34 +20,34 @@ use crate::{
     scheduling::{Claim, Event, Outlook, Scheduler, quota::Used, scheduler},
 };
 
-/// A picture is so old at least before the next is published.
+/// The shortest time between two published views.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Hints that may wait.
+/// The most hints that wait.
 const ROOM: usize = 64;
 
-/// After a hint the loop takes no other for so many times as long as that one took: nine tenths of its time are not for hints.
+/// After a hint, the loop takes no other for this many times as long as the hint took, so that hints use at most a tenth of its time.
 const REST: u32 = 9;
 
-/// What a binder sees, and how it reads pods.
+/// The view of a binder, with its reader.
 #[derive(Clone, Debug)]
 pub struct View {
     /// Reads pods as the binder does.
     pub reader: Arc<Reader>,
-    /// The cluster as the binder saw it last.
+    /// The cluster as the binder has published it last.
     pub outlook: Outlook,
 }
 
-/// Whether a hint found room.
+/// Whether a hint was kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Hinted {
     /// It waits for the binder.
     Taken,
-    /// Too many wait.
+    /// It was dropped: too many hints wait.
     Dropped,
 }
 
-/// The hand-off between a binder and its process; clones are the same.
+/// The connection between a binder and its process; clones share it.
 #[derive(Clone, Debug)]
 pub struct Handoff {
     pub(super) questions: Questions,
@@ -109,7 +109,7 @@ impl Handoff {
         &self.questions
     }
 
-    /// A pod that may come soon. Whoever calls, calls as often as they like.
+    /// Passes on a pod that may be created soon. It may be called any number of times.
     pub fn hint(&self, pod: Box<Pod>) -> Hinted {
         self.hints.try_send(pod).map_or(Hinted::Dropped, |()| Hinted::Taken)
     }
@@ -127,7 +127,7 @@ impl Handoff {
     }
 }
 
-/// Publishes what one loop sees.
+/// Publishes the view of one loop.
 pub(super) struct Publisher {
     views: watch::Sender<Option<View>>,
     reader: Arc<Reader>,
@@ -143,7 +143,7 @@ impl Publisher {
         (differs && self.views.receiver_count() > 0).then_some(self.due)
     }
 
-    /// Publishes, if it is time.
+    /// Publishes the view, if it is due.
     pub(super) fn publish(&mut self, scheduler: &Scheduler) {
         if self.due(scheduler).is_none_or(|at| at > Instant::now()) {
             return;
@@ -162,7 +162,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Tells what has changed.
+    /// Publishes the values that have changed.
     pub(super) fn tell(&mut self, scheduler: &Scheduler) {
         let quotas = scheduler.snapshot().quotas();
         if scheduler.is_synced() && quotas.version() != self.version {
@@ -178,7 +178,7 @@ impl Drop for Told {
     }
 }
 
-/// Takes hints for one loop.
+/// Receives the hints for one loop.
 pub(super) struct Inbox {
     hints: Arc<Mutex<mpsc::Receiver<Box<Pod>>>>,
     reader: Arc<Reader>,
@@ -186,7 +186,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// The next hint; none is lost where this is given up.
+    /// The next hint; cancelling the call loses none.
     pub(super) async fn next(&self) -> Box<Pod> {
         if self.rests_until > Instant::now() {
             sleep_until(self.rests_until).await;
@@ -197,7 +197,7 @@ impl Inbox {
         }
     }
 
-    /// Lets the scheduler prepare for a pod.
+    /// Lets the scheduler prepare for the pod of a hint.
     pub(super) fn take(&mut self, pod: &Pod, scheduler: &mut Scheduler, clock: Clock) {
         let began = Instant::now();
         if let Claim::Place(ask) = self.reader.pod(pod).0.claim {

@@ -33,7 +33,7 @@ pub async fn keep<T, V>(
     follow(client, retry::pauses(), read, publish).await;
 }
 
-/// As [`keep`], for a kind that need not be installed: while it is not, there are none of it, and that is no trouble.
+/// As [`keep`], for a kind that may not be installed: until it is, there are no objects of it, and no error is logged.
 pub async fn keep_if_served<T, V>(
     client: &Client,
     read: impl Fn(&T) -> V + Send,
@@ -84,7 +84,7 @@ async fn follow<T, V>(
     }
 }
 
-/// What is known of a kind.
+/// The known objects of a kind.
 struct Kept<V> {
     known: BTreeMap<ObjectKey, V>,
     listing: BTreeMap<ObjectKey, V>,
@@ -97,7 +97,7 @@ impl<V> Default for Kept<V> {
 }
 
 impl<V: PartialEq> Kept<V> {
-    /// Takes in what happened; whether anything differs since. After a list all is taken to differ.
+    /// Applies an event and returns whether an object changed; after a list, all objects count as changed.
     fn take_in<T: Wire>(&mut self, event: watcher::Event<Watched<T>>, read: impl Fn(&T) -> V) -> bool {
         match event {
             watcher::Event::Init => {
@@ -122,7 +122,7 @@ impl<V: PartialEq> Kept<V> {
         }
     }
 
-    /// There is none any more; whether there was.
+    /// Removes all objects and returns whether there were any.
     fn clear(&mut self) -> bool {
         let differs = !self.known.is_empty();
         self.known.clear();
@@ -139,7 +139,7 @@ enum Served {
 }
 
 impl Served {
-    /// Says once what was found out.
+    /// Logs a change of the answer once.
     fn find(&mut self, found: Self, kind: &str) {
         match (*self, found) {
             (before, found) if before == found => {}
@@ -159,7 +159,7 @@ fn key(object: &impl Wire) -> ObjectKey {
     (metadata.namespace.clone(), metadata.name.clone())
 }
 
-/// Whether the API server knows no such kind.
+/// Whether the error says that the API server does not know the kind.
 fn is_unserved(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

@@ -1,6 +1,6 @@
 //! The run of a binder: terms as the leader, one after another.
 //!
-//! It must not decide about pods: a term is one [`event_loop::term`], which remembers nothing of the one before.
+//! It does not decide about pods: each term is one call of [`event_loop::term`], which remembers nothing of the one before.
 
 use std::time::Duration;
 
@@ -21,8 +21,7 @@ use super::{
     takeover::{self, Beginning},
 };
 
-/// Runs until `shutdown`, and then carries through what is half done: a pod whose lock is taken is still bound. A Lease is given
-/// back after that.
+/// Runs until `shutdown`, and then finishes open work: a pod whose lock is taken is still bound. After that, it gives the Lease back.
 pub async fn run(binder: Binder, shutdown: impl Future<Output = ()>) -> Result<(), ClusterError> {
     let shutdown = shutdown.shared();
     match binder.leadership.clone() {

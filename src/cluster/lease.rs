@@ -1,6 +1,6 @@
-//! Whose turn it is: what a candidate makes of the Lease that it has read, and what it writes into it.
+//! The rules of the leader election: what a candidate concludes from the Lease that it has read, and what it writes into the Lease.
 //!
-//! Values only. It must not read a clock, nor compare the times in a Lease, which are other machines', with ours.
+//! Values only. It reads no clock, and does not compare the times in a Lease, which come from other machines, with its own.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::coordination::v1::LeaseSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
 use tokio::time::Instant;
 
-/// What changes in a Lease when its holder gives a sign of life.
+/// The part of a Lease that changes with each renewal.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sign {
     holder: Option<String>,
@@ -16,28 +16,28 @@ pub struct Sign {
     transitions: Option<i32>,
 }
 
-/// The newest sign of life and when we first saw it.
+/// The newest renewal, and when this process first saw it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Observed {
-    /// By our own clock, taken after the answer to the read: the holder sent its renewal before that.
+    /// By the clock of this process, taken after the answer to the read: the holder sent its renewal before that.
     pub at: Instant,
-    /// The sign.
+    /// The renewal.
     pub what: Sign,
 }
 
-/// What a candidate does next.
+/// The next step of a candidate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Turn {
-    /// Write itself into the Lease.
+    /// Take the Lease.
     Acquire,
-    /// Renew what it holds.
+    /// Renew the Lease that it holds.
     Renew,
-    /// Leave the Lease alone until then, unless it changes.
+    /// Wait until this time, or until the Lease changes.
     Wait(Instant),
 }
 
 impl Sign {
-    /// The sign in this Lease.
+    /// The renewal in this Lease.
     pub fn of(spec: &LeaseSpec) -> Self {
         Self {
             holder: holder(spec).map(str::to_owned),
@@ -48,7 +48,7 @@ impl Sign {
 }
 
 impl Observed {
-    /// What is known after this Lease was read at that time.
+    /// The state after this Lease was read at this time.
     pub fn after(before: Option<Self>, spec: &LeaseSpec, at: Instant) -> Self {
         let what = Sign::of(spec);
         before.filter(|before| before.what == what).unwrap_or(Self { at, what })
@@ -60,8 +60,8 @@ pub fn holder(spec: &LeaseSpec) -> Option<&str> {
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// Decides what `me` does about a Lease. Another's Lease is over when no sign was seen for the whole duration that its holder wrote
-/// into it (`ours` where it wrote none), counted from when we saw the last one.
+/// Decides the next step of `me`. The Lease of another holder has ended when no renewal was seen for the whole duration in the Lease
+/// (`ours` if it has none), counted from when this process saw the last one.
 pub fn decide(spec: &LeaseSpec, me: &str, observed: &Observed, ours: Duration, now: Instant) -> Turn {
     match holder(spec) {
         None => Turn::Acquire,
@@ -108,7 +108,7 @@ pub fn released(before: &LeaseSpec, now: Timestamp) -> LeaseSpec {
     }
 }
 
-/// Whole seconds, rounded up: others may wait longer than we claim, never shorter.
+/// Whole seconds, rounded up: other candidates may wait longer than the claim lasts, never shorter.
 fn seconds(duration: Duration) -> i32 {
     let whole = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(whole.max(1)).unwrap_or(i32::MAX)

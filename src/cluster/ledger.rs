@@ -38,7 +38,7 @@ pub struct Page {
     pub pods: Vec<ChargeRow>,
 }
 
-/// What one pod holds, and how firmly.
+/// What one pod holds, with its commitment.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct ChargeRow {
     /// Its namespace.
@@ -114,25 +114,25 @@ pub struct CardRow {
     /// Its number, where no plugin tells its uuid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
-    /// Containers that share it.
+    /// The slots in use.
     pub slots_used: u32,
-    /// Containers that may.
+    /// All slots.
     pub slots: u32,
-    /// MiB given away.
+    /// Memory in use, in MiB.
     pub memory_used: u64,
-    /// MiB that there are.
+    /// All memory, in MiB.
     pub memory: u64,
-    /// Compute given away, in percent of the card or in its own units.
+    /// Compute in use, in percent of the card or in its own units.
     pub cores_used: u32,
-    /// Compute that there is, in the same unit.
+    /// All compute, in the same unit.
     pub cores: u32,
-    /// Whether its plugin says that it works.
+    /// Whether the device plugin reports it as healthy.
     pub healthy: bool,
     /// Pods that hold a share of it, by name.
     pub pods: Vec<String>,
 }
 
-/// How the ledger is asked for; clones ask the same loop.
+/// The channel to ask for the ledger; clones ask the same loop.
 #[derive(Clone, Debug, Default)]
 pub struct Questions(Arc<Mutex<Option<mpsc::Sender<Question>>>>);
 
@@ -158,16 +158,16 @@ impl Question {
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum NoAnswer {
-    /// This process does not bind: another one has the ledger.
+    /// This process does not lead; the leader has the ledger.
     #[error("this replica does not lead, so it has no ledger")]
     NotLeading,
-    /// Too many ask.
+    /// Too many requests wait.
     #[error("too many ask for the ledger")]
     Busy,
 }
 
 impl Questions {
-    /// The ledger as it is between two decisions.
+    /// Asks the leader's loop for the ledger, which answers between two decisions.
     pub async fn ask(&self) -> Result<Page, NoAnswer> {
         self.put(Question::Page).await
     }

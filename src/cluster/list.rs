@@ -1,7 +1,7 @@
-//! A list of the API server's, object by object while the API server still writes it.
+//! A list from the API server, parsed object by object while the API server still writes it.
 //!
-//! It must not keep what it has read, nor try again. Half of the time of a large list is the API server's: whoever waits for the end of
-//! an answer before reading it waits twice (kube's own lists do).
+//! It keeps no object and repeats no request. The API server needs half of the time of a large list; a client that waits for the end
+//! of the answer before it parses needs the other half in addition, as kube's own lists do.
 
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::{Client, api::ListParams, core::Request};
@@ -9,35 +9,35 @@ use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
 
 use crate::excerpt::brief;
 
-/// So much is read at least before a value that was cut off is tried again.
+/// The fewest bytes that must arrive before a value that was cut off is parsed again.
 const STRIDE: usize = 64 << 10;
 
-/// Why there is no list.
+/// Why a list failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    /// The API server refuses it, fails, or can't be reached.
+    /// The API server refused the list, failed, or could not be reached.
     #[error("{}", said(.0))]
     Request(#[from] kube::Error),
     /// The connection broke in the middle of it.
     #[error("the list ended early: {0}")]
     Broken(#[from] std::io::Error),
-    /// It is no list, or one of its objects is none of its kind.
+    /// The answer is not a list, or one of its objects is not of the kind.
     #[error("object {at} of the list can't be read: {source}")]
     Object {
-        /// How many were read before.
+        /// How many objects were parsed before.
         at: usize,
         /// Why.
         source: serde_json::Error,
     },
-    /// It does not look as lists do.
+    /// The answer does not have the form of a list.
     #[error("the answer is no list: {0}")]
     Shape(#[from] ShapeError),
-    /// Nothing can be watched from there on.
+    /// The list has no resource version to watch from.
     #[error("the list has no resourceVersion")]
     NoVersion,
 }
 
-/// Why an answer is no list.
+/// Why an answer is not a list.
 #[derive(Debug, thiserror::Error)]
 pub enum ShapeError {
     /// Something else stands there.
@@ -61,7 +61,7 @@ pub fn said(error: &kube::Error) -> String {
     }
 }
 
-/// What a page says of itself and of the list.
+/// The metadata of a page.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ListMeta {
@@ -70,17 +70,17 @@ struct ListMeta {
     rest: String,
 }
 
-/// As what objects come.
+/// The form of the listed objects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// As they are.
+    /// Complete objects.
     Whole,
     /// As `PartialObjectMetadata`: without specs and statuses.
     Metadata,
 }
 
-/// Gives every object of a list to `each`, and answers the list's `resourceVersion`. Where the API server sends pages, all of them are
-/// asked for.
+/// Passes every object of a list to `each`, and returns the list's `resourceVersion`. It requests all pages, if the API server sends
+/// pages.
 pub async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,
@@ -126,10 +126,10 @@ async fn page<T: DeserializeOwned>(
     Answer::new(client.request_stream(request).await?).page(count, each).await
 }
 
-/// An answer on its way: a JSON object, read value by value.
+/// An answer that is still arriving: a JSON object, parsed value by value.
 struct Answer<R> {
     bytes: R,
-    /// What has come and was not read, from `at` on.
+    /// The bytes that have arrived; those from `at` on are not parsed yet.
     buffer: Vec<u8>,
     at: usize,
     end: End,

@@ -1,4 +1,4 @@
-//! What the binder counts, by Prometheus' conventions.
+//! The binder's metrics, named by Prometheus' conventions.
 
 use std::{sync::atomic::AtomicU64, time::Duration};
 
@@ -50,7 +50,7 @@ pub enum Written {
     condition,
     /// A pod's claim is bound, or given a node.
     volume,
-    /// The assignment of a dead pod is taken back.
+    /// The assignment of an ended pod is withdrawn.
     withdrawal,
     /// An Event.
     event,
@@ -61,7 +61,7 @@ struct WriteLabels {
     kind: Written,
 }
 
-/// As kube-scheduler's `schedule_attempts_total` has them.
+/// The results of `schedule_attempts_total` of kube-scheduler.
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 #[expect(non_camel_case_types, reason = "label values are lower case")]
 enum AttemptResult {
@@ -102,7 +102,7 @@ struct QueueLabels {
     queue: Queue,
 }
 
-/// The binder's metrics; clones count together.
+/// The binder's metrics; clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     attempts: Family<AttemptLabels, Counter>,
@@ -167,7 +167,7 @@ impl Metrics {
         self.begin_at_zero();
     }
 
-    /// Shows every counter from the start: a rate needs the zero before the first event.
+    /// Initialises every counter with 0, since Prometheus computes a rate from the value before the first event.
     fn begin_at_zero(&self) {
         for result in [AttemptResult::scheduled, AttemptResult::unschedulable, AttemptResult::error] {
             drop(self.attempts.get_or_create(&AttemptLabels { result }));
@@ -196,12 +196,11 @@ impl Metrics {
         let help =
             "Decisions, by result: a node was found, none was, or the decision could not be carried out";
         scheduler.register("attempts", help, self.attempts.clone());
-        let help =
-            "Pods that were decided again since they had waited for five minutes, whatever had happened";
+        let help = "Pods that were tried again because they had waited for five minutes";
         scheduler.register("flushed_pods", help, self.flushed_pods.clone());
         let help = "Seconds of computing for a decision";
         scheduler.register("decision_duration_seconds", help, self.decision_duration.clone());
-        scheduler.register("bindings", "Bindings sent, by what came of them", self.bindings.clone());
+        scheduler.register("bindings", "Bindings sent, by result", self.bindings.clone());
         let help = "Seconds from sending a Binding to its answer";
         scheduler.register("binding_duration_seconds", help, self.binding_duration.clone());
         let help = "Seconds from first seeing a pod to its Binding; the count is that of bound pods";
@@ -211,37 +210,37 @@ impl Metrics {
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
-        scheduler.register("node_locks", "Node locks asked for, by what came of them", self.locks.clone());
+        scheduler.register("node_locks", "Requests for node locks, by result", self.locks.clone());
         let help =
             "Seconds that a decided pod stood in its node's line, until it had the lock or needed none";
         scheduler.register("lock_wait_duration_seconds", help, self.lock_wait.clone());
         let help = "Seconds from taking a node's lock until it is no longer that pod's";
         scheduler.register("lock_hold_duration_seconds", help, self.lock_hold.clone());
-        let help = "Seconds that the head of a node's line has waited that has waited longest; its Event says for whom";
+        let help = "The longest time that a pod at the head of a node's line has waited, in seconds; its Event names what it waits for";
         scheduler.register("longest_lock_wait_seconds", help, self.longest_lock_wait.clone());
     }
 
     fn register_state(&self, scheduler: &mut Registry) {
         scheduler.register("pending_pods", "Pods that wait, by where they wait", self.pending_pods.clone());
-        let help = "Nodes that are held back since their device plugin owes an answer for too long";
+        let help = "Nodes that get no further pods because their device plugin has not answered in time";
         scheduler.register("silent_agents", help, self.silent_agents.clone());
-        let help = "1 for a node whose registered cards can't be read: it is out for GPU pods";
+        let help = "1 for a node whose registered cards can't be read: it gets no GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
-        let help = "Pods of a node that hold cards which nobody can tell: it is out for further pods on these; nodes without any are not listed";
+        let help = "Pods of a node with an unreadable assignment: the node gets no further pods on these cards; nodes without such pods are not listed";
         scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
-        let help = "Cards of a node of which pods hold more than there is; nodes without any are not listed";
+        let help = "Cards of a node of which pods hold more than the card has; nodes without such cards are not listed";
         scheduler.register("overcommitted_cards", help, self.overcommitted_cards.clone());
         let help = "Bound pods of a node that request a share and carry no assignment; nodes without any are not listed";
         scheduler.register("unassigned_pods", help, self.unassigned_pods.clone());
         scheduler.register("synced", "1 once pods, nodes and quotas have been listed", self.synced.clone());
-        let help = "Findings of the audit: the ledger, a line or a queue was not what the pods say, and was put right";
+        let help = "Corrections by the audit: the ledger, a line or a queue differed from the pods";
         scheduler.register("drift", help, self.drift.clone());
         scheduler.register("leader", "1 while this process may bind", self.leader.clone());
         let help = "How often this process began or ceased to lead";
         scheduler.register("leader_transitions", help, self.leader_transitions.clone());
     }
 
-    /// The scheduler was at work for so long; what it measured is counted.
+    /// Counts the scheduler's measurements of a turn that took this long.
     pub fn work(&self, measures: &[Measure], took: Duration) {
         let attempts = measures.iter().filter(|measure| matches!(measure, Measure::Attempt(_))).count();
         let share = took.as_secs_f64() / f64::from(u32::try_from(attempts.max(1)).unwrap_or(u32::MAX));
@@ -266,12 +265,12 @@ impl Metrics {
         }
     }
 
-    /// Something is being written to the API server.
+    /// Counts a write to the API server.
     pub fn write(&self, kind: Written) {
         self.writes.get_or_create(&WriteLabels { kind }).inc();
     }
 
-    /// A Binding was answered after so long.
+    /// Counts the answer to a Binding, with its time.
     pub fn binding(&self, outcome: &BindOutcome, took: Duration) {
         let outcome = match outcome {
             BindOutcome::Bound => Outcome::success,
@@ -283,7 +282,7 @@ impl Metrics {
         self.binding_duration.observe(took.as_secs_f64());
     }
 
-    /// A lock was answered.
+    /// Counts the answer to a node lock.
     pub fn lock(&self, outcome: &LockOutcome) {
         let outcome = match outcome {
             LockOutcome::Taken { .. } => Outcome::success,
@@ -294,7 +293,7 @@ impl Metrics {
         self.locks.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// How things stand.
+    /// Sets the gauges from the state of the scheduler.
     pub fn standing(&self, standing: &Standing) {
         let depths = [
             (Queue::active, standing.active),
@@ -310,7 +309,7 @@ impl Metrics {
         self.synced.set(i64::from(standing.synced));
     }
 
-    /// Another leads: what only the leader can say is not said here any more.
+    /// Clears the gauges that only the leader sets, when another replica leads.
     pub fn stands_by(&self) {
         self.standing(&Standing::default());
         self.unreadable_registrations.clear();
@@ -329,7 +328,7 @@ impl Metrics {
         list(&self.unassigned_pods, node, pods);
     }
 
-    /// Of so many cards of the node more is held than there is.
+    /// Sets how many cards of the node are overcommitted.
     pub fn overcommitted(&self, node: &str, cards: usize) {
         list(&self.overcommitted_cards, node, cards);
     }
@@ -339,23 +338,23 @@ impl Metrics {
         list(&self.unreadable_assignments, node, pods);
     }
 
-    /// What was remembered was not what it should have been.
+    /// Counts a correction of the ledger.
     pub fn drift(&self) {
         self.drift.inc();
     }
 
-    /// How often what was remembered was not what it should have been.
+    /// The number of corrections of the ledger.
     pub fn drifts(&self) -> u64 {
         self.drift.get()
     }
 
-    /// This process began or ceased to lead.
+    /// Records that this process began or ceased to lead.
     pub fn leader(&self, leads: Leads) {
         self.leader.set(i64::from(leads == Leads::Yes));
         self.leader_transitions.inc();
     }
 
-    /// Lists the nodes of which a registration can't be read.
+    /// Sets the gauge of nodes with an unreadable registration.
     pub fn registrations(&self, event: &Event) {
         let gauges = &self.unreadable_registrations;
         let unreadable = |node: &NodeInfo| node.offers.iter().any(|offer| offer.inventory.is_none());
@@ -372,7 +371,7 @@ impl Metrics {
     }
 }
 
-/// Lists a node with so many of something; without any it is not listed.
+/// Sets a gauge of a node; with 0 the node is not listed.
 fn list(family: &Family<NodeLabels, Gauge>, node: &str, number: usize) {
     let labels = NodeLabels { node: node.to_owned() };
     match count(number) {

@@ -1,6 +1,7 @@
-//! What is written for a pod's claims before the pod is bound: a volume's claim, or the node that a claim's volume is made for.
+//! The writes for a pod's claims before the pod is bound: the claim of a volume, or the node for which a volume is to be made.
 //!
-//! Each write is a compare-and-swap on the object's version, so that it meets the volume controller's and other schedulers' as a conflict.
+//! Each write is a compare-and-swap on the object's resource version, so that a write of the volume controller or of another scheduler
+//! makes it a conflict.
 
 use http::{Request, header::CONTENT_TYPE};
 use kube::Client;
@@ -12,10 +13,10 @@ use crate::{
     scheduling::{WriteOutcome, effect::VolumeWrite, plugin::volume_binding::SELECTED_NODE},
 };
 
-/// Says that a controller has bound the volume, not a person (v1.36 `k8s.io/component-helpers/storage/volume`).
+/// Marks a volume that a controller has bound, not a user (v1.36 `k8s.io/component-helpers/storage/volume`).
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// Carries out the write, if the object still has the version that is known.
+/// Sends the write, if the object still has the known resource version.
 pub async fn write(client: Client, write: &VolumeWrite) -> WriteOutcome {
     match send::<Value>(client, request(write), CLIENT_TIMEOUT).await {
         Ok(object) => WriteOutcome::Written {

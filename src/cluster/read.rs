@@ -1,6 +1,6 @@
-//! What scheduling sees of a pod and of a node: the place where dialects and scheduling meet.
+//! Reads pods and nodes into the scheduler's form: the one place where dialects and scheduling meet.
 //!
-//! Pure translation. What can't be read is returned beside the result, for the caller to report; it costs its own object only.
+//! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
 mod pod;
 
@@ -58,11 +58,11 @@ enum Claims {
     Every,
 }
 
-/// A reading, and what could not be read.
+/// A result, with the parts that could not be read.
 pub type Reading<T> = (T, Vec<Unreadable>);
 
 impl Reader {
-    /// A reader of these dialects.
+    /// A reader for these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
         Self {
             dialects,
@@ -73,7 +73,7 @@ impl Reader {
         }
     }
 
-    /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
+    /// The same reader for a scheduler with these weights: fields that no score reads are not kept.
     #[must_use]
     pub fn weighing(self, weights: ScoreWeights) -> Self {
         Self { weights, ..self }
@@ -102,7 +102,7 @@ impl Reader {
         &self.dialects
     }
 
-    /// The name under which pods ask to be placed.
+    /// The scheduler's name, as in `spec.schedulerName`.
     pub fn scheduler_name(&self) -> &str {
         &self.scheduler_name
     }
@@ -159,7 +159,7 @@ impl Reader {
         })
     }
 
-    /// The images of a node, where a score reads them.
+    /// The images of a node, if a score reads them.
     fn images(&self, node: &Node) -> NodeImages {
         if !self.weights.counts(Plugin::ImageLocality) {
             return NodeImages::default();
@@ -189,8 +189,9 @@ impl Reader {
             let spec = dialect.lock()?;
             let state = spec.read(node);
             if let Lock::Malformed { value } = &state {
-                let message =
-                    format!("`{value}` says neither since when nor by whom it is held: it is taken over");
+                let message = format!(
+                    "`{value}` has neither a time nor a holder that can be read; Berth takes the lock over"
+                );
                 let trouble = Unreadable::annotation(Problem::Lock, &spec.key, message);
                 // Dialects may have one lock in common.
                 if !troubles.contains(&trouble) {
@@ -234,7 +235,7 @@ impl Reader {
         if ours { Placer::Berth } else { Placer::Another }
     }
 
-    /// A quota, as far as it bounds shares of these dialects.
+    /// The limits of a quota on shares of these dialects.
     pub fn quota(&self, quota: &ResourceQuota) -> Reading<QuotaInfo> {
         let (bounds, troubles) = self.dialects.bounds(quota);
         let bounds = bounds.into_iter().map(|HardLimit { profile, counted, units }| Bound {
@@ -247,7 +248,7 @@ impl Reader {
         (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
-    /// What is to be done for a pod that holds nothing.
+    /// The claim of a pod that holds nothing.
     fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();

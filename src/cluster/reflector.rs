@@ -20,9 +20,9 @@ use super::{
     wire::{Watched, Wire},
 };
 
-/// The API server ends a watch after so long, in seconds.
+/// The time after which the API server ends a watch, in seconds.
 const WATCH: u32 = 290;
-/// A watch that has been silent for longer was cut off without a word: the API server would have ended it.
+/// A watch that is silent for longer has lost its connection, since the API server would have ended it.
 const SILENCE: Duration = Duration::from_secs(WATCH as u64 + 5);
 /// A watch that ends earlier without an event has failed.
 const SHORT: Duration = Duration::from_secs(1);
@@ -30,11 +30,11 @@ const SHORT: Duration = Duration::from_secs(1);
 /// An event of a kind, with objects as `read` returns them.
 #[derive(Debug)]
 pub enum Told<T, I> {
-    /// Everything that there is.
+    /// All objects, after a list.
     Listed(Vec<I>),
-    /// One that is new or has changed.
+    /// A new or changed object.
     Seen(I),
-    /// One that is no longer there, or no longer selected, as it was last.
+    /// The last state of an object that was deleted, or is no longer selected.
     Gone(T),
 }
 
@@ -75,9 +75,9 @@ struct Reflector<T, I, R> {
     reading: PhantomData<fn(&T) -> I>,
 }
 
-/// Everything of a kind that these fields select, beginning with a list; read as it comes.
+/// The events of the objects of a kind that these fields select, beginning with a list, which is parsed while it arrives.
 ///
-/// The list is the newest there is (no `resourceVersion`, so never from a cache of the API server that lags behind).
+/// The list is the newest one: without a `resourceVersion`, it never comes from a cache of the API server that lags behind.
 pub fn reflect<T, I>(
     client: Client,
     fields: Option<&str>,
@@ -120,7 +120,7 @@ where
         }
     }
 
-    /// Goes from one state to the next. A failure leaves the state that is to be tried next.
+    /// Advances to the next state. After a failure, the state is the one to try next.
     async fn step(&mut self) -> Result<Option<Told<T, I>>, Failure> {
         match std::mem::replace(&mut self.state, State::Unlisted) {
             State::Unlisted => self.list().await.map(Some),
@@ -198,7 +198,7 @@ where
 }
 
 impl Failure {
-    /// Whether the API server no longer knows what came after the version that we know, or has never come so far (its etcd was restored;
+    /// Whether the API server no longer has the changes since the known version, or has not reached that version (its etcd was restored;
     /// apiserver `pkg/storage/errors.go`, `NewTooLargeResourceVersionError`): everything has to be listed again.
     fn is_gone(&self) -> bool {
         let too_large = |cause: &StatusCause| cause.reason == "ResourceVersionTooLarge";

@@ -1,6 +1,6 @@
-//! How long a watch that broke waits before it is opened again.
+//! The pauses before a broken watch is opened again.
 //!
-//! Without chance, so that a run can be repeated: the clients of this watch are a few replicas, which need not be spread.
+//! They are not random, so that a run can be repeated; the few replicas need not be spread.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(10);
-/// How long at most until a kind is looked for again that the API server does not serve.
+/// The longest pause before asking again for a kind that the API server does not serve.
 const LONGEST_OF_UNSERVED: Duration = Duration::from_mins(1);
 
-/// After this time without a failure the pauses begin anew.
+/// After this time without a failure, the pauses start again with the shortest one.
 const CALM: Duration = Duration::from_mins(1);
 
 /// The pauses of one watch: a quarter of a second, doubled each time up to ten.
@@ -30,7 +30,7 @@ pub fn pauses_of_unserved() -> Pauses {
 pub struct Pauses {
     next: Duration,
     longest: Duration,
-    /// When the last failure was, with its pause.
+    /// The time and the pause of the last failure.
     failed: Option<Instant>,
 }
 

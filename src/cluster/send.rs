@@ -20,23 +20,23 @@ pub const REACH: Duration = effect::REACH.unsigned_abs();
 /// The time after which the API server ends a write by itself. The second between it and [`REACH`] is for the way to the API server,
 /// for timers, and for clocks of different speeds.
 pub const SERVER_TIMEOUT: Duration = Duration::from_secs(REACH.as_secs() - 1);
-/// How long an answer to a write is waited for.
+/// The longest time to wait for the answer to a write.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The longest pause that a `Retry-After` of the API server can ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Why a request was not answered with what was asked for.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The API server answers that it failed or will not.
+    /// The API server answered with an error.
     #[error("{message} (HTTP status {code})")]
     Answered {
         /// The HTTP status.
         code: u16,
-        /// An excerpt of its words.
+        /// An excerpt of its message.
         message: String,
-        /// How long it asks to be left alone.
+        /// Its `Retry-After`; zero without one.
         retry_after: Option<Duration>,
     },
     /// The connection broke, or the answer can't be read.
@@ -48,7 +48,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// The HTTP status, where there is one.
+    /// The HTTP status, if the API server answered.
     pub fn code(&self) -> Option<u16> {
         match self {
             Self::Answered { code, .. } => Some(*code),
@@ -56,17 +56,17 @@ impl SendError {
         }
     }
 
-    /// Whether the request itself is not acceptable: it was not carried out and never will be.
+    /// Whether the API server rejected the request itself: it was not carried out, and repeating it is useless.
     pub fn is_refusal(&self) -> bool {
         matches!(self.code(), Some(400 | 401 | 403 | 405 | 413 | 415 | 422))
     }
 
-    /// Whether the API server has too much to do: it was not carried out.
+    /// Whether the API server is overloaded and did not carry out the request.
     pub fn is_throttled(&self) -> bool {
         self.code() == Some(429)
     }
 
-    /// How long to leave the API server alone with this; zero where it asks for nothing.
+    /// The `Retry-After` of the API server; zero without one.
     pub fn wait(&self) -> SignedDuration {
         let asked = match self {
             Self::Answered { retry_after, .. } => *retry_after,
@@ -82,7 +82,7 @@ impl SendError {
     }
 }
 
-/// Sends a request and reads its answer, for as long as `patience` lasts.
+/// Sends a request and reads its answer, within `patience`.
 pub async fn send<T: DeserializeOwned>(
     client: Client,
     request: Request<Vec<u8>>,
@@ -100,7 +100,7 @@ pub async fn send<T: DeserializeOwned>(
     tokio::time::timeout(patience, answered).await.unwrap_or(Err(SendError::Late(patience)))
 }
 
-/// Reads an answer that is not a success. The wait stands in a header, where the request never came to a handler
+/// Reads an error answer. The wait is in a header, if the request never reached a handler
 /// (kubernetes `staging/src/k8s.io/apiserver/pkg/server/filters/maxinflight.go`, `tooManyRequests`), or in the Status
 /// (`apimachinery/pkg/api/errors`, `NewServerTimeout`, `NewTooManyRequests`); the longer one counts.
 fn failure(response: &Response<Vec<u8>>) -> SendError {

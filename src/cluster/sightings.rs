@@ -1,6 +1,6 @@
-//! What is seen of a Lease while another holds it: each change, as it comes.
+//! The changes of a Lease that another replica holds.
 //!
-//! It must not decide: a sighting may be old, and whoever acts on one reads the Lease first.
+//! It decides nothing: a change may be old, and the candidate reads the Lease before it acts.
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};

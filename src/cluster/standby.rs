@@ -1,6 +1,6 @@
-//! A binder while another leads: it watches what the leader watches, so that its process can answer where a pod would go.
+//! A binder as a follower: it runs the same watches as the leader, so that its process can answer dry runs.
 //!
-//! It must not write. What it has seen goes to the term that follows, which checks how new that is (`takeover`).
+//! It writes nothing. The next term takes over its watches, after checking that they are up to date (`takeover`).
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::scheduling::{Event, Scheduler};
 /// A replica that becomes the leader within this time skips the list of a follower.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Looks on until it is called, and returns with what it was called for and what it watches.
+/// Follows until `called` returns, and returns its value together with the watches.
 pub async fn stand_by<T>(
     binder: &Binder,
     called: impl Future<Output = T>,

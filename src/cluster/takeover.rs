@@ -1,4 +1,4 @@
-//! With what a term begins: what its replica watched while another led, once that is as new as the cluster, or nothing.
+//! The beginning of a term: with the watches of the follower, if they are up to date, or with a list.
 //!
 //! It does not decide which replica leads. If the watches lag behind, the term does not use them and lists everything.
 
@@ -18,67 +18,67 @@ use inquiry::Inquiry;
 pub mod awaited;
 pub mod inquiry;
 
-/// What the API server shows is seen by a watch within this time, or the watch is taken to be stuck.
+/// A watch that has not delivered a known change within this time counts as stuck.
 const LAG: Duration = Duration::from_secs(1);
-/// Where the watch of pods tells nothing new for so long, their names are listed. While pods come and go it tells enough at once.
+/// If the watch of pods delivers nothing for this time, their names are listed. While pods change, the watch itself shows how new it is.
 const QUIET: Duration = Duration::from_millis(50);
-/// A list of names that takes longer is given up.
+/// The longest time for a list of names.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is watched, as events that come together.
+/// The watches, as a stream of events that belong together.
 pub type Events = Pin<Box<dyn Stream<Item = Vec<Event>> + Send>>;
 
-/// Everything that the scheduler is to see, from a list on.
+/// All watches of the scheduler, beginning with lists.
 pub fn watches(binder: &Binder) -> Events {
     watch::all(&binder.client, &binder.reader).ready_chunks(256).boxed()
 }
 
 /// The watches of a follower, and what they have delivered so far.
 pub struct Watching {
-    /// What comes next.
+    /// The stream of events.
     pub events: Events,
-    /// What has been seen.
+    /// The scheduler that has seen the events so far.
     pub scheduler: Scheduler,
 }
 
-/// With what a term begins.
+/// The watches and the scheduler that a term begins with.
 pub struct Beginning {
-    /// What is watched from now on.
+    /// The events from now on.
     pub events: Events,
-    /// What was seen before.
+    /// The scheduler of the term, which has observed what the follower's watches delivered, or nothing.
     pub scheduler: Scheduler,
 }
 
 impl Beginning {
-    /// With nothing: the watches begin with lists, and nothing is decided before these are there.
+    /// Begins with lists; nothing is decided before they have arrived.
     ///
-    /// The lists are the newest there are (no `resourceVersion`, so never from a cache of the API server that lags behind), so that
-    /// what the last holder of the lead bound is among them.
+    /// The lists are the newest ones: without a `resourceVersion`, they never come from a cache of the API server that lags behind.
+    /// They therefore contain everything that the last leader has bound.
     pub fn afresh(binder: &Binder) -> Self {
         Self { events: watches(binder), scheduler: binder.handoff.scheduler(binder.settings.clone()) }
     }
 }
 
-/// Why what was watched is not used.
+/// Why the watches of the follower are not used.
 #[derive(Debug, thiserror::Error)]
 enum Behind {
     #[error("not everything was listed yet")]
     Unlisted,
     #[error("pods and nodes could not be listed by name: {0}")]
     List(#[from] ListError),
-    #[error("asking for them panicked")]
+    #[error("a task that lists pods or nodes panicked")]
     Panicked(#[from] JoinError),
     #[error("the list of pods and nodes by name took longer than {PATIENCE:?}")]
     Slow,
-    #[error("{pods} pod(s) and {nodes} node(s) have changed and were not seen to within {LAG:?}")]
+    #[error("the watches did not deliver {pods} changed pod(s) and {nodes} changed node(s) within {LAG:?}")]
     Unseen { pods: usize, nodes: usize },
     #[error("a watch has ended")]
     Ended,
 }
 
-/// Begins with what was watched, if that can be shown to be as new as the cluster is now; else afresh.
+/// Begins with the watches of the follower, if they are provably up to date; otherwise with lists.
 ///
-/// Called once the lead is won: whatever the last holder wrote is then in the cluster, since its writes are fenced.
+/// It is called after this replica became the leader: all writes of the last leader are then in the cluster, since they are fenced.
 pub async fn begin(binder: &Binder, watching: Option<Watching>) -> Beginning {
     let began = Instant::now();
     let Some(watching) = watching else { return Beginning::afresh(binder) };

@@ -1,6 +1,6 @@
 //! Watches: lists and changes of pods, nodes and quotas as the scheduler's events.
 //!
-//! A list becomes one event, so that what vanished during a gap is seen to be gone.
+//! A list becomes one event, so that objects that were deleted during a gap are noticed.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -27,10 +27,10 @@ use crate::{
 /// it carries may have to be withdrawn.
 pub(super) const PODS: &str = "status.phase!=Succeeded";
 
-/// Lines that are logged of one object: a user may write thousands of values that can't be read.
+/// The most lines that are logged for one object, since a user may write thousands of unreadable values.
 const MOST_LOGGED: usize = 16;
 
-/// Everything that the scheduler is to see, as events.
+/// All watches of the scheduler, as events.
 pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
     let pods = pods(client, reader.clone());
     let nodes = nodes(client, reader.clone());
@@ -99,7 +99,7 @@ where
     events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
 }
 
-/// Storage, which decides where pods with claims may go.
+/// The storage objects, which decide where pods with claims can be placed.
 fn storage(client: &Client) -> impl Stream<Item = Event> + Send + use<> {
     stream::select_all([
         objects(client, Kind::PersistentVolume, Object::PersistentVolume),
@@ -133,7 +133,7 @@ pub fn read_namespace(namespace: Arc<Namespace>) -> Object {
     Object::Namespace(name.as_str().into(), Arc::new(labels))
 }
 
-/// Logs what can't be read of one object: the first of many, then how many more.
+/// Logs the unreadable parts of one object: the first ones, and the number of the others.
 fn each(troubles: &[Unreadable], log: impl Fn(&str, &str)) {
     for Unreadable { field, message, .. } in troubles.iter().take(MOST_LOGGED) {
         log(field, message);

@@ -1,4 +1,4 @@
-//! Our small read structs as kinds that kube's client can list and watch.
+//! Berth's own read structs as kinds that kube's client can list and watch.
 //!
 //! kube needs an `ObjectMeta` of each object; it gets name, namespace, uid and version, and nothing else is kept.
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// An object of ours and what kube must know of it.
+/// A read struct, with the metadata that kube needs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "T", bound = "T: DeserializeOwned + Wire")]
 pub struct Watched<T> {

@@ -1,4 +1,4 @@
-//! Withdrawing the assignment of a pod that died before its allocation.
+//! Withdraws the assignment of a pod that ended before its allocation.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{object::Pod, scheduling::PodKey};
 /// Why an assignment was not withdrawn.
 #[derive(Debug, thiserror::Error)]
 pub enum WithdrawError {
-    /// The API server could not be asked, or refused.
+    /// The API server could not be reached, or refused the write.
     #[error(transparent)]
     Refused(#[from] kube::Error),
     /// No answer came in time.
@@ -23,7 +23,7 @@ pub enum WithdrawError {
     Unanswered,
 }
 
-/// Writes the annotations, if the pod still has this uid; one that is gone carries nothing.
+/// Writes the annotations, if the pod still has this uid; a deleted pod needs no write.
 ///
 /// It goes through the pod's status, beside which the API server takes metadata too (`pkg/registry/core/pod/strategy.go`
 /// `podStatusStrategy`), so that Berth needs no right to change pods.

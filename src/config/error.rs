@@ -1,4 +1,4 @@
-//! What is wrong with a settings file, and what of it has no effect.
+//! The errors of a settings file, and the notices about keys without effect.
 
 use std::{fmt, io};
 
@@ -15,12 +15,12 @@ pub enum ConfigError {
         /// Why.
         reason: io::Error,
     },
-    /// It is larger than settings ever are.
+    /// It is larger than the limit.
     #[error("{file}: larger than {limit} bytes, the limit for settings")]
     TooLarge {
         /// The file.
         file: String,
-        /// How many bytes are read at most.
+        /// The limit in bytes.
         limit: u64,
     },
     /// It is not YAML.

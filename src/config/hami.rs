@@ -20,7 +20,7 @@ use crate::dialect::hami::names;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HamiConfig {
-    /// Whether it is spoken.
+    /// Whether Berth serves the dialect.
     pub enabled: bool,
     /// The resource that counts shares.
     pub resource_count_name: String,
@@ -30,7 +30,7 @@ pub struct HamiConfig {
     pub resource_memory_percentage_name: String,
     /// Percent of a card's compute.
     pub resource_core_name: String,
-    /// The priority that the container's limiter is told.
+    /// The resource whose value is the priority for the container's limiter.
     pub resource_priority_name: String,
     /// MiB where no memory is asked for; 0: a whole card's.
     pub default_memory: u32,
@@ -47,12 +47,12 @@ pub struct HamiConfig {
     pub overwrite_env: bool,
     /// The runtime class of share pods that name none; empty: theirs stays.
     pub runtime_class_name: String,
-    /// Which node first, where the pod does not say.
+    /// The preference between nodes, if the pod states none.
     pub node_scheduler_policy: Policy,
     /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
     #[serde(serialize_with = "listed")]
     pub gpu_scheduler_policy: Vec<Policy>,
-    /// How long a foreign lock is respected without a sign of its holder.
+    /// How long the lock of another scheduler's pod is respected.
     #[serde(serialize_with = "duration::serialize")]
     pub node_lock_expire: SignedDuration,
     /// Whether a share pod that names `default-scheduler` becomes Berth's.
@@ -81,7 +81,7 @@ pub enum Policy {
     Binpack,
     /// The emptiest.
     Spread,
-    /// Only a card that nobody uses.
+    /// Only a card that no pod uses.
     Mutex,
     /// Cards on the higher NUMA node.
     Numa,

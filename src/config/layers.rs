@@ -1,4 +1,4 @@
-//! What the settings come to for the layers below: dialects, rules, scheduler.
+//! The settings in the form of the layers below: dialects, rules, scheduler.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,7 @@ use crate::{
     scheduling::{self, score::ScoreWeights},
 };
 
-/// After this time Volcano's own plugins take a lock for forgotten (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
+/// The time after which Volcano's own scheduler considers a lock abandoned (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
 const VOLCANO_LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 impl Config {
@@ -52,8 +52,8 @@ impl Config {
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
     }
 
-    /// These settings under the scheduler's name, the scope and the resource names of `before`: by those the API server chooses what
-    /// it asks about, until it is told otherwise.
+    /// These settings with the scheduler's name, the scope and the resource names of `before`, which the installed webhook configurations
+    /// still contain.
     #[must_use]
     pub fn named_as(mut self, before: &Self) -> Self {
         self.scheduler_name.clone_from(&before.scheduler_name);

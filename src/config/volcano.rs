@@ -21,7 +21,7 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolcanoConfig {
-    /// Whether it is spoken.
+    /// Whether Berth serves the dialect.
     pub enabled: bool,
     /// Arguments of the plugins.
     pub arguments: DeviceShare,
@@ -48,7 +48,7 @@ pub struct DeviceShare {
     /// Which node and card first.
     #[serde(rename = "deviceshare.SchedulePolicy")]
     pub schedule_policy: Policy,
-    /// 0: nodes are not told apart by their cards.
+    /// 0: the cards do not decide between nodes.
     #[serde(rename = "deviceshare.ScheduleWeight")]
     pub schedule_weight: u32,
     /// Pods with all labels of one of these share no card with others of the same.

@@ -71,7 +71,9 @@ impl CardReason {
             Self::ExclusiveDeviceAllocateConflict => "node(s) had no GPU free for exclusive use",
             Self::CardComputeUnitsExhausted => "node(s) had no GPU cores left",
             Self::NumaNotFit => "node(s) had too few GPUs on one NUMA node",
-            Self::CardMarkConflict => "node(s) had only GPUs left that a Pod kept apart from this one uses",
+            Self::CardMarkConflict => {
+                "node(s) had only GPUs used by Pods that must not share a GPU with this Pod"
+            }
             Self::ResourceQuotaNotFit => "GPU quota of the namespace exceeded",
             Self::CardMigTopologyInfeasible => "node(s) had no free MIG slice of the size",
         }

@@ -41,7 +41,7 @@ impl fmt::Display for Remedy {
         match self {
             Self::Memory(memory) => write!(formatter, "with at most {memory} per card"),
             Self::MemoryPart(part) => write!(formatter, "with at most {}% of a card's memory", part.get()),
-            Self::Cores(cores) if cores.get() == 0 => formatter.write_str("without a claim on compute"),
+            Self::Cores(cores) if cores.get() == 0 => formatter.write_str("without a compute request"),
             // It is asked for in percent, whatever it is counted in.
             Self::Cores(cores) => write!(formatter, "with at most {}% of a card's compute", cores.get()),
             Self::Cards(cards) => write!(formatter, "with at most {cards} card(s) per container"),
@@ -49,8 +49,8 @@ impl fmt::Display for Remedy {
             Self::AnyCard => formatter.write_str("without UUIDs"),
             Self::AnyMode => formatter.write_str("with any card mode"),
             Self::AnyNuma => formatter.write_str("without the binding to one NUMA node"),
-            Self::SharedCards => formatter.write_str("on cards that others use"),
-            Self::AnyCompany => formatter.write_str("beside pods that it is kept apart from"),
+            Self::SharedCards => formatter.write_str("on cards that other pods use"),
+            Self::AnyCompany => formatter.write_str("on a card with pods that it is kept apart from"),
         }
     }
 }

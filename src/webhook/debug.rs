@@ -1,6 +1,6 @@
 //! `GET /debug/ledger`: which pod holds what of each card, for clients that the API server allows to get this path.
 //!
-//! It knows neither the ledger nor the permissions: both come from the functions in [`Debug`].
+//! It knows neither the ledger nor the permissions: both come from the functions that it is given.
 
 use std::sync::Arc;
 

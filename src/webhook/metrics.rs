@@ -98,7 +98,7 @@ impl Metrics {
             metrics.reviews.clone(),
         );
         registry.register("berth_admission_violations", "Broken admission rules", metrics.violations.clone());
-        let help = "Pods that were let in and handed to the binder in advance, by what became of that";
+        let help = "Admitted pods that the webhook passed to the binder in advance, by result";
         registry.register("berth_admission_hints", help, metrics.hints.clone());
         registry.register_with_unit(
             "berth_admission_review_duration",

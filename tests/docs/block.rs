@@ -62,6 +62,21 @@ pub(super) fn calls(page: &str) -> Vec<Call> {
     calls
 }
 
+/// The texts of the fenced blocks of a language.
+pub(super) fn of_language(page: &str, language: &str) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut fence: Option<bool> = None;
+    for line in page.lines() {
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            fence = if fence.is_none() { Some(info == language) } else { None };
+            texts.extend((fence == Some(true)).then(String::new));
+        } else if fence == Some(true) {
+            texts.last_mut().expect("the fence began one").extend([line, "\n"]);
+        }
+    }
+    texts
+}
+
 /// The command of one line.
 pub(super) fn call(command: &str) -> Call {
     Call { words: words(command), shown: Vec::new() }
@@ -84,6 +99,12 @@ fn the_reader_of_blocks_takes_commands_and_what_they_show() {
     assert_eq!(found[1].shown, ["Denied"]);
     assert!(found[1].ends_with_no() && !found[2].ends_with_no());
     assert!(!found[0].needs_no_cluster() && found[1].needs_no_cluster());
+}
+
+#[test]
+fn the_reader_of_blocks_takes_one_language() {
+    let page = "```yaml\na: 1\n```\n```console\n$ x\n```\n```yaml\nb: 2\n```\n";
+    assert_eq!(of_language(page, "yaml"), ["a: 1\n", "b: 2\n"]);
 }
 
 #[test]

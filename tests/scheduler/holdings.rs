@@ -264,7 +264,7 @@ fn a_lock_that_nobody_can_read_is_told_and_taken_over() {
     locked["metadata"]["annotations"]["hami.io/mutex.lock"] = json!("whenever");
     let (_, troubles) = Config::default().reader().node(&serde_json::from_value(locked.clone()).unwrap());
     let told: Vec<_> = troubles.iter().map(ToString::to_string).collect();
-    let words = "metadata.annotations[hami.io/mutex.lock]: `whenever` says neither since when nor by whom it is held: it is taken over";
+    let words = "metadata.annotations[hami.io/mutex.lock]: `whenever` has neither a time nor a holder that can be read; Berth takes the lock over";
     assert_eq!(told, [words]);
     let mut machine = Machine::new(&Config::default(), &[locked], &[share("next", 1000)]);
     assert_eq!(machine.run().1.len(), 1);

@@ -57,10 +57,10 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         picture::draw(stage).await?;
         let violations = stage.fleet.violations();
         if !violations.is_empty() {
-            bail!("the node agents saw what must not be: {violations:?}");
+            bail!("a device plugin found a wrong assignment: {violations:?}");
         }
         stage.say(format_args!(
-            "\nDone in {:.1} s. The node agents found every assignment as they need it.",
+            "\nDone in {:.1} s. Every device plugin could read its assignments.",
             started.elapsed().as_secs_f64()
         ))?;
         Ok(())
@@ -99,15 +99,15 @@ fn steps() -> Vec<Step> {
             hami("vgpu", &json!({"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 20000})),
             Bound,
         ),
-        step("only an H100 will do", typed("by-type", "H100"), Bound),
-        step("only this one card will do", by_uuid("by-uuid", "GPU-hami-0-0"), Bound),
+        step("a pod that accepts only an H100", typed("by-type", "H100"), Bound),
+        step("a pod that accepts only one card", by_uuid("by-uuid", "GPU-hami-0-0"), Bound),
         step(
             "two modes in one pod",
             hami("mixed", &json!({"nvidia.com/gpu": 1, "volcano.sh/vgpu-number": 1})),
             Denied,
         ),
         step(
-            "a quantity that can't be meant",
+            "an impossible quantity",
             hami("gibibytes", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": "16Gi"})),
             Denied,
         ),
@@ -117,7 +117,7 @@ fn steps() -> Vec<Step> {
             DryRun,
         ),
         step(
-            "more than any card has",
+            "more memory than any card has",
             hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
@@ -194,7 +194,7 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
             let pod = await_pod(&pods, &name, |pod| waits_because(pod).is_some()).await?;
             stage.say(format_args!(
                 "   {} {}",
-                bad(stage, "waits"),
+                bad(stage, "pending"),
                 waits_because(&pod).unwrap_or_default()
             ))?;
         }
@@ -220,7 +220,7 @@ async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
         };
         create(&pods, hami(&format!("more-{at}"), &limits), false)
             .await
-            .context("creating one of the further pods")?;
+            .context("creating an additional pod")?;
     }
     let mut running = 0;
     for at in 0..args.pods {

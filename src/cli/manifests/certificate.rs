@@ -1,6 +1,7 @@
-//! The webhook's certificate in cert-manager's hands: its objects, the authority's way into `caBundle`, and what the server then no longer needs.
+//! The changes for a certificate of cert-manager: its objects, the injection of `caBundle`, and the rights that the server then no longer
+//! needs.
 //!
-//! `certs/cert-manager.yaml` is the truth of the objects.
+//! `certs/cert-manager.yaml` is the only copy of these objects.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
-//! Webhook and binder apart: two Deployments, each under a ServiceAccount of its own that has just its rights.
+//! Webhook and binder as two Deployments, each with its own ServiceAccount and only the rights that it needs.
 //!
-//! Made of the same objects as the installation in one piece, so that the two can't drift apart.
+//! They are made from the same objects as the single Deployment, so that the two forms can't diverge.
 
 use serde_json::{Value, json};
 
-/// A half of Berth.
+/// One of the two Deployments.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Half {
     Webhook,

@@ -1,4 +1,4 @@
-//! What has to be seen before a term begins: pods and nodes as the API server has them now.
+//! The pods and nodes that the watches must have delivered before a term begins: those that the API server has now.
 //!
 //! A kind was seen when its watch, which tells in the order of versions, has passed the version that the whole kind has now, or when
 //! each of its objects was seen as it is now. Versions are compared within a kind only: each may have a store of its own
@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::inquiry::{Answer, Version};
 use crate::scheduling::{Event, Scheduler};
 
-/// What has to be seen, as far as that is known.
+/// The objects that must still be delivered, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Awaited {
     pods: Kind,
@@ -29,7 +29,7 @@ struct Kind {
 }
 
 impl Awaited {
-    /// Takes in what the API server answers.
+    /// Takes over an answer of the API server.
     pub fn learn(&mut self, answer: Answer) {
         match answer {
             Answer::Pods(version) => self.pods.version = version.parse().ok(),
@@ -40,7 +40,7 @@ impl Awaited {
         }
     }
 
-    /// Takes in what the watches tell.
+    /// Takes over events of the watches.
     pub fn note(&mut self, events: &[Event]) {
         for event in events {
             match event {
@@ -53,7 +53,7 @@ impl Awaited {
         }
     }
 
-    /// Whether everything was seen.
+    /// Whether everything was delivered.
     pub fn is_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
         let nodes = self.nodes.is_seen(|Version { name, number, .. }| {
@@ -62,7 +62,7 @@ impl Awaited {
         nodes && self.pods_are_seen(scheduler)
     }
 
-    /// Whether every pod was seen.
+    /// Whether every pod was delivered.
     pub fn pods_are_seen(&mut self, scheduler: &Scheduler) -> bool {
         let gone = &self.gone;
         self.pods.is_seen(|Version { uid, number, .. }| {
@@ -70,7 +70,7 @@ impl Awaited {
         })
     }
 
-    /// How many pods and nodes were not seen, of those that are known.
+    /// How many of the known pods and nodes were not delivered.
     pub fn unseen(&self) -> (usize, usize) {
         let unseen = |kind: &Kind| kind.unseen.as_ref().map_or(0, Vec::len);
         (unseen(&self.pods), unseen(&self.nodes))
@@ -82,7 +82,7 @@ impl Kind {
         self.told = self.told.max(version.parse().ok());
     }
 
-    /// Strikes out what was seen; whether that is all.
+    /// Removes the delivered objects, and returns whether none is left.
     fn is_seen(&mut self, seen: impl Fn(&Version) -> bool) -> bool {
         if self.version.is_some_and(|version| self.told >= Some(version)) {
             return true;

@@ -1,4 +1,4 @@
-//! What the API server is asked: how new pods and nodes are.
+//! The requests for the current resource versions of pods and nodes.
 //!
 //! The newest there is: without a `resourceVersion` no list comes from a cache that lags behind. It must not compare.
 
@@ -15,13 +15,13 @@ use crate::{
     object::{Node, Pod},
 };
 
-/// Questions under way; dropped with it.
+/// The requests that are under way; dropping it cancels them.
 pub struct Inquiry {
     client: Client,
     asked: JoinSet<Result<Answer, ListError>>,
 }
 
-/// What is answered.
+/// An answer.
 pub enum Answer {
     /// The version of pods as a whole.
     Pods(String),
@@ -31,7 +31,7 @@ pub enum Answer {
     EachNode(String, Vec<Version>),
 }
 
-/// One object by name and version; all else of its metadata is not kept.
+/// The uid, name and resource version of one object.
 #[derive(Debug, Deserialize)]
 pub struct Version {
     /// Its uid.
@@ -71,12 +71,12 @@ impl Inquiry {
         });
     }
 
-    /// The next answer; `None` when everything is answered.
+    /// The next answer; `None` after the last one.
     pub async fn next(&mut self) -> Option<Result<Result<Answer, ListError>, JoinError>> {
         self.asked.join_next().await
     }
 
-    /// Whether everything is answered.
+    /// Whether all answers have arrived.
     pub fn is_over(&self) -> bool {
         self.asked.is_empty()
     }
@@ -89,7 +89,7 @@ where
     Watched::<T>::url_path(&(), None)
 }
 
-/// The version of a kind and of each of its objects.
+/// The resource version of a kind, and that of each of its objects.
 async fn each<T>(client: &Client, parameters: ListParams) -> Result<(String, Vec<Version>), ListError>
 where
     Watched<T>: Resource<DynamicType = ()>,

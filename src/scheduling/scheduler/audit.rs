@@ -44,7 +44,7 @@ impl Scheduler {
         let nodes: Vec<NodeName> = self.snapshot.nodes().map(|state| state.info.name.clone()).collect();
         for node in nodes {
             if self.snapshot.check(&node) == Check::Wrong {
-                self.drift(Concern::Node(node.clone()), "what is in use of it was not the sum of its pods");
+                self.drift(Concern::Node(node.clone()), "the use of the node was not the sum of its pods");
                 self.wake(&node);
             }
         }
@@ -74,7 +74,7 @@ impl Scheduler {
         let Some(holding) = info.holding.as_ref().filter(|_| info.stage != Stage::Ended) else { return };
         let right = |charge: &Charge| is_of(charge, holding) && charge.footprint == info.footprint;
         if !self.snapshot.ledger().get(uid).is_some_and(right) {
-            self.drift(Concern::Pod(info.key.clone()), "it was not charged with what it holds");
+            self.drift(Concern::Pod(info.key.clone()), "the ledger did not have what the pod holds");
             self.see_holding(&info, now);
         }
     }
@@ -103,7 +103,7 @@ impl Scheduler {
         wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
         unseen.sort();
         for (uid, of) in wrong {
-            self.drift(of, &format!("pod {uid} was charged and holds nothing"));
+            self.drift(of, &format!("the ledger had pod {uid}, which holds nothing"));
             self.release(&uid);
         }
         self.outbox.effects.extend(unseen.into_iter().map(|pod| Effect::ReadPod { pod }));
@@ -134,7 +134,7 @@ impl Scheduler {
             }
         };
         if !right {
-            self.drift(Concern::Pod(entry.info.key.clone()), "it stood nowhere and waited for nothing");
+            self.drift(Concern::Pod(entry.info.key.clone()), "the pod was in no queue and in no line");
             self.forget(uid);
             self.enqueue(uid);
         }
@@ -171,7 +171,7 @@ impl Scheduler {
 
     fn end_needless_wait(&mut self, uid: &Uid) {
         if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
-            self.drift(Concern::Pod(key), "it waited although a node would have had it");
+            self.drift(Concern::Pod(key), "the pod stayed pending although a node accepts it");
         }
         self.decide_waiting_again(uid);
     }

@@ -154,7 +154,7 @@ impl Scheduler {
         let refusals = line.refusals;
         if refusals > MOST_LOCKS {
             line.refusals = 0;
-            self.refuse_lock(uid, node, "it changes too often, or the API server fails", now);
+            self.refuse_lock(uid, node, "the node changes too often, or the API server fails", now);
             return;
         }
         let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
