@@ -13,6 +13,7 @@ pub mod koordinator;
 pub mod lock;
 pub mod marks;
 pub mod registered;
+pub mod schedulers;
 pub mod segments;
 mod share;
 pub mod unreadable;

@@ -2,9 +2,13 @@
 //!
 //! Pure translation. What can't be read is returned beside the result, for the caller to report; it costs its own object only.
 
+mod names;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+
+use names::{Named, Names};
 
 use crate::{
     device::{Allocation, DeviceRequest, InitPhase, Lock, ProfileName, Remains},
@@ -31,7 +35,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Reader {
     dialects: Dialects,
-    scheduler_name: String,
+    names: Names,
     weights: ScoreWeights,
 }
 
@@ -41,7 +45,14 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader of these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
-        Self { dialects, scheduler_name, weights: ScoreWeights::default() }
+        let names = Names { own: scheduler_name, adopted: BTreeSet::new() };
+        Self { dialects, names, weights: ScoreWeights::default() }
+    }
+
+    /// The same reader for a scheduler that also places share pods that name one of these schedulers, which must not run.
+    #[must_use]
+    pub fn adopting(self, schedulers: BTreeSet<String>) -> Self {
+        Self { names: Names { adopted: schedulers, ..self.names }, ..self }
     }
 
     /// The same reader for a scheduler that compares nodes by these weights: what no score reads is not kept.
@@ -62,7 +73,7 @@ impl Reader {
 
     /// The name under which pods ask to be placed.
     pub fn scheduler_name(&self) -> &str {
-        &self.scheduler_name
+        &self.names.own
     }
 
     /// The dialects' own resources.
@@ -184,8 +195,12 @@ impl Reader {
     }
 
     fn placer(&self, pod: &Pod) -> Placer {
-        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
-        if ours { Placer::Berth } else { Placer::Another }
+        match self.names.of(pod) {
+            Named::Berth => Placer::Berth,
+            // A scheduler such as Volcano's also places pods that request no share.
+            Named::Adopted if !self.dialects.asked(pod).is_empty() => Placer::Berth,
+            Named::Adopted | Named::Another => Placer::Another,
+        }
     }
 
     /// A quota, as far as it bounds shares of these dialects.
@@ -214,6 +229,7 @@ impl Reader {
                 resources: footprint.resources.clone(),
                 constraints: constraints(pod, footprint),
             })),
+            Ok(None) if self.names.of(pod) == Named::Adopted => Claim::None,
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -234,7 +250,7 @@ impl Reader {
         });
         format!(
             "Pod names scheduler {} but requests no GPU share{}; create it again with a share, or without schedulerName",
-            self.scheduler_name,
+            self.names.own,
             stated.unwrap_or_default()
         )
     }
@@ -371,3 +387,6 @@ fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

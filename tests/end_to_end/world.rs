@@ -146,10 +146,21 @@ impl World {
         Some(world)
     }
 
+    /// Starts all of Berth with these settings; the API server does not ask its webhook.
+    pub(crate) async fn start_app_with(&mut self, settings: &str) {
+        install_crypto();
+        let (config, _) = Config::parse(settings, "berth.yaml").expect("the settings are good");
+        self.start_app_of(config, Leadership::Alone, Asked::No).await;
+    }
+
     /// Starts all of Berth; the API server asks its webhook, or not.
     async fn start_app(&mut self, leadership: Leadership, asked: Asked) {
+        self.start_app_of(Config::default(), leadership, asked).await;
+    }
+
+    async fn start_app_of(&mut self, config: Config, leadership: Leadership, asked: Asked) {
         let client = self.cluster.client.clone();
-        let app = App::bind(options(client.clone(), leadership, asked)).await.unwrap();
+        let app = App::bind(options(config, client.clone(), leadership, asked)).await.unwrap();
         if asked == Asked::Yes {
             register(&client, app.local_addr()).await.unwrap();
         }
@@ -380,7 +391,7 @@ fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
+fn options(config: Config, client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
     let serving = ServingNames {
         service: "berth".to_owned(),
         namespace: "berth-system".to_owned(),
@@ -389,7 +400,7 @@ fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Option
     // Each has an authority of its own here: only that of the webhook that is asked is published.
     let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
     Options {
-        config: Config::default(),
+        config,
         config_file: None,
         client,
         clock: Clock::System,
