@@ -8,16 +8,16 @@ use crate::object::Pod;
 
 /// The names under which Berth places pods.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub(super) struct Names {
     /// Its own.
-    pub own: String,
+    pub(super) own: String,
     /// Those of schedulers that do not run: their share pods are Berth's.
-    pub adopted: BTreeSet<String>,
+    pub(super) adopted: BTreeSet<String>,
 }
 
 /// Whose name a pod names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Named {
+pub(super) enum Named {
     /// Berth's own.
     Berth,
     /// That of a scheduler whose share pods Berth places.
@@ -28,7 +28,7 @@ pub enum Named {
 
 impl Names {
     /// Whose name the pod names.
-    pub fn of(&self, pod: &Pod) -> Named {
+    pub(super) fn of(&self, pod: &Pod) -> Named {
         match pod.spec.scheduler_name.as_deref() {
             Some(name) if name == self.own => Named::Berth,
             Some(name) if self.adopted.contains(name) => Named::Adopted,
