@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod list;
 pub mod lock;
 pub mod metrics;
+pub mod other_schedulers;
 pub mod prebind;
 pub mod read;
 pub mod reflector;

@@ -14,6 +14,7 @@ pub mod lock;
 pub mod marks;
 pub mod protected;
 pub mod registered;
+pub mod schedulers;
 pub mod segments;
 mod share;
 pub mod unreadable;

@@ -6,6 +6,8 @@
 
 #[path = "end_to_end/admission.rs"]
 mod admission;
+#[path = "end_to_end/adoption.rs"]
+mod adoption;
 #[path = "end_to_end/binding.rs"]
 mod binding;
 #[path = "end_to_end/cambricon.rs"]
@@ -86,6 +88,9 @@ on_both_floors! {
     admission::a_pod_that_is_let_in_is_handed_to_the_binder,
     admission::a_replica_that_does_not_lead_answers_dry_runs_too,
     admission::what_is_not_berths_is_left_alone,
+    adoption::pods_of_an_adopted_scheduler_are_placed_in_every_namespace,
+    adoption::a_scheduler_that_runs_keeps_its_pods_until_it_is_stopped,
+    adoption::a_pod_that_the_other_scheduler_binds_after_all_counts_as_it_stands,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     vendors::each_vendors_pods_go_to_its_nodes,

@@ -1,12 +1,17 @@
 //! The binder with the settings in force. New settings restart it, since its state comes from the API server alone.
+//!
+//! It also restarts when a scheduler whose pods are adopted starts or stops: while one runs, its pods are left to it.
 
-use std::{future::Future, pin::pin, sync::Arc};
+use std::{collections::BTreeSet, future::Future, pin::pin, sync::Arc};
 
 use tokio::sync::watch;
 
 use super::{AppError, Chooser, Options};
 use crate::{
-    cluster::{self, Binder, Handoff, Metrics},
+    cluster::{
+        self, Binder, Handoff, Metrics,
+        other_schedulers::{self, Running},
+    },
     config::Config,
 };
 
@@ -23,23 +28,47 @@ pub(super) async fn run(
 ) -> Result<(), AppError> {
     let mut stopped = pin!(stopped);
     let mut ended = false;
+    let (publishes, mut running) = watch::channel(Running::default());
+    let mut following = pin!(other_schedulers::follow(&options.client, &publishes));
     while !ended {
         let config = settings.borrow_and_update().clone();
+        let names = config.adopted_names();
+        let adopted = tokio::select! {
+            () = &mut stopped => return Ok(()),
+            Ok(()) = settings.changed() => continue,
+            adopted = not_running(&names, &mut running) => adopted,
+            () = &mut following, if !names.is_empty() => return Err(ENDED),
+        };
         let until = async {
             tokio::select! {
                 () = &mut stopped => ended = true,
                 Ok(()) = settings.changed() => {}
+                () = other_than(&adopted, &names, &mut running) => {}
                 else => std::future::pending().await,
             }
         };
-        cluster::run(binder(&options, &config, metrics.clone(), handoff.clone()), until).await?;
+        let binder = binder(&options, &config, adopted.clone(), metrics.clone(), handoff.clone());
+        tokio::select! {
+            result = cluster::run(binder, until) => result?,
+            () = &mut following, if !names.is_empty() => return Err(ENDED),
+        }
     }
     Ok(())
 }
 
-fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff) -> Binder {
+/// The watch of other schedulers never ends by itself.
+const ENDED: AppError = AppError::Ended("following other schedulers");
+
+fn binder(
+    options: &Options,
+    config: &Config,
+    adopted: BTreeSet<String>,
+    metrics: Metrics,
+    handoff: Handoff,
+) -> Binder {
     let reader = match options.chooser {
-        Chooser::Berth => config.reader(),
+        Chooser::Berth => config.reader().adopting(adopted),
+        // kube-scheduler has one profile for Berth: pods that name another are not its own.
         Chooser::KubeScheduler => config.reader().judging_cards(),
     };
     Binder {
@@ -51,5 +80,48 @@ fn binder(options: &Options, config: &Config, metrics: Metrics, handoff: Handoff
         writes_at_once: WRITES_AT_ONCE,
         leadership: options.leadership.clone(),
         handoff,
+    }
+}
+
+/// Those of the adopted names that no running scheduler serves, once it is known which run.
+async fn not_running(names: &BTreeSet<String>, running: &mut watch::Receiver<Running>) -> BTreeSet<String> {
+    if names.is_empty() {
+        return BTreeSet::new();
+    }
+    loop {
+        if let Some(adopted) = adopted(names, &running.borrow_and_update()) {
+            for name in names.difference(&adopted) {
+                tracing::warn!(
+                    scheduler = name,
+                    "it still runs: pods that name it are left to it until it is stopped"
+                );
+            }
+            return adopted;
+        }
+        changed(running).await;
+    }
+}
+
+/// Returns once other names are to be adopted than these.
+async fn other_than(
+    before: &BTreeSet<String>,
+    names: &BTreeSet<String>,
+    running: &mut watch::Receiver<Running>,
+) {
+    while adopted(names, &running.borrow_and_update()).is_none_or(|adopted| adopted == *before) {
+        changed(running).await;
+    }
+}
+
+/// Those of the names that no running scheduler serves; `None` until it is known which run.
+fn adopted(names: &BTreeSet<String>, running: &Running) -> Option<BTreeSet<String>> {
+    let running = running.names()?;
+    Some(names.iter().filter(|name| !running.contains(name.as_str())).cloned().collect())
+}
+
+/// An error means that the sender is gone, with which the whole run has ended.
+async fn changed(running: &mut watch::Receiver<Running>) {
+    if running.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

@@ -30,7 +30,22 @@ pub async fn keep<T, V>(
     Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
     V: PartialEq + Send,
 {
-    follow(client, retry::pauses(), read, publish).await;
+    follow(client, watcher::Config::default(), retry::pauses(), read, publish).await;
+}
+
+/// As [`keep`], for the objects that this label selector selects.
+pub async fn keep_selected<T, V>(
+    client: &Client,
+    labels: &str,
+    read: impl Fn(&T) -> V + Send,
+    publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
+) where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
+    V: PartialEq + Send,
+{
+    let selected = watcher::Config::default().labels(labels);
+    follow(client, selected, retry::pauses(), read, publish).await;
 }
 
 /// As [`keep`], for a kind that may not be installed: until it is, there are no objects of it, and no error is logged.
@@ -43,11 +58,12 @@ pub async fn keep_if_served<T, V>(
     Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
     V: PartialEq + Send,
 {
-    follow(client, retry::pauses_of_unserved(), read, publish).await;
+    follow(client, watcher::Config::default(), retry::pauses_of_unserved(), read, publish).await;
 }
 
 async fn follow<T, V>(
     client: &Client,
+    selected: watcher::Config,
     pauses: Pauses,
     read: impl Fn(&T) -> V + Send,
     mut publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
@@ -56,7 +72,7 @@ async fn follow<T, V>(
     Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
     V: PartialEq + Send,
 {
-    let events = watcher(Api::<Watched<T>>::all(client.clone()), watcher::Config::default());
+    let events = watcher(Api::<Watched<T>>::all(client.clone()), selected);
     let mut events = std::pin::pin!(events.backoff(pauses));
     let mut kept = Kept::default();
     let mut served = Served::Unknown;

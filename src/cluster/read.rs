@@ -2,29 +2,31 @@
 //!
 //! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
+mod holding;
+mod names;
 mod pod;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
+use names::{Named, Names};
 use pod::{constraints, nominated, stage, told, unconstrained};
 
 use crate::{
-    device::{Allocation, DeviceRequest, InitPhase, Lock, ProfileName, Remains},
+    device::{DeviceRequest, Lock},
     dialect::{
-        Carried, Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable,
-        bounds::HardLimit,
+        Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
     },
     object::{Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
-        Ask, Claim, Holding, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
+        Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
         footprint::Footprint,
         images::NodeImages,
         node::{NodeLock, Signature},
         origin::{Origin, PodImages},
         plugin::Plugin,
-        pod::{Binding, Placer},
+        pod::Placer,
         quota::Bound,
         score::ScoreWeights,
     },
@@ -34,7 +36,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Reader {
     dialects: Dialects,
-    scheduler_name: String,
+    names: Names,
     weights: ScoreWeights,
     claims: Claims,
     judged: Judged,
@@ -64,13 +66,20 @@ pub type Reading<T> = (T, Vec<Unreadable>);
 impl Reader {
     /// A reader for these dialects.
     pub fn new(dialects: Dialects, scheduler_name: String) -> Self {
+        let names = Names { own: scheduler_name, adopted: BTreeSet::new() };
         Self {
             dialects,
-            scheduler_name,
+            names,
             weights: ScoreWeights::default(),
             claims: Claims::Own,
             judged: Judged::Everything,
         }
+    }
+
+    /// The same reader for a scheduler that also places share pods that name one of these schedulers, which must not run.
+    #[must_use]
+    pub fn adopting(self, schedulers: BTreeSet<String>) -> Self {
+        Self { names: Names { adopted: schedulers, ..self.names }, ..self }
     }
 
     /// The same reader for a scheduler with these weights: fields that no score reads are not kept.
@@ -104,7 +113,7 @@ impl Reader {
 
     /// The scheduler's name, as in `spec.schedulerName`.
     pub fn scheduler_name(&self) -> &str {
-        &self.scheduler_name
+        &self.names.own
     }
 
     /// The dialects' own resources.
@@ -231,8 +240,12 @@ impl Reader {
     }
 
     fn placer(&self, pod: &Pod) -> Placer {
-        let ours = pod.spec.scheduler_name.as_deref() == Some(self.scheduler_name.as_str());
-        if ours { Placer::Berth } else { Placer::Another }
+        match self.names.of(pod) {
+            Named::Berth => Placer::Berth,
+            // A scheduler such as Volcano's also places pods that request no share.
+            Named::Adopted if !self.dialects.asked(pod).is_empty() => Placer::Berth,
+            Named::Adopted | Named::Another => Placer::Another,
+        }
     }
 
     /// The limits of a quota on shares of these dialects.
@@ -264,7 +277,7 @@ impl Reader {
                     Judged::Cards => unconstrained(),
                 },
             })),
-            Ok(None) if !ours => Claim::None,
+            Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -285,100 +298,9 @@ impl Reader {
         });
         format!(
             "Pod names scheduler {} but requests no GPU share{}; create it again with a share, or without schedulerName",
-            self.scheduler_name,
+            self.names.own,
             stated.unwrap_or_default()
         )
-    }
-
-    /// What the pod holds: where it is bound, or where another scheduler means it to be.
-    fn holding(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> Option<Holding> {
-        let bound = pod.spec.node_name.as_deref().filter(|node| !node.is_empty());
-        let ours = self.placer(pod) == Placer::Berth;
-        if bound.is_none() && ours {
-            return None;
-        }
-        let (mut allocations, meant_for) = self.allocations(pod, troubles);
-        let (node, binding) = match (bound, meant_for) {
-            (Some(node), _) => (node.to_owned(), Binding::Bound),
-            (None, Some(node)) => {
-                // Until the pod is bound, its node has given it nothing.
-                for allocation in &mut allocations {
-                    allocation.unread = None;
-                }
-                (node, Binding::Intended)
-            }
-            (None, None) => return None,
-        };
-        Some(Holding {
-            node: node.as_str().into(),
-            binding,
-            init: if pod.init_is_done() { InitPhase::Done } else { InitPhase::Ahead },
-            takeable: self.takeable(pod),
-            unassigned: match binding {
-                Binding::Bound if !pod.is_terminal() => self.unassigned(pod, &allocations),
-                Binding::Bound | Binding::Intended => Vec::new(),
-            },
-            allocations,
-        })
-    }
-
-    /// The dialects of which the pod requests shares and carries no assignment.
-    fn unassigned(&self, pod: &Pod, allocations: &[Allocation]) -> Vec<ProfileName> {
-        let asked =
-            self.dialects.asked(pod).into_iter().filter(|one| self.dialects.are_asked(pod, one.mode()));
-        let names = asked.map(|dialect| dialect.name().clone());
-        names.filter(|name| allocations.iter().all(|allocation| allocation.profile != *name)).collect()
-    }
-
-    /// The dialects whose agents may serve another pod with what this one carries, once it is dead.
-    fn takeable(&self, pod: &Pod) -> Vec<ProfileName> {
-        let takeable = self.dialects.iter().filter(|dialect| dialect.remains(pod) == Remains::Takeable);
-        takeable.map(|dialect| dialect.name().clone()).collect()
-    }
-
-    /// What the pod carries, one allocation for each dialect, since HAMi's scheduler gives a pod cards of several vendors; and the node that
-    /// the first of them names.
-    fn allocations(&self, pod: &Pod, troubles: &mut Vec<Unreadable>) -> (Vec<Allocation>, Option<String>) {
-        let (mut allocations, mut node) = (Vec::new(), None);
-        for dialect in self.dialects.iter() {
-            let Some((carried, unread)) = self.carried_in(dialect, pod, troubles) else { continue };
-            node = node.or(carried.node);
-            allocations.push(Allocation {
-                profile: dialect.name().clone(),
-                assignment: Arc::new(carried.assignment),
-                unread,
-                answer: dialect.answer(pod),
-            });
-        }
-        (allocations, node)
-    }
-
-    /// What the pod carries in one dialect, and why some of its cards are unknown. A pod that asks for none of its cards was given none, whatever it is annotated with: only
-    /// of one that does a card may be missing.
-    fn carried_in(
-        &self,
-        dialect: &Arc<dyn Dialect>,
-        pod: &Pod,
-        troubles: &mut Vec<Unreadable>,
-    ) -> Option<(Carried, Option<String>)> {
-        let (mut carried, unread) = match dialect.assignment(pod) {
-            Ok(carried) => {
-                let mut carried = carried?;
-                let unread = std::mem::take(&mut carried.unread);
-                (Some(carried), unread)
-            }
-            Err(trouble) => (None, vec![trouble]),
-        };
-        let missing = unread.iter().find(|trouble| trouble.problem == Problem::Card);
-        let missing =
-            missing.filter(|_| self.dialects.are_asked(pod, dialect.mode())).map(ToString::to_string);
-        if missing.is_some() {
-            carried.get_or_insert_default();
-        }
-        // Dialects may have one annotation in common.
-        let new: Vec<_> = unread.into_iter().filter(|trouble| !troubles.contains(trouble)).collect();
-        troubles.extend(new);
-        Some((carried?, missing))
     }
 }
 
@@ -398,3 +320,6 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
         name: quota.metadata.name.as_str().into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

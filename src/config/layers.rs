@@ -8,8 +8,8 @@ use std::{
 use jiff::SignedDuration;
 
 use super::{
-    ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
-    WorkloadConfig, hami::Policy, volcano::LockValue,
+    ChipConfig, Config, DEFAULT_SCHEDULER, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig,
+    VnpusConfig, VolcanoConfig, WorkloadConfig, hami::Policy, volcano::LockValue,
 };
 use crate::{
     admission::{
@@ -121,9 +121,16 @@ impl Config {
         self.dialects().iter().map(|dialect| dialect.mode().clone()).collect()
     }
 
-    /// What reads pods and nodes for the scheduler.
+    /// What reads pods and nodes for the scheduler, where none of the adopted schedulers runs.
     pub fn reader(&self) -> Reader {
-        Reader::new(self.dialects(), self.scheduler_name.clone()).weighing(self.score_weights())
+        let reader = Reader::new(self.dialects(), self.scheduler_name.clone());
+        reader.weighing(self.score_weights()).adopting(self.adopted_names())
+    }
+
+    /// The names whose share pods are placed although admission has not renamed them; `default-scheduler`, which always runs, is none.
+    pub fn adopted_names(&self) -> BTreeSet<String> {
+        let names = self.adopt_schedulers.iter().filter(|name| *name != DEFAULT_SCHEDULER);
+        names.cloned().collect()
     }
 
     /// The settings of the scheduler.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A pod that HAMi's scheduler has decided and not bound: its filter writes to the pod before anything else.
-fn decided(name: &str, card: &str, memory: u32) -> Value {
+pub(crate) fn decided(name: &str, card: &str, memory: u32) -> Value {
     let mut left = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}));
     left["spec"]["schedulerName"] = json!("hami-scheduler");
     let devices = format!("{card},NVIDIA,{memory},0:;");

@@ -151,10 +151,21 @@ impl World {
         Some(world)
     }
 
+    /// Starts all of Berth with these settings; the API server does not ask its webhook.
+    pub(crate) async fn start_app_with(&mut self, settings: &str) {
+        install_crypto();
+        let (config, _) = Config::parse(settings, "berth.yaml").expect("the settings are good");
+        self.start_app_of(config, Leadership::Alone, Asked::No).await;
+    }
+
     /// Starts all of Berth; the API server asks its webhook, or not.
     async fn start_app(&mut self, leadership: Leadership, asked: Asked) {
+        self.start_app_of(Config::default(), leadership, asked).await;
+    }
+
+    async fn start_app_of(&mut self, config: Config, leadership: Leadership, asked: Asked) {
         let client = self.cluster.client.clone();
-        let app = App::bind(options(client.clone(), leadership, asked)).await.unwrap();
+        let app = App::bind(options(config, client.clone(), leadership, asked)).await.unwrap();
         if asked == Asked::Yes {
             register(&client, app.local_addr()).await.unwrap();
         }
@@ -176,7 +187,7 @@ impl World {
         listen: Option<std::net::SocketAddr>,
     ) -> std::net::SocketAddr {
         install_crypto();
-        let options = options(self.cluster.client.clone(), leadership, Asked::No);
+        let options = options(Config::default(), self.cluster.client.clone(), leadership, Asked::No);
         let listen = listen.unwrap_or(options.listen);
         let app = App::bind(Options { parts: Parts::Binder, chooser, listen, ..options }).await.unwrap();
         let address = app.local_addr();
@@ -188,7 +199,7 @@ impl World {
     pub(crate) async fn start_shadow(&mut self, client: kube::Client) -> std::net::SocketAddr {
         install_crypto();
         let parts = Parts::Shadow { settle: jiff::SignedDuration::from_secs(1) };
-        let options = Options { parts, ..options(client, Leadership::Alone, Asked::No) };
+        let options = Options { parts, ..options(Config::default(), client, Leadership::Alone, Asked::No) };
         let app = App::bind(options).await.unwrap();
         let address = app.local_addr();
         self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
@@ -413,7 +424,7 @@ fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
+fn options(config: Config, client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
     let serving = ServingNames {
         service: "berth".to_owned(),
         namespace: "berth-system".to_owned(),
@@ -423,7 +434,7 @@ fn options(client: kube::Client, leadership: Leadership, asked: Asked) -> Option
     let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
     Options {
         own_pod: None,
-        config: Config::default(),
+        config,
         config_file: None,
         client,
         clock: Clock::System,

@@ -167,6 +167,10 @@ fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<
         return Ok((Vec::new(), strategy.shares(pod, text)?));
     }
     let mut segments = decode(text)?;
+    // HAMi v2.4 to v2.5.3 writes a blank share for a plain container; the plugin hands out nothing for it.
+    for shares in &mut segments {
+        shares.retain(|share| !share.uuid.is_empty());
+    }
     while segments.last().is_some_and(Vec::is_empty) {
         segments.pop();
     }

@@ -30,7 +30,8 @@ impl Scheduler {
             .push(Effect::ReportExcess { node: node.clone(), cards: found.into_values().collect() });
     }
 
-    /// For each card with too many users, in words what is held of it. What is only assumed is nobody's yet.
+    /// For each card of which bound pods hold too much, in words what they hold. A decision that is not bound holds nothing of a card: HAMi's
+    /// scheduler writes its own before it asks for the lock, and decides anew where it does not get it.
     fn excess_of(&self, node: &NodeName) -> BTreeMap<CardId, String> {
         let Some(state) = self.snapshot.node(node) else { return BTreeMap::new() };
         let found = excess_in(&state.info, &state.usage);
@@ -38,7 +39,7 @@ impl Scheduler {
             return found;
         }
         let ledger = self.snapshot.ledger();
-        let given = ledger.usage_by(node, |charge| charge.commitment != Commitment::Assumed);
+        let given = ledger.usage_by(node, |charge| charge.commitment == Commitment::Bound);
         excess_in(&state.info, &given.with_aliases(&state.info.aliases))
     }
 

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Course, Scheduler,
-    locks::{Held, Releasing, Stranger, is_held_by, owner_of},
+    locks::{Held, Releasing, Stranger, is_held_by, is_since, owner_of},
     reads::Read,
 };
 use crate::{
@@ -166,6 +166,25 @@ impl Scheduler {
     pub(super) fn note_owners(&mut self, node: &NodeName, info: Option<&NodeInfo>) {
         let before = self.snapshot.node(node).map(|state| state.info.clone());
         self.locks.note_owners(node, before.as_deref(), info);
+    }
+
+    /// Keeps in mind that another scheduler has a lock of this node. That the lock is free again can be seen before the pod that was bound
+    /// under it, since nodes and pods are watched apart.
+    pub(super) fn note_foreign_lock(&mut self, info: &NodeInfo) {
+        if info.locks.iter().any(|lock| self.is_foreign(&info.name, lock)) {
+            self.locks.note_foreign(&info.name);
+        }
+    }
+
+    fn is_foreign(&self, node: &NodeName, lock: &NodeLock) -> bool {
+        let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
+        let is_ours = is_since(lock, serving.and_then(|serving| serving.lock_since));
+        if is_ours || !matches!(lock.state, Lock::Held { .. }) {
+            return false;
+        }
+        let owner = self.locks.owner(node, lock);
+        let holder = owner.and_then(|owner| self.pods.named(&owner.namespace, &owner.name));
+        holder.is_none_or(|(_, entry)| entry.info.placer == Placer::Another)
     }
 
     /// Something is new about a pod that a lock may name.

@@ -70,9 +70,21 @@ pub(super) struct Locks {
     releasing: BTreeMap<NodeName, Releasing>,
     /// Locks that were taken and are not known to have been lost.
     held: BTreeMap<NodeName, Held>,
+    /// Nodes on which another scheduler has had a lock since their pods were last read.
+    foreign: BTreeSet<NodeName>,
 }
 
 impl Locks {
+    /// Another scheduler has a lock of the node.
+    pub(super) fn note_foreign(&mut self, node: &NodeName) {
+        self.foreign.insert(node.clone());
+    }
+
+    /// The pods of the node are read, or the node is gone: whether another scheduler has had a lock there since the last time.
+    pub(super) fn take_foreign(&mut self, node: &str) -> bool {
+        self.foreign.remove(node)
+    }
+
     /// The lock of a node that was taken and is not known to have been lost.
     pub(super) fn held(&self, node: &str) -> Option<&Held> {
         self.held.get(node)

@@ -138,6 +138,7 @@ impl Scheduler {
     fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.note_owners(&name, Some(&node));
+        self.note_foreign_lock(&node);
         self.expire(&name, &node.expired(now));
         let same = self.snapshot.node(&name).is_some_and(|known| known.info.fits_as(&node));
         if same {
@@ -163,6 +164,7 @@ impl Scheduler {
         }
         self.locks.set_releasing(name, None);
         self.locks.drop_held(name);
+        self.locks.take_foreign(name);
         self.agents.silences.remove(name);
         self.lines.go_on(name);
         self.lines.touch(name);

@@ -38,7 +38,11 @@ impl Scheduler {
         match outcome {
             LockOutcome::Taken { resource_version } if served && self.wants_place(uid) => {
                 self.hold_lock(node, pod, resource_version, now);
-                self.bind_locked(uid, node, now);
+                if self.locks.take_foreign(node) {
+                    self.doubt_lock(node);
+                } else {
+                    self.bind_locked(uid, node, now);
+                }
             }
             // Gone or bound elsewhere meanwhile: a lock that was taken for it has no owner.
             LockOutcome::Taken { resource_version } => {

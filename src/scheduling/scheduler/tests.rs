@@ -1,6 +1,7 @@
 //! What the scheduler does, event by event: doubts, locks that are lost, agents that fail or are silent.
 
 mod dialects;
+mod excess;
 mod locks;
 mod play;
 mod queue;

@@ -105,7 +105,7 @@ impl Play {
         play
     }
 
-    fn happens(&mut self, event: Event) {
+    pub(super) fn happens(&mut self, event: Event) {
         self.scheduler.observe(event, self.now);
         self.effects.extend(self.scheduler.settle(self.now));
         for _ in 0..1000 {

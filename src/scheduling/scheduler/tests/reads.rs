@@ -54,3 +54,32 @@ fn what_the_holder_of_a_lock_is_read_to_hold_counts_before_the_watch_shows_it() 
     play.create("a");
     assert_eq!(play.sent(), [Sent::Unschedulable("a")]);
 }
+
+#[test]
+fn what_another_scheduler_bound_under_its_lock_counts_before_the_watch_shows_it() {
+    let mut play = Play::new();
+    play.locked_by("team-b/other");
+    play.create("a");
+    play.sent();
+    // The watch of nodes is ahead of that of pods.
+    play.unlocked();
+    assert_eq!(play.sent(), [Sent::Lock("a")]);
+    play.lock_taken("a");
+    assert_eq!(play.sent(), [Sent::ReadNode]);
+    play.node_read_with(vec![play.foreign_pod("theirs", 9500)]);
+    let sent = play.sent();
+    assert!(sent.contains(&Sent::Unschedulable("a")) && !sent.contains(&Sent::Bind("a")), "{sent:?}");
+}
+
+#[test]
+fn a_node_that_another_scheduler_has_locked_is_read_once() {
+    let mut play = Play::new();
+    play.locked_by("team-b/other");
+    play.create("a");
+    play.sent();
+    play.unlocked();
+    play.lock_taken("a");
+    play.sent();
+    play.node_read();
+    assert_eq!(play.sent(), [Sent::Bind("a")]);
+}
