@@ -117,6 +117,6 @@ fn adopted(names: &BTreeSet<String>, running: &Running) -> Option<BTreeSet<Strin
 /// An error means that the sender is gone, with which the whole run has ended.
 async fn changed(running: &mut watch::Receiver<Running>) {
     if running.changed().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -168,7 +168,9 @@ fn by_container<'a>(plugin: Plugin, pod: &'a Pod, text: &str) -> Result<(Shares<
     }
     let mut segments = decode(text)?;
     // HAMi v2.4 to v2.5.3 writes a blank share for a plain container; the plugin hands out nothing for it.
-    segments.iter_mut().for_each(|shares| shares.retain(|share| !share.uuid.is_empty()));
+    for shares in &mut segments {
+        shares.retain(|share| !share.uuid.is_empty());
+    }
     while segments.last().is_some_and(Vec::is_empty) {
         segments.pop();
     }
