@@ -320,6 +320,3 @@ pub fn quota_key(quota: &ResourceQuota) -> QuotaKey {
         name: quota.metadata.name.as_str().into(),
     }
 }
-
-#[cfg(test)]
-mod tests;

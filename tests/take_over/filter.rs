@@ -44,19 +44,29 @@ fn asked(pod: &Pod) -> u64 {
     limits.get("nvidia.com/gpumem").map_or(MEMORY, |memory| memory.0.parse().unwrap())
 }
 
-/// Node and devices string for a pod among all pods; `None` where no card has room.
-pub(crate) fn choose(pod: &Pod, pods: &[Pod]) -> Option<(&'static str, String)> {
+/// What all pods but this one use.
+fn used_by_others(pod: &Pod, pods: &[Pod]) -> BTreeMap<String, Used> {
     let ended = |pod: &&Pod| !matches!(crate::seen::phase(pod), "Succeeded" | "Failed");
     let others = pods.iter().filter(ended).filter(|other| other.uid() != pod.uid());
-    let counted = others.filter(|other| other.annotations().contains_key(NODE));
-    let used = used(counted.filter_map(devices));
-    let memory = asked(pod);
-    let fits = |uuid: &String| {
-        let card = used.get(uuid).copied().unwrap_or_default();
-        card.slots < SLOTS && card.memory + memory <= MEMORY
-    };
-    let mut cards =
-        chart::cards().into_iter().flat_map(|(node, uuids)| uuids.into_iter().map(move |uuid| (node, uuid)));
-    let (node, uuid) = cards.find(|(_, uuid)| fits(uuid))?;
+    used(others.filter(|other| other.annotations().contains_key(NODE)).filter_map(devices))
+}
+
+fn fits(uuid: &str, memory: u64, used: &BTreeMap<String, Used>) -> bool {
+    let card = used.get(uuid).copied().unwrap_or_default();
+    card.slots < SLOTS && card.memory + memory <= MEMORY
+}
+
+/// Node and devices string for a pod among all pods; `None` where no card has room.
+pub(crate) fn choose(pod: &Pod, pods: &[Pod]) -> Option<(&'static str, String)> {
+    let (used, memory) = (used_by_others(pod, pods), asked(pod));
+    let cards = chart::cards().into_iter();
+    let mut cards = cards.flat_map(|(node, uuids)| uuids.into_iter().map(move |uuid| (node, uuid)));
+    let (node, uuid) = cards.find(|(_, uuid)| fits(uuid, memory, &used))?;
     Some((node, format!("{uuid},NVIDIA,{memory},0:;")))
+}
+
+/// Whether the card of a devices string still has room for the pod.
+pub(crate) fn still_fits(pod: &Pod, devices: &str, pods: &[Pod]) -> bool {
+    let uuid = devices.split(',').next().unwrap_or_default();
+    fits(uuid, asked(pod), &used_by_others(pod, pods))
 }

@@ -91,6 +91,12 @@ async fn place(client: &Client, pod: &Pod, node: &str, devices: &str) {
     if !set_lock(client, node, None, Some(&lock)).await {
         return;
     }
+    // HAMi does not look again. The test does, so that a card with too many pods is not HAMi's doing.
+    let all: Api<Pod> = Api::all(client.clone());
+    if !filter::still_fits(pod, devices, &all.list(&ListParams::default()).await.unwrap().items) {
+        set_lock(client, node, Some(&lock), None).await;
+        return;
+    }
     let phase = json!({"metadata": {"annotations": {"hami.io/bind-phase": "allocating", "hami.io/bind-time": seconds}}});
     let phased = pods.patch(&name, &PatchParams::default(), &Patch::Merge(phase)).await.is_ok();
     if !phased || !bind(client, pod, node).await {

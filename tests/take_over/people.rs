@@ -137,7 +137,7 @@ pub(crate) async fn until_named(client: &Client, team: &str, scheduler: &str) {
             pause().await;
         }
     };
-    let limit = std::time::Duration::from_secs(60);
+    let limit = std::time::Duration::from_mins(1);
     tokio::time::timeout(limit, found).await.unwrap_or_else(|_| panic!("{team}: no pod names {scheduler}"));
 }
 
@@ -176,7 +176,7 @@ async fn until_refused(attempt: impl AsyncFn() -> kube::Result<Pod>, words: &str
             }
         }
     };
-    let limit = std::time::Duration::from_secs(60);
+    let limit = std::time::Duration::from_mins(1);
     tokio::time::timeout(limit, refused).await.unwrap_or_else(|_| panic!("never refused with `{words}`"))
 }
 

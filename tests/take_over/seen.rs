@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// After this time something that should have happened has not.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// What was seen so far.
 #[derive(Default)]
@@ -147,9 +147,8 @@ impl Seen {
 
     async fn until(&mut self, what: &str, met: impl Fn(&Known) -> bool) {
         let waited = tokio::time::timeout(LIMIT, self.known.wait_for(met)).await.map(drop);
-        if waited.is_err() {
-            panic!("{what}: not after {LIMIT:?}; waiting: {:#?}", self.known.borrow().waiting());
-        }
+        let waiting = || self.known.borrow().waiting();
+        assert!(waited.is_ok(), "{what}: not after {LIMIT:?}; waiting: {:#?}", waiting());
     }
 
     /// How many pods of a team come and go at present.
@@ -162,7 +161,7 @@ impl Seen {
         let known = self.known.borrow();
         let running = known.of_team(team).filter(|pod| phase(pod) == "Running");
         let oldest = running.min_by_key(|pod| pod.metadata.creation_timestamp.clone());
-        oldest.filter(|_| known.of_team(team).count() >= pods).map(|pod| pod.name_any())
+        oldest.filter(|_| known.of_team(team).count() >= pods).map(kube::ResourceExt::name_any)
     }
 
     /// Another view of the same watch.
