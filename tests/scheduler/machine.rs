@@ -1,10 +1,13 @@
 //! A scheduler with the objects that it is shown and the time that it is told.
 
+use std::collections::BTreeMap;
+
 use berth::{
     cluster::Reader,
     config::Config,
+    device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, PodKey, Scheduler, object::Kind,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler, object::Kind,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -117,9 +120,10 @@ impl Machine {
         (count(Attempt::Scheduled), count(Attempt::Unschedulable))
     }
 
-    /// Carries out locks and Bindings until nothing else is left to do; returns the other effects, and the pods bound, with their nodes.
+    /// Carries out locks, the reads that follow them and Bindings until nothing else is left to do; returns the other effects, and the
+    /// pods bound, with their nodes.
     pub(crate) fn run(&mut self) -> (Vec<Effect>, Vec<(String, String)>) {
-        let (mut others, mut bound) = (Vec::new(), Vec::new());
+        let (mut others, mut bound, mut locked) = (Vec::new(), Vec::new(), BTreeMap::new());
         loop {
             let effects = self.settle();
             if effects.is_empty() && self.next_deadline().is_none_or(|at| at > self.now) {
@@ -127,8 +131,9 @@ impl Machine {
             }
             for effect in effects {
                 match effect {
-                    Effect::TakeLock { pod, node, profiles, .. } => {
+                    Effect::TakeLock { pod, node, profiles, since, .. } => {
                         self.version += 1;
+                        locked.insert(node.clone(), (pod.clone(), since));
                         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
                         self.tell(Event::LockAnswered { pod, node, profiles, outcome });
                     }
@@ -136,10 +141,25 @@ impl Machine {
                         bound.push((pod.name.to_string(), node.to_string()));
                         self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
+                    Effect::ReadNode { node } if locked.contains_key(&node) => {
+                        let (pod, since) = &locked[&node];
+                        let found = Some(Box::new(self.locked(&node, pod, *since)));
+                        self.tell(Event::NodeRead { node, found, pods: Vec::new() });
+                    }
                     other => others.push(other),
                 }
             }
         }
+    }
+
+    /// The node as it is known, with its locks held by this pod.
+    fn locked(&self, node: &str, pod: &PodKey, since: Timestamp) -> NodeInfo {
+        let mut info = NodeInfo::clone(&self.scheduler.snapshot().node(node).unwrap().info);
+        info.resource_version = self.version.to_string();
+        for lock in &mut info.locks {
+            lock.state = Lock::Held { owner: LockOwner::parse(&pod.namespace, &pod.name), since };
+        }
+        info
     }
 }
 
