@@ -3,6 +3,8 @@
 //! Objects are read as the live binder reads them; there is no API server, no clock and no agent.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
+#[path = "scheduler/adopted.rs"]
+mod adopted;
 #[path = "scheduler/backoff.rs"]
 mod backoff;
 #[path = "scheduler/claims.rs"]

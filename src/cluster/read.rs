@@ -387,6 +387,3 @@ fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
 }
-
-#[cfg(test)]
-mod tests;

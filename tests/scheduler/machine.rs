@@ -107,7 +107,7 @@ impl Machine {
         (count(Attempt::Scheduled), count(Attempt::Unschedulable))
     }
 
-    /// Carries out locks and Bindings until nothing else is left to do; returns the other effects, and the pods bound, with their nodes.
+    /// Carries out locks, reads of nodes and Bindings until nothing else is left to do; returns the other effects, and the pods bound, with their nodes.
     pub(crate) fn run(&mut self) -> (Vec<Effect>, Vec<(String, String)>) {
         let (mut others, mut bound) = (Vec::new(), Vec::new());
         loop {
@@ -121,6 +121,11 @@ impl Machine {
                         self.version += 1;
                         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
                         self.tell(Event::LockAnswered { pod, node, profiles, outcome });
+                    }
+                    Effect::ReadNode { node } => {
+                        let found = self.scheduler.snapshot().node(&node);
+                        let found = found.map(|state| Box::new(state.info.as_ref().clone()));
+                        self.tell(Event::NodeRead { node, found, pods: Vec::new() });
                     }
                     Effect::Bind { pod, node, .. } => {
                         bound.push((pod.name.to_string(), node.to_string()));

@@ -1,9 +1,17 @@
 //! Which pods are Berth's to place, by the scheduler that they name.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
-use super::*;
-use crate::config::Config;
+use berth::{
+    cluster::Reader,
+    config::Config,
+    object::Pod,
+    scheduling::{
+        Claim,
+        pod::{Binding, Placer},
+    },
+};
+use serde_json::{Value, json};
 
 const SHARE: &str = "nvidia.com/gpu";
 
