@@ -81,8 +81,7 @@ fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[
         }
         None if scheduler != examination.config.scheduler_name => {
             let message = format!(
-                "waits for {scheduler}: Berth adopts a pod only when it is created; once {scheduler} is stopped, delete the pod so that its \
-                 controller creates it again"
+                "waits for {scheduler}: Berth places the pod once {scheduler} has stopped, if `adoptSchedulers` lists that name"
             );
             findings.push(Finding::new(&rules::PENDING_POD, object, message));
         }

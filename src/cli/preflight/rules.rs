@@ -41,7 +41,7 @@ rules! {
     UNREADABLE_ASSIGNMENT "unreadable-assignment" Warning "the assignment of a pod can't be read: its node's cards are not used until it ends"
     SHARE_WITHOUT_ASSIGNMENT "share-without-assignment" Warning "a bound share pod carries no assignment: its card counts as free"
     CARD_OVERCOMMITTED "card-overcommitted" Warning "more is held of a card than there is"
-    PENDING_POD "pending-pod" Warning "a pod waits for another scheduler, whose pods Berth adopts only when they are created"
+    PENDING_POD "pending-pod" Warning "a pod waits for another scheduler: Berth places it once that has stopped, if `adoptSchedulers` lists the name"
     WORKLOAD_DENIED "workload-denied" Warning "the pods that a workload would make are refused by a rule of admission"
     WORKLOAD_STRANDED "workload-stranded" Warning "they are admitted and stay pending, since Berth does not serve one of their constraints"
     WORKLOAD_WARNED "workload-warned" Info "they are admitted with a warning"

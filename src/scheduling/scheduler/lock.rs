@@ -171,7 +171,10 @@ impl Scheduler {
     /// Keeps in mind that another scheduler has a lock of this node. That the lock is free again can be seen before the pod that was bound
     /// under it, since nodes and pods are watched apart.
     pub(super) fn note_foreign_lock(&mut self, info: &NodeInfo) {
-        if info.locks.iter().any(|lock| self.is_foreign(&info.name, lock)) {
+        let before = self.snapshot.node(&info.name).map(|state| state.info.clone());
+        // A lock is judged when it is new: later its pod may be gone.
+        let is_known = |lock: &NodeLock| before.as_ref().is_some_and(|before| before.locks.contains(lock));
+        if info.locks.iter().any(|lock| !is_known(lock) && self.is_foreign(&info.name, lock)) {
             self.locks.note_foreign(&info.name);
         }
     }
