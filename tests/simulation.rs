@@ -51,7 +51,7 @@ use story::{Act, GENERAL, Story};
 /// Faults that each test run injects; the environment may ask for more.
 const FAULTS: u64 = 4000;
 /// In so many runs of its story each deliberate bug is found.
-const RUNS_TO_FIND: u64 = 8;
+const RUNS_TO_FIND: u64 = 20;
 
 #[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
 fn number(variable: &str) -> Option<u64> {

@@ -139,7 +139,7 @@ pub(crate) async fn a_replica_that_does_not_lead_answers_dry_runs_too(floor: Flo
     assert_eq!(world.leader().await, "leader");
     let metrics = world.metrics().await;
     let build = format!("berth_build_info{{version=\"{}\"}} 1", env!("CARGO_PKG_VERSION"));
-    for line in ["berth_scheduler_leader 0", "berth_scheduler_synced 0", &build] {
+    for line in ["berth_scheduler_leader 0", "berth_scheduler_synced 1", &build] {
         assert!(metrics.lines().any(|have| have == line), "{line} in {metrics}");
     }
     world.agents_are_content();
