@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
+use berth::cluster::shadow;
+use prometheus_client::registry::Registry;
 use serde_json::Value;
 
 use crate::{
@@ -44,6 +46,21 @@ fn queries() -> Vec<String> {
     targets.map(|target| fill(target["expr"].as_str().unwrap())).collect()
 }
 
+/// What a process with `--shadow` exports instead of what a binder does.
+fn of_a_shadow() -> Vec<String> {
+    let mut registry = Registry::default();
+    shadow::metrics::Metrics::default().register(&mut registry);
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let name = |declared: &str| match declared.split_once(' ').unwrap() {
+        // OpenMetrics declares a counter without its suffix.
+        (name, "counter") => format!("{name}_total"),
+        (name, _) => name.to_owned(),
+    };
+    types.map(name).collect()
+}
+
 #[tokio::test]
 async fn each_metric_that_is_named_anywhere_is_exported() {
     let config = config("");
@@ -56,6 +73,7 @@ async fn each_metric_that_is_named_anywhere_is_exported() {
             exported.extend(["bucket", "sum", "count"].map(|part| format!("{name}_{part}")));
         }
     }
+    exported.extend(of_a_shadow());
     let mut files = vec![
         "deploy/monitoring/dashboard.json".to_owned(),
         "deploy/monitoring/prometheusrule.yaml".to_owned(),
