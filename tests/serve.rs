@@ -94,13 +94,17 @@ async fn try_ask(address: SocketAddr, path: &str, token: Option<String>) -> kube
     Ok((status, serde_json::from_slice(&body).unwrap()))
 }
 
-/// The metrics of this process, without credentials.
+/// The metrics of this process, without credentials, once it listens.
 async fn metrics(address: SocketAddr) -> String {
+    until("the process listens", async || try_metrics(address).await.ok()).await
+}
+
+async fn try_metrics(address: SocketAddr) -> kube::Result<String> {
     let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
     config.accept_invalid_certs = true;
     let client = Client::try_from(config).unwrap();
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
-    client.request_text(request).await.unwrap()
+    client.request_text(request).await
 }
 
 /// Looks again and again until it finds something.

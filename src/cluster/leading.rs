@@ -80,6 +80,8 @@ async fn terms(
         let (Some(Claim { term, .. }), watching) = stand_by(&binder, called).await? else {
             return Ok(Ended::Drained);
         };
+        // What was watched is not known to be new enough yet.
+        binder.metrics.standby_synced(false);
         let fence = Fence::Claimed { claims: claimed.clone(), term };
         let beginning = tokio::select! {
             biased;

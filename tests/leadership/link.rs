@@ -91,7 +91,7 @@ enum Kind {
     Binding,
     Lock,
     Watch,
-    /// Whole pods.
+    /// Whole pods, not those of one node.
     List,
     Names,
     Other,
@@ -172,7 +172,7 @@ impl Link {
         self.shared.watches.send_modify(|watches| watches.silent = 0);
     }
 
-    /// How many lists of whole pods have arrived.
+    /// How many lists of whole pods have arrived, those of one node not counted.
     pub(crate) fn lists(&self) -> u32 {
         self.shared.lists.load(Ordering::Relaxed)
     }
@@ -248,7 +248,7 @@ fn kind<B>(request: &Request<B>) -> Kind {
         Kind::Lock
     } else if asks("watch=true") {
         Kind::Watch
-    } else if *method == Method::GET && path == "/api/v1/pods" && !asks("limit=1") {
+    } else if *method == Method::GET && path == "/api/v1/pods" && !asks("limit=1") && !asks("spec.nodeName") {
         if by_name() { Kind::Names } else { Kind::List }
     } else {
         Kind::Other
