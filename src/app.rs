@@ -9,6 +9,7 @@ mod extender;
 mod facts;
 mod inventory;
 pub mod kubernetes;
+mod leader;
 mod ledger;
 mod onward;
 mod scrape;

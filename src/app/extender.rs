@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::watch;
 
-use super::Options;
+use super::{Options, leader::leader};
 use crate::{
     cluster::{
         Handoff, Leadership, View,
@@ -77,13 +76,11 @@ impl Asked {
         seen.ok_or_else(|| "this replica has not listed the cluster yet".to_owned())
     }
 
-    /// Where the asker is to turn to.
+    /// Which replica to ask instead.
     async fn not_leading(&self) -> String {
-        let Leadership::Elected(settings) = &self.leadership else { return NotLeading.to_string() };
-        let leases: Api<Lease> = Api::namespaced(self.client.clone(), &settings.namespace);
-        let lease = leases.get_opt(&settings.name).await.ok().flatten();
-        match lease.and_then(|lease| lease.spec?.holder_identity).filter(|holder| !holder.is_empty()) {
+        match leader(&self.client, &self.leadership).await {
             Some(holder) => format!("{NotLeading}; the leader is {holder}"),
+            None if self.leadership == Leadership::Alone => NotLeading.to_string(),
             None => format!("{NotLeading}, and no other does yet"),
         }
     }

@@ -7,16 +7,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use k8s_openapi::api::{
     authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-    coordination::v1::Lease,
 };
 use kube::{Api, Client, api::PostParams};
 
-use super::Options;
+use super::{Options, leader::leader};
 use crate::{
-    cluster::{
-        Leadership,
-        ledger::{NoAnswer, Questions},
-    },
+    cluster::ledger::{NoAnswer, Questions},
     webhook::debug::{Debug, Denial, LEDGER},
 };
 
@@ -35,25 +31,13 @@ pub(super) fn debug(options: &Options, questions: Questions) -> Debug {
                 match questions.ask().await {
                     Ok(page) => Ok(serde_json::to_vec(&page).expect("a ledger has string keys only")),
                     Err(NoAnswer::NotLeading) => {
-                        Err(Denial::Elsewhere { leader: leader(client, &leadership).await })
+                        Err(Denial::Elsewhere { leader: leader(&client, &leadership).await })
                     }
                     Err(error @ NoAnswer::Busy) => Err(Denial::Unavailable(error.to_string())),
                 }
             }))
         }),
     }
-}
-
-/// The holder of the Lease, by its identity; `None`: there is none now, or it can't be found out.
-async fn leader(client: Client, leadership: &Leadership) -> Option<String> {
-    let Leadership::Elected(settings) = leadership else { return None };
-    let leases: Api<Lease> = Api::namespaced(client, &settings.namespace);
-    let lease = leases.get_opt(&settings.name).await.inspect_err(|error| {
-        let error = crate::excerpt::brief(error);
-        tracing::warn!(%error, "the holder of the Lease can't be found out");
-    });
-    let holder = lease.ok()??.spec?.holder_identity.filter(|holder| !holder.is_empty())?;
-    (holder != *settings.identity).then_some(holder)
 }
 
 async fn in_time<T>(asked: impl Future<Output = Result<T, Denial>>) -> Result<T, Denial> {
