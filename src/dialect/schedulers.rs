@@ -10,15 +10,22 @@ pub struct Installed {
     /// The label that its pods have, as a label selector.
     pub selector: &'static str,
     /// The name that it serves where its command line has no `--scheduler-name`.
-    default_name: &'static str,
+    pub default_name: &'static str,
 }
 
 /// HAMi's (`charts/hami/templates/scheduler/deployment.yaml`, v2.4.0 to v2.10.0) and Volcano's
 /// (`installer/helm/chart/volcano/templates/scheduler.yaml`; `cmd/scheduler/app/options/options.go` for the default name).
-pub const INSTALLED: [Installed; 2] = [
-    Installed { selector: "app.kubernetes.io/component=hami-scheduler", default_name: "hami-scheduler" },
-    Installed { selector: "app=volcano-scheduler", default_name: "volcano" },
-];
+pub const INSTALLED: [Installed; 2] = [HAMI, VOLCANO];
+
+/// HAMi's scheduler.
+pub const HAMI: Installed =
+    Installed { selector: "app.kubernetes.io/component=hami-scheduler", default_name: "hami-scheduler" };
+
+/// Volcano's scheduler.
+pub const VOLCANO: Installed = Installed { selector: "app=volcano-scheduler", default_name: "volcano" };
+
+/// The names of both, as they are installed by default.
+pub const NAMES: [&str; 2] = [HAMI.default_name, VOLCANO.default_name];
 
 /// The flag that names a profile; Volcano's may be repeated.
 const FLAG: &str = "--scheduler-name";

@@ -9,11 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
     device::ProfileName,
-    dialect::{Dialects, SharingMode, vendor::hygon},
+    dialect::{Dialects, SharingMode, schedulers, vendor::hygon},
 };
-
-/// Schedulers beside ours that keep the books of cards.
-const OTHERS: [&str; 2] = ["hami-scheduler", "volcano"];
 
 /// What runs a pod without a look at its share, whoever adopts its pods.
 const BOOKLESS: &str = "default-scheduler";
@@ -135,7 +132,7 @@ impl Settings {
     fn schedulers(&self) -> String {
         let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
         let mut names = vec![self.config.scheduler_name.as_str()];
-        for name in OTHERS.into_iter().chain(adopted.filter(|name| *name != BOOKLESS)) {
+        for name in schedulers::NAMES.into_iter().chain(adopted.filter(|name| *name != BOOKLESS)) {
             if !names.contains(&name) {
                 names.push(name);
             }

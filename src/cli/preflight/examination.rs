@@ -11,11 +11,9 @@ use super::{
 use crate::{
     admission::{Facts, InventorySummary, NodeOffer, modes::Ways},
     config::Config,
+    dialect::schedulers,
     object::Pod,
 };
-
-/// Schedulers beside Berth that the installed policies let share pods name.
-const KNOWN_SCHEDULERS: [&str; 2] = ["hami-scheduler", "volcano"];
 
 /// The question and all that it is asked of.
 #[derive(Debug)]
@@ -51,7 +49,7 @@ impl<'a> Examination<'a> {
     /// The names of schedulers that the installed policies would let share pods name.
     pub fn known_schedulers(&self) -> BTreeSet<&str> {
         let adopted = self.config.adopt_schedulers.iter().map(String::as_str);
-        adopted.chain(KNOWN_SCHEDULERS).chain([self.config.scheduler_name.as_str()]).collect()
+        adopted.chain(schedulers::NAMES).chain([self.config.scheduler_name.as_str()]).collect()
     }
 
     /// The schedulers of a project that run.

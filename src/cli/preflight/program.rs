@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use crate::dialect::schedulers;
+
 /// Whose program it is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Project {
@@ -63,8 +65,8 @@ impl Project {
     /// The name that the pods of its scheduler bear where no flag sets another.
     fn scheduler_name(self) -> &'static str {
         match self {
-            Self::Hami => "hami-scheduler",
-            Self::Volcano => "volcano",
+            Self::Hami => schedulers::HAMI.default_name,
+            Self::Volcano => schedulers::VOLCANO.default_name,
             Self::Nvidia | Self::Berth => "berth",
         }
     }

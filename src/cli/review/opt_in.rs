@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Outcome, Review};
 use crate::{
+    admission::review::OPT_OUT,
     cli::documents::{Document, DocumentError},
     config::{Config, Scope},
     object::Namespace,
 };
-
-/// The label by which a namespace comes in, or stays out.
-const ADMISSION: &str = "berth.dev/admission";
 
 /// The namespaces among the documents, with the value of their label.
 pub(super) struct OptedIn {
@@ -23,7 +21,7 @@ impl OptedIn {
         let mut labels = BTreeMap::new();
         for document in documents.iter().filter(|document| document.kind() == "Namespace") {
             let Namespace { metadata } = document.read()?;
-            let label = metadata.labels.as_ref().and_then(|labels| labels.get(ADMISSION)).cloned();
+            let label = metadata.labels.as_ref().and_then(|labels| labels.get(OPT_OUT)).cloned();
             labels.insert(metadata.name, label);
         }
         Ok(Self { scope: config.scope, labels })
