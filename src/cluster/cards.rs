@@ -80,14 +80,7 @@ impl<'a> NodeCards<'a> {
 
     /// Takes a card in, unless a plugin before has named it.
     fn add(&mut self, card: OfferedCard<'a>) {
-        let aliases = &self.node.info.aliases;
-        let id = &card.card.id;
-        let others = aliases.iter().flat_map(|(number, uuid)| {
-            let second = (number == id).then_some(uuid);
-            let first = (uuid == id).then_some(number);
-            first.into_iter().chain(second)
-        });
-        let names: Vec<&CardId> = std::iter::once(id).chain(others).collect();
+        let names: Vec<&CardId> = self.node.info.names_of(&card.card.id).collect();
         if names.iter().any(|name| self.places.contains_key(name)) {
             return;
         }

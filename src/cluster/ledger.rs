@@ -15,7 +15,7 @@ use super::{
     scrape::Holdings,
 };
 use crate::{
-    device::{Answer, Card, CardId, InitPhase, Role},
+    device::{Answer, CardId, InitPhase, Role},
     dialect::{CardNaming, Dialects},
     excerpt::{FIELD, excerpt},
     scheduling::{
@@ -286,25 +286,20 @@ fn cards(
             cores_used: offered.used.cores.get(),
             cores: offered.cores.get(),
             healthy: offered.is_healthy(),
-            pods: holders(&called(card, &state.info.aliases), &state.info.name, snapshot, pods),
+            pods: holders(
+                &state.info.names_of(&card.id).collect::<Vec<_>>(),
+                &state.info.name,
+                snapshot,
+                pods,
+            ),
         }
     };
     NodeCards::of(state, dialects).cards.iter().map(row).collect()
 }
 
-/// Every name of a card.
-fn called(card: &Card, aliases: &[(CardId, CardId)]) -> Vec<CardId> {
-    let others = aliases.iter().flat_map(|(one, other)| {
-        let numbered = (*other == card.id).then(|| one.clone());
-        let named = (*one == card.id).then(|| other.clone());
-        numbered.into_iter().chain(named)
-    });
-    std::iter::once(card.id.clone()).chain(others).collect()
-}
-
 /// The pods that hold a share of a card of these names, by name.
 fn holders(
-    card: &[CardId],
+    card: &[&CardId],
     node: &NodeName,
     snapshot: &Snapshot,
     names: &BTreeMap<Uid, String>,
@@ -315,9 +310,9 @@ fn holders(
     pods
 }
 
-fn holds(charge: &Charge, card: &[CardId]) -> bool {
+fn holds(charge: &Charge, card: &[&CardId]) -> bool {
     let containers = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.containers);
     let mut living =
         containers.filter(|container| charge.init == InitPhase::Ahead || container.role != Role::Init);
-    living.any(|container| container.shares.iter().any(|share| card.contains(&share.card)))
+    living.any(|container| container.shares.iter().any(|share| card.contains(&&share.card)))
 }

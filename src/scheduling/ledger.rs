@@ -66,7 +66,10 @@ impl Charge {
 
     /// Whether the pod was given just these cards by a decision of Berth's own.
     pub fn gives(&self, allocations: &[Allocation]) -> bool {
-        let shares = |one: &Allocation| (one.profile.clone(), one.assignment.clone());
+        let shares = |one| {
+            let Allocation { profile, assignment, .. }: &Allocation = one;
+            (profile, assignment)
+        };
         self.allocations.iter().map(shares).eq(allocations.iter().map(shares))
     }
 

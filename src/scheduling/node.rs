@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     sync::Arc,
 };
 
@@ -118,6 +119,15 @@ impl NodeInfo {
         cards.iter().any(|card| others.iter().any(|other| is_one(card, other)))
     }
 
+    /// Every name of the card that has this one: a card may have a number and a uuid.
+    pub fn names_of<'a>(&'a self, card: &'a CardId) -> impl Iterator<Item = &'a CardId> {
+        let others = self.aliases.iter().flat_map(move |(number, uuid)| {
+            let of_uuid = (uuid == card).then_some(number);
+            of_uuid.into_iter().chain((number == card).then_some(uuid))
+        });
+        iter::once(card).chain(others)
+    }
+
     /// How its cards are cut, as far as its plugins know.
     pub fn cuts(&self) -> Cuts {
         let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
@@ -132,6 +142,14 @@ impl NodeInfo {
     /// The lock of this dialect; `None`: it needs none.
     pub fn lock(&self, profile: &ProfileName) -> Option<&NodeLock> {
         self.locks.iter().find(|lock| lock.profile == *profile)
+    }
+
+    /// The locks that these dialects need; several may have one in common.
+    pub fn locks_of<'a>(
+        &'a self,
+        profiles: impl IntoIterator<Item = &'a ProfileName>,
+    ) -> impl Iterator<Item = &'a NodeLock> {
+        profiles.into_iter().filter_map(|profile| self.lock(profile))
     }
 
     /// Whether the other differs in anything that decides what fits.

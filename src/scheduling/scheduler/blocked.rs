@@ -138,7 +138,7 @@ impl Scheduler {
 /// Who holds the lock that a pod waits for.
 pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
     let node = &info.name;
-    let mut locks = ask.profiles().filter_map(|profile| info.lock(profile)).map(|lock| &lock.state);
+    let mut locks = info.locks_of(ask.profiles()).map(|lock| &lock.state);
     match locks.find(|lock| matches!(lock, Lock::Held { .. })) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);

@@ -11,7 +11,7 @@ use super::{
     reads::Read,
 };
 use crate::{
-    device::{Lock, LockOwner, ProfileName},
+    device::{Lock, LockOwner},
     scheduling::{
         effect::Effect,
         event::ReleaseOutcome,
@@ -47,8 +47,7 @@ enum Holder {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        let locks = ask.profiles().filter_map(|profile| info.lock(profile));
-        let gates = locks.map(|lock| {
+        let gates = info.locks_of(ask.profiles()).map(|lock| {
             // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
             let own = is_held_by(&lock.state, pod);
             if own { Gate::Takeable } else { self.gate_of(&info.name, lock, now) }
@@ -118,7 +117,7 @@ impl Scheduler {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
         let Claim::Place(ask) = &entry.info.claim else { return true };
-        let needs = |info: &NodeInfo| !locks_of(info, ask).is_empty();
+        let needs = |info: &NodeInfo| info.locks_of(ask.profiles()).next().is_some();
         let needs = self.snapshot.node(node).is_some_and(|state| needs(&state.info));
         !needs || self.locks.held(node).is_some_and(|held| held.pod == entry.info.key)
     }
@@ -260,9 +259,4 @@ impl Scheduler {
         };
         held.chain(pausing)
     }
-}
-
-/// The dialects whose locks of the node the pod needs.
-pub(super) fn locks_of(info: &NodeInfo, ask: &Ask) -> Vec<ProfileName> {
-    ask.profiles().filter(|profile| info.lock(profile).is_some()).cloned().collect()
 }

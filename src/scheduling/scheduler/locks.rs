@@ -50,7 +50,7 @@ pub(super) struct Held {
 impl Held {
     /// Whether the node still bears each lock that was taken.
     pub(super) fn is_kept(&self, info: &NodeInfo) -> bool {
-        let mut locks = self.profiles.iter().filter_map(|profile| info.lock(profile)).peekable();
+        let mut locks = info.locks_of(&self.profiles).peekable();
         locks.peek().is_some() && locks.all(|lock| self.is(lock))
     }
 

@@ -147,7 +147,7 @@ impl Scheduler {
         let serving = self.lines.get(node)?.serving.as_ref()?;
         let is_held =
             |lock: &NodeLock| is_held_by(&lock.state, &entry.info.key) || is_since(lock, serving.lock_since);
-        let mut locks = ask.profiles().filter_map(|profile| state.info.lock(profile)).peekable();
+        let mut locks = state.info.locks_of(ask.profiles()).peekable();
         let held = locks.peek().is_some() && locks.all(is_held);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }

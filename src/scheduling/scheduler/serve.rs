@@ -2,12 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{
-    Course, Scheduler, Work,
-    blocked::locked_because,
-    decide::assumed,
-    lock::{Gate, locks_of},
-};
+use super::{Course, Scheduler, Work, blocked::locked_because, decide::assumed, lock::Gate};
 use crate::scheduling::{
     effect::Effect,
     ledger::Charge,
@@ -119,7 +114,10 @@ impl Scheduler {
                     // The lock of some plugins says no more than this: it is all that tells ours from another's.
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
-                    let (node, profiles) = (node.clone(), locks_of(&info, &ask));
+                    let (node, profiles) = (
+                        node.clone(),
+                        info.locks_of(ask.profiles()).map(|lock| lock.profile.clone()).collect(),
+                    );
                     self.outbox.effects.push(Effect::TakeLock {
                         pod: key,
                         node,
