@@ -87,15 +87,7 @@ async fn serve(judge: Judge) -> Served {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let (_, readiness) = watch::channel(Readiness::Ready);
-    let router = router(Webhook {
-        judge,
-        workloads: Arc::default(),
-        onward: None,
-        scrape: None,
-        metrics,
-        registry: Arc::new(registry),
-        readiness,
-    });
+    let router = router(Webhook::new(judge, metrics, Arc::new(registry), readiness));
     let bound = Listener::new(Limits::default()).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
     let address = bound.local_addr();
     let mut tasks = JoinSet::new();

@@ -85,6 +85,18 @@ pub struct Webhook {
     pub readiness: watch::Receiver<Readiness>,
 }
 
+impl Webhook {
+    /// A webhook that knows the built-in kinds of workloads, hands pods to no binder and shows nothing beside what is counted.
+    pub fn new(
+        judge: Judge,
+        metrics: Metrics,
+        registry: Arc<Registry>,
+        readiness: watch::Receiver<Readiness>,
+    ) -> Self {
+        Self { judge, workloads: Arc::default(), onward: None, metrics, registry, scrape: None, readiness }
+    }
+}
+
 /// The paths: `POST /mutate`, `POST /validate`, `GET /healthz`, `GET /readyz`, `GET /metrics`.
 pub fn router(webhook: Webhook) -> Router {
     router_within(webhook, Room::default())

@@ -119,15 +119,7 @@ fn paths() -> Router {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let (_, readiness) = watch::channel(Readiness::Ready);
-    router(Webhook {
-        judge,
-        workloads: Arc::default(),
-        onward: None,
-        scrape: None,
-        metrics,
-        registry: Arc::new(registry),
-        readiness,
-    })
+    router(Webhook::new(judge, metrics, Arc::new(registry), readiness))
 }
 
 /// The answer of a path: its status and its body.

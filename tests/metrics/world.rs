@@ -100,16 +100,11 @@ pub(crate) async fn page_with(
     let scraped = Mutex::new(Some(holdings.registry(config.shown())));
     let (_ready, readiness) = watch::channel(Readiness::Ready);
     let router = webhook::router(Webhook {
-        judge: Arc::new(|_| Verdict::Ignored),
-        workloads: Arc::default(),
-        onward: None,
-        metrics,
-        registry: Arc::new(registry),
         scrape: Some(Arc::new(move || {
             let scraped = scraped.lock().unwrap().take();
             Box::pin(async move { scraped })
         })),
-        readiness,
+        ..Webhook::new(Arc::new(|_| Verdict::Ignored), metrics, Arc::new(registry), readiness)
     });
     let request = Request::get("/metrics").header(header::ACCEPT, accept).body(Body::empty()).unwrap();
     let body = router.oneshot(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();

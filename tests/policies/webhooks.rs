@@ -72,13 +72,8 @@ impl Serving {
         let (_, readiness) = watch::channel(Readiness::Ready);
         let judge = Arc::new(move |request: &admission::Request<'_>| admission::review(request, &facts));
         let webhook = Webhook {
-            judge,
             workloads: Arc::new(config.workloads()),
-            onward: None,
-            scrape: None,
-            metrics,
-            registry: Arc::new(registry),
-            readiness,
+            ..Webhook::new(judge, metrics, Arc::new(registry), readiness)
         };
         let busy = Arc::new(AtomicUsize::new(0));
         let router = match clients {

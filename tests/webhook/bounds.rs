@@ -21,18 +21,7 @@ fn router(room: Room) -> Router {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let (_, readiness) = watch::channel(Readiness::Ready);
-    router_within(
-        Webhook {
-            judge: ignoring(),
-            workloads: Arc::default(),
-            onward: None,
-            scrape: None,
-            metrics,
-            registry: Arc::new(registry),
-            readiness,
-        },
-        room,
-    )
+    router_within(Webhook::new(ignoring(), metrics, Arc::new(registry), readiness), room)
 }
 
 fn post(body: Body) -> Request<Body> {
@@ -157,18 +146,7 @@ async fn a_judge_is_never_asked_about_a_body_that_is_too_large() {
         counting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         admission::Verdict::Ignored
     });
-    let router = router_within(
-        Webhook {
-            judge,
-            workloads: Arc::default(),
-            onward: None,
-            scrape: None,
-            metrics,
-            registry: Arc::new(registry),
-            readiness,
-        },
-        Room::default(),
-    );
+    let router = router_within(Webhook::new(judge, metrics, Arc::new(registry), readiness), Room::default());
     let mut body = review("p");
     body.resize(BODY_LIMIT + 1, b' ');
     assert_eq!(ask(&router, post(body.into())).await.status(), StatusCode::PAYLOAD_TOO_LARGE);

@@ -92,15 +92,7 @@ impl Server {
         let metrics = Metrics::register(&mut registry);
         metrics.certificate_ends(*certificates.not_after().borrow());
         let (readiness, ready) = watch::channel(Readiness::Starting);
-        let router = router(Webhook {
-            judge,
-            workloads: Arc::default(),
-            onward: None,
-            scrape: None,
-            metrics,
-            registry: Arc::new(registry),
-            readiness: ready,
-        });
+        let router = router(Webhook::new(judge, metrics, Arc::new(registry), ready));
         let bound = Listener::new(limits).bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
         let address = bound.local_addr();
         let (stop, stopped) = oneshot::channel();
