@@ -7,6 +7,7 @@ pub mod duration;
 mod error;
 mod hami;
 mod layers;
+mod scheduling;
 mod schema;
 mod section;
 mod tree;
@@ -23,13 +24,11 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{
-    admission::{Guards, Severity},
-    scheduling::{plugin::Plugin, score::SCORING},
-};
+use crate::admission::{Guards, Severity};
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use scheduling::{PreemptionConfig, SchedulingConfig};
 pub use schema::schema;
 pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
@@ -63,7 +62,7 @@ pub struct Config {
     pub protection: Protection,
     /// The actions of the guards.
     pub guards: Guards,
-    /// The weights of the score plugins.
+    /// How nodes are compared, and which pods are preempted.
     pub scheduling: SchedulingConfig,
     /// Kinds of workloads beside the built-in ones.
     pub workloads: Vec<WorkloadConfig>,
@@ -81,13 +80,6 @@ pub struct MetricsConfig {
     pub hami_names: bool,
     /// Whether there is a series for each pod and card; without, there are those of namespaces.
     pub pods: bool,
-}
-
-/// How nodes are compared.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SchedulingConfig {
-    /// The factor of each plugin's score, from 0 to 100.
-    pub weights: BTreeMap<&'static str, u32>,
 }
 
 /// The namespaces whose pods the webhook judges.
@@ -218,7 +210,7 @@ fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Trouble> {
     let modes = [("warn", Protection::Warn), ("deny", Protection::Deny)];
     let protection = root.choice("protection", Protection::Warn, &modes)?;
     let guards = guards(root.section("guards")?)?;
-    let scheduling = scheduling(root.section("scheduling")?)?;
+    let scheduling = scheduling::read(root.section("scheduling")?)?;
     let workloads = workloads::read(root.take("workloads"))?;
     let metrics = metrics(root.section("metrics")?)?;
     let mut dialects = root.section("dialects")?;
@@ -259,16 +251,6 @@ fn each_resource_is_of_one_mode(config: &Config, file: &Field) -> Result<(), Tro
         }
     }
     Ok(())
-}
-
-fn scheduling(mut section: Section) -> Result<SchedulingConfig, Trouble> {
-    let mut weights = section.section("weights")?;
-    let mut read =
-        |(plugin, default): (Plugin, u32)| Ok((plugin.name(), weights.int(plugin.name(), default, 0..=100)?));
-    let read = SCORING.into_iter().map(&mut read).collect::<Result<_, Trouble>>()?;
-    weights.finish()?;
-    section.finish()?;
-    Ok(SchedulingConfig { weights: read })
 }
 
 fn metrics(mut section: Section) -> Result<MetricsConfig, Trouble> {
@@ -354,25 +336,6 @@ mod tests {
         assert!(
             error("metrics: {hamiNames: 1}")
                 .starts_with("berth.yaml:1: metrics.hamiNames: must be true or false")
-        );
-    }
-
-    #[test]
-    fn a_plugins_score_has_the_weight_that_is_set() {
-        let config = Config::parse("scheduling: {weights: {NodeAffinity: 7, Devices: 0}}", "f").unwrap().0;
-        let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
-        let expected = serde_json::json!({
-            "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
-            "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "Devices": 0,
-        });
-        assert_eq!(weights, expected);
-        assert_eq!(
-            error("scheduling:\n  weights:\n    NodeAfinity: 2\n"),
-            "berth.yaml:3: scheduling.weights.NodeAfinity: unknown key; the nearest known one is `NodeAffinity`"
-        );
-        assert_eq!(
-            error("scheduling: {weights: {Devices: 101}}\n"),
-            "berth.yaml:1: scheduling.weights.Devices: must be a whole number from 0 to 100, not `101`"
         );
     }
 

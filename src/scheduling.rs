@@ -32,6 +32,7 @@ pub mod plugin;
 pub mod pod;
 pub mod pod_counts;
 pub mod pod_selector;
+pub mod preemption;
 pub mod queue;
 pub mod quota;
 pub mod reason;
@@ -53,7 +54,9 @@ pub use footprint::Footprint;
 pub use measure::{Attempt, Measure, Standing};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
-pub use pod::{Ask, Claim, Constraints, Demand, Holding, PodInfo, PodKey, Stage, Uid};
+pub use pod::{
+    Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage, Uid,
+};
 pub use quota::{QuotaInfo, QuotaKey};
 pub use reason::{CardReason, NodeReasons, Reason};
 pub use resources::ResourceAmounts;

@@ -14,6 +14,8 @@ mod difference;
 mod family;
 #[path = "kube_scheduler/plugins.rs"]
 mod plugins;
+#[path = "kube_scheduler/preemption.rs"]
+mod preemption;
 #[path = "kube_scheduler/run.rs"]
 mod run;
 #[path = "kube_scheduler/shrink.rs"]
@@ -92,6 +94,28 @@ fn berth_finds_the_nodes_feasible_that_kube_scheduler_does() {
             .collect();
         assert!(gone.is_empty(), "no longer different, delete it from NAMED: {gone:#?}");
     }
+}
+
+#[test]
+fn berth_preempts_the_pods_that_kube_scheduler_does() {
+    let program = match build::ours() {
+        Ok(program) => program,
+        Err(reason) => return absent("kube-scheduler's plugins", &reason),
+    };
+    let findings =
+        preemption::run(&program, number("BERTH_PARITY_PREEMPTIONS", 500), number("BERTH_PARITY_SEED", SEED));
+    let preemption::Findings { unfit, preempting, violating, choosing, differences } = findings;
+    say(&format!(
+        "{unfit} pods fit nowhere: {preempting} preempt others, {choosing} have a choice of nodes, {violating} violate a budget"
+    ));
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{}",
+        differences.len(),
+        differences[..8.min(differences.len())].join("\n")
+    );
+    let least = [unfit, preempting, choosing, violating].map(|count| count > 10);
+    assert_eq!(least, [true; 4], "the clusters decide too little");
 }
 
 /// The first differences, each with a file that holds a smaller cluster.

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use names::{Named, Names};
-use pod::{constraints, nominated, stage, told, unconstrained};
+use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
 
 use crate::{
     device::{DeviceRequest, Lock},
@@ -142,7 +142,8 @@ impl Reader {
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
-            priority: pod.spec.priority.unwrap_or(0),
+            importance: importance(pod),
+            preemption_policy: preemption_policy(pod),
             created: pod.metadata.creation_timestamp.unwrap_or(Timestamp::UNIX_EPOCH),
             nominated: nominated(pod).filter(|_| holding.is_none()),
             placer: self.placer(pod),

@@ -130,6 +130,18 @@ impl Usage {
         usage
     }
 
+    /// Both together, of pods that are in one of them alone.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for (card, users) in other.cards {
+            let both = self.cards.remove(&card).unwrap_or_default().and(users);
+            self.cards.insert(card, both);
+        }
+        self.cards.values_mut().for_each(Users::bound_compute);
+        self.unread.extend(other.unread);
+        self
+    }
+
     /// With cards of these dialects in use that are unknown.
     #[must_use]
     pub fn with_unread(mut self, profiles: impl IntoIterator<Item = ProfileName>) -> Self {

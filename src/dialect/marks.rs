@@ -2,6 +2,9 @@
 //!
 //! Names and the values that Volcano reads there; no decision. Source: volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/labels.go`.
 
+use super::go_bool;
+use crate::object::Metadata;
+
 /// Whether the pod may be preempted: annotation first, then label.
 pub const PREEMPTABLE: &str = "volcano.sh/preemptable";
 /// On a pod: the revocable zones that it may use, an annotation. On a node: the zone that it is in, a label.
@@ -22,6 +25,13 @@ pub const GROUPS_VERSION: &str = "v1beta1";
 
 /// The value that stands for every zone.
 pub const ANY_ZONE: &str = "*";
+
+/// Whether the pod says that it may be preempted: the annotation, else the label; what is neither true nor false counts as false, as
+/// Volcano reads it (`pkg/scheduler/api/pod_info.go`, `GetPodPreemptable`).
+pub fn preemptable(metadata: &Metadata) -> Option<bool> {
+    let text = metadata.annotation(PREEMPTABLE).or(metadata.label(PREEMPTABLE))?;
+    Some(go_bool(text).unwrap_or(false))
+}
 
 /// Whether the text is a duration as Go's `time.ParseDuration` reads it, and not a negative one.
 pub fn is_go_duration(text: &str) -> bool {

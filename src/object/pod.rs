@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{
@@ -39,6 +40,8 @@ pub struct PodSpec {
     pub scheduler_name: Option<String>,
     /// Priority, as the API server resolved it.
     pub priority: Option<i32>,
+    /// `PreemptLowerPriority`, the default, or `Never`.
+    pub preemption_policy: Option<String>,
     /// The name of the priority class.
     pub priority_class_name: Option<String>,
     /// Names of gates that hold the pod back.
@@ -121,6 +124,8 @@ pub struct PodStatus {
     /// Conditions.
     #[serde(deserialize_with = "nullable")]
     pub conditions: Vec<Condition>,
+    /// When the kubelet took the pod on.
+    pub start_time: Option<Timestamp>,
     /// How the app containers fare.
     #[serde(deserialize_with = "nullable")]
     pub container_statuses: Vec<ContainerStatus>,

@@ -109,7 +109,8 @@ pub struct Filters<'a> {
 impl<'a> Filters<'a> {
     /// Asks each plugin that looks at more than one node what it has to do for this pod.
     pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
-        let quotas = around.quotas.left_for(demand);
+        let kept = around.nominations.kept_of_quota(demand);
+        let quotas = around.quotas.left_for(demand, &kept);
         let unserved = demand.ask.unserved();
         let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
         let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
@@ -189,10 +190,21 @@ impl<'a> Filters<'a> {
         Ok(self.decision(node))
     }
 
+    /// Whether the node passes every filter.
+    pub(super) fn passes(&self, node: &Arc<NodeState>) -> bool {
+        match self.judge(node) {
+            NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken)).is_ok(),
+            NodeVerdict::Fails(_) => false,
+        }
+    }
+
     /// The decision for a node that has passed every filter.
     pub fn decision(&self, node: &Arc<NodeState>) -> Decision {
         let Demand { ask, .. } = self.demand;
-        let judged = verdict::judge(ask, node, self.around.device_resources, &self.quotas);
+        // Cards that are kept for other pods are not given away.
+        let kept = self.around.nominations.kept(self.demand, node);
+        let state = kept.as_ref().unwrap_or(node);
+        let judged = verdict::judge(ask, state, self.around.device_resources, &self.quotas);
         let (allocations, _) = judged.expect("a node that has passed every filter fits");
         let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
         let volumes = volumes.expect("a node that has passed every filter binds the claims");

@@ -11,6 +11,7 @@ use super::{
     outlook::Outlook,
     plan::Plan,
     pod::{Demand, Uid},
+    quota::Held,
     reason::{NodeReasons, Reason},
     snapshot::{NodeState, Snapshot},
     verdict::judge,
@@ -36,7 +37,7 @@ pub enum Standing {
 /// What each of these nodes makes of a pod, in their order.
 pub fn standings(demand: &Demand, outlook: &Outlook, names: &[String]) -> Vec<Standing> {
     let around = outlook.surroundings();
-    let quotas = around.quotas.left_for(demand);
+    let quotas = around.quotas.left_for(demand, &Held::default());
     let of = |name: &String| match outlook.state(name) {
         Some(state) => match standing(demand, state, around.device_resources, &quotas) {
             // A pod would wait there for longer than kube-scheduler does.
@@ -88,7 +89,7 @@ pub(super) fn is_relieved(
         plan.evict(victim);
     }
     let now: &Snapshot = &plan;
-    let quotas = now.quotas().left_for(demand);
+    let quotas = now.quotas().left_for(demand, &Held::default());
     now.node(node).is_some_and(|state| judge(&demand.ask, state, now.device_resources(), &quotas).is_ok())
 }
 

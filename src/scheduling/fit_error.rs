@@ -9,6 +9,7 @@ use super::{
     blame::{Blame, Resolvable},
     nearest::Nearest,
     plugin::Plugin,
+    preemption::Hopeless,
     quota::{Exceeded, QuotaStanding},
     reason::{NodeReasons, Reason},
 };
@@ -23,6 +24,8 @@ pub struct FitError {
     kept: bool,
     /// The node that comes closest.
     nearest: Option<Box<Nearest>>,
+    /// Why preemption makes no room, where it was tried.
+    preemption: Option<Hopeless>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -65,13 +68,20 @@ impl FitError {
         if nodes == 0 {
             resolvable = Resolvable::Yes;
         }
-        Self { nodes, cause: Cause::Nodes(counts, None), resolvable, kept: false, nearest: None }
+        Self {
+            nodes,
+            cause: Cause::Nodes(counts, None),
+            resolvable,
+            kept: false,
+            nearest: None,
+            preemption: None,
+        }
     }
 
     /// The namespace's quota, whatever the node.
     pub fn of_quota(exceeded: Exceeded) -> Self {
         let (cause, resolvable) = (Cause::Quota(exceeded), Resolvable::Yes);
-        Self { nodes: 0, cause, resolvable, kept: false, nearest: None }
+        Self { nodes: 0, cause, resolvable, kept: false, nearest: None, preemption: None }
     }
 
     /// With how the namespace's quota stands, for which nodes failed.
@@ -92,6 +102,17 @@ impl FitError {
     #[must_use]
     pub fn beside_nearest(self, nearest: Option<Nearest>) -> Self {
         Self { nearest: nearest.map(Box::new), ..self }
+    }
+
+    /// With why preemption makes no room.
+    #[must_use]
+    pub fn beside_preemption(self, preemption: Hopeless) -> Self {
+        Self { preemption: Some(preemption), ..self }
+    }
+
+    /// Whether preemption was tried in vain.
+    pub fn is_hopeless(&self) -> bool {
+        self.preemption.is_some()
     }
 
     /// The node that comes closest, and what it lacks.
@@ -144,7 +165,7 @@ impl FitError {
             Reason::Unserved(_) => Resolvable::No,
             _ => Resolvable::Yes,
         };
-        Self { nodes, cause: Cause::Pod(reason), resolvable, kept: false, nearest: None }
+        Self { nodes, cause: Cause::Pod(reason), resolvable, kept: false, nearest: None, preemption: None }
     }
 
     /// How many nodes it speaks of.
@@ -174,6 +195,9 @@ impl fmt::Display for FitError {
                 quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
             }
         }?;
+        // Where no node has a pod that may be preempted, there is nothing to say of preemption.
+        let tried = self.preemption.iter().filter(|preemption| preemption.not_helpful > 0);
+        tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
         self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
     }
 }

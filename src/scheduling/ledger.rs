@@ -15,7 +15,7 @@ use super::{
     node::NodeName,
     object::full_name,
     plugin::volume_binding::{Reservations, VolumeChoice},
-    pod::{Stage, Uid},
+    pod::{Importance, Placer, Stage, Uid},
     quota,
 };
 use crate::device::{
@@ -48,6 +48,10 @@ pub struct Charge {
     pub footprint: Arc<Footprint>,
     /// What binds its claims, until they are bound.
     pub volumes: Vec<VolumeChoice>,
+    /// Whether, and in which order, it is a victim of preemption.
+    pub importance: Importance,
+    /// Who placed it.
+    pub placer: Placer,
     /// How firm it is.
     pub commitment: Commitment,
     /// How far the pod is.
@@ -223,12 +227,15 @@ impl Ledger {
 
     /// What is in use of each card of a node.
     pub fn usage(&self, node: &NodeName) -> Usage {
-        self.usage_by(node, |_| true)
+        self.usage_by(node, |_, _| true)
     }
 
     /// What is in use of each card of a node by these charges.
-    pub(super) fn usage_by(&self, node: &NodeName, counts: impl Fn(&Charge) -> bool) -> Usage {
-        let charges = || self.on_node(node).map(|(_, charge)| charge).filter(|charge| counts(charge));
+    pub(super) fn usage_by(&self, node: &NodeName, counts: impl Fn(&Uid, &Charge) -> bool) -> Usage {
+        let charges = || {
+            let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
+            counted.map(|(_, charge)| charge)
+        };
         let allocations =
             || charges().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
         let cuts = self.cuts.get(node);
@@ -281,7 +288,27 @@ impl Ledger {
 
     /// Every pod on a node, by uid.
     pub fn pods(&self, node: &NodeName) -> Vec<Arc<Footprint>> {
-        self.on_node(node).map(|(_, charge)| charge.footprint.clone()).collect()
+        self.pods_by(node, |_, _| true)
+    }
+
+    /// These pods on a node, by uid.
+    pub(super) fn pods_by(
+        &self,
+        node: &NodeName,
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> Vec<Arc<Footprint>> {
+        let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
+        counted.map(|(_, charge)| charge.footprint.clone()).collect()
+    }
+
+    /// The assignments with each hardware slice holding its own size, as far as it is known how the node's cards are cut.
+    pub(super) fn sized(&self, allocations: Vec<Allocation>, node: &NodeName) -> Vec<Allocation> {
+        let Some(cuts) = self.cuts.get(node) else { return allocations };
+        let sized = |one: Allocation| Allocation {
+            assignment: Arc::new(cuts.sized(&one.assignment).into_owned()),
+            ..one
+        };
+        allocations.into_iter().map(sized).collect()
     }
 }
 
@@ -298,6 +325,8 @@ mod tests {
             init: InitPhase::Done,
             footprint: Arc::default(),
             volumes: Vec::new(),
+            importance: Importance::default(),
+            placer: Placer::Berth,
             commitment: Commitment::Bound,
             stage: Stage::Pending,
             since: Timestamp::UNIX_EPOCH,

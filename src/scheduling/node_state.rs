@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, resources::ResourceAmounts};
-use crate::device::{ProfileName, Usage};
+use crate::device::{Allocation, InitPhase, ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,9 +53,15 @@ impl NodeState {
         self.pods.iter().any(|pod| !pod.claims.is_empty())
     }
 
-    /// With these pods on it too.
+    /// With these pods on it too, which hold these cards.
     #[must_use]
-    pub(super) fn beside(mut self, pods: Vec<Arc<Footprint>>) -> Self {
+    pub(super) fn beside<'a>(
+        mut self,
+        pods: Vec<Arc<Footprint>>,
+        cards: impl Iterator<Item = &'a Allocation>,
+    ) -> Self {
+        let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
+        self.usage = self.usage.and(held.with_aliases(&self.info.aliases));
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
         self.pods.extend(pods);
         self.requested = requested(&self.pods);

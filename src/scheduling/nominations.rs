@@ -1,9 +1,11 @@
-//! Pods that wait for room on a node that was nominated for them: it is kept for them against pods of lower priority.
+//! Pods that wait for room on a node that was nominated for them: it is kept for them against pods of lower priority, the cards that
+//! they will get included.
 //!
 //! Source: v1.36 `pkg/scheduler/framework/runtime/framework.go` (`RunFilterPluginsWithNominatedPods`). The pods of other schedulers
-//! count too: their room was made by evicting others.
+//! count too: their room was made by evicting others. Of these no cards are known.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -13,11 +15,13 @@ use super::{
     filter::filter,
     footprint::Footprint,
     node::NodeName,
-    pod::{Demand, PodInfo, Uid},
+    node_state::NodeState,
+    pod::{Ask, Claim, Demand, PodInfo, Uid},
     pod_counts::{PodCounts, Surroundings},
+    quota::Held,
     reason::NodeReasons,
-    snapshot::NodeState,
 };
+use crate::device::{Allocation, InitPhase, usage};
 
 /// Every nominated pod that holds nothing yet.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -32,24 +36,58 @@ struct Nomination {
     node: NodeName,
     priority: i32,
     footprint: Arc<Footprint>,
+    /// What it asks for, where Berth places it.
+    ask: Option<Arc<Ask>>,
+    /// Whether the pod's status has been seen to say so.
+    stated: bool,
+    /// The pods that are deleted to make room for it.
+    victims: BTreeSet<Uid>,
+    /// The cards that are kept for it.
+    cards: Vec<Allocation>,
+}
+
+/// A nominated pod whose cards are to be chosen.
+#[derive(Debug)]
+pub(super) struct Nominee {
+    /// The pod.
+    pub(super) pod: Uid,
+    /// What it asks for.
+    pub(super) ask: Arc<Ask>,
+    /// What it is to the plugins beside its cards.
+    pub(super) footprint: Arc<Footprint>,
 }
 
 impl Nominations {
-    /// Takes in what a pod's status says; whether that differs from what was known.
+    /// Takes in what a pod's status says; whether that differs from what was known. A nomination that its status has not been seen to
+    /// state yet is kept where the status states none.
     pub(super) fn see(&mut self, pod: &PodInfo) -> bool {
-        let nomination = pod.nominated.as_ref().map(|node| Nomination {
-            node: node.clone(),
-            priority: pod.priority,
-            footprint: pod.footprint.clone(),
-        });
-        if self.by_pod.get(&pod.key.uid) == nomination.as_ref() {
+        let known = self.by_pod.get(&pod.key.uid);
+        let Some(node) = &pod.nominated else {
+            return known.is_some_and(|known| known.stated) && self.remove(&pod.key.uid);
+        };
+        let known = known.filter(|known| known.node == *node);
+        let (victims, cards) = known.map(|known| (known.victims.clone(), known.cards.clone())).unzip();
+        let nomination = Nomination {
+            stated: true,
+            victims: victims.unwrap_or_default(),
+            cards: cards.unwrap_or_default(),
+            ..Nomination::new(pod, node)
+        };
+        self.set(&pod.key.uid, nomination)
+    }
+
+    /// Keeps the node for the pod, for which these pods of it are deleted.
+    pub(super) fn plan(&mut self, pod: &PodInfo, node: &NodeName, victims: BTreeSet<Uid>) {
+        self.set(&pod.key.uid, Nomination { victims, ..Nomination::new(pod, node) });
+    }
+
+    fn set(&mut self, pod: &Uid, nomination: Nomination) -> bool {
+        if self.by_pod.get(pod) == Some(&nomination) {
             return false;
         }
-        self.remove(&pod.key.uid);
-        if let Some(nomination) = nomination {
-            self.by_node.entry(nomination.node.clone()).or_default().insert(pod.key.uid.clone());
-            self.by_pod.insert(pod.key.uid.clone(), nomination);
-        }
+        self.remove(pod);
+        self.by_node.entry(nomination.node.clone()).or_default().insert(pod.clone());
+        self.by_pod.insert(pod.clone(), nomination);
         true
     }
 
@@ -75,16 +113,78 @@ impl Nominations {
         self.by_pod.contains_key(pod)
     }
 
-    /// The other pods that are nominated to this node and of no lower priority.
-    fn before(&self, demand: &Demand, node: &str) -> Vec<Arc<Footprint>> {
-        let pods = self.by_node.get(node).into_iter().flatten().filter(|uid| **uid != demand.uid);
-        let nominations = pods.filter_map(|uid| self.by_pod.get(uid));
-        let before = nominations.filter(|nomination| nomination.priority >= demand.priority);
-        before.map(|nomination| nomination.footprint.clone()).collect()
+    /// The node that is kept for the pod.
+    pub fn node_of(&self, pod: &Uid) -> Option<&NodeName> {
+        self.by_pod.get(pod).map(|nomination| &nomination.node)
+    }
+
+    /// Whether the pod is deleted to make room for another.
+    pub(super) fn is_victim(&self, pod: &Uid, node: &NodeName) -> bool {
+        let nominated = self.by_node.get(node).into_iter().flatten();
+        nominated.filter_map(|uid| self.by_pod.get(uid)).any(|nomination| nomination.victims.contains(pod))
+    }
+
+    /// The pods that Berth places for which this node is kept, in the order in which they choose their cards: by priority.
+    pub(super) fn nominees(&self, node: &NodeName) -> Vec<Nominee> {
+        let pods = self.by_node.get(node).into_iter().flatten();
+        let mut nominees: Vec<_> = pods
+            .filter_map(|pod| {
+                let Nomination { ask, footprint, priority, .. } = self.by_pod.get(pod)?;
+                let (ask, footprint) = (ask.clone()?, footprint.clone());
+                Some((Reverse(*priority), Nominee { pod: pod.clone(), ask, footprint }))
+            })
+            .collect();
+        nominees.sort_by_key(|(priority, _)| *priority);
+        nominees.into_iter().map(|(_, nominee)| nominee).collect()
+    }
+
+    /// The cards that are kept for the pod.
+    pub fn cards(&self, pod: &Uid) -> &[Allocation] {
+        self.by_pod.get(pod).map_or(&[], |nomination| &nomination.cards)
+    }
+
+    /// Keeps these cards for the pod.
+    pub(super) fn keep_cards(&mut self, pod: &Uid, cards: Vec<Allocation>) {
+        if let Some(nomination) = self.by_pod.get_mut(pod) {
+            nomination.cards = cards;
+        }
+    }
+
+    /// The other pods that are nominated and of no lower priority.
+    fn others<'a>(&'a self, demand: &'a Demand) -> impl Fn(&Uid) -> Option<&'a Nomination> {
+        move |uid| {
+            let nomination = self.by_pod.get(uid).filter(|_| *uid != demand.uid);
+            nomination.filter(|nomination| nomination.priority >= demand.priority)
+        }
+    }
+
+    /// What is kept of the quotas of a pod's namespace for other pods.
+    pub(super) fn kept_of_quota(&self, demand: &Demand) -> Held {
+        let mut held = Held::default();
+        let of_namespace =
+            |nomination: &&Nomination| nomination.footprint.namespace == demand.footprint.namespace;
+        let others = self.by_pod.keys().filter_map(self.others(demand)).filter(of_namespace);
+        for allocation in others.flat_map(|nomination| &nomination.cards) {
+            let total = held.entry(allocation.profile.clone()).or_default();
+            *total = total.and(usage::total(&allocation.assignment, InitPhase::Ahead));
+        }
+        held
+    }
+
+    /// The node as it would be with the other pods on it that it is kept for against this one; `None`: there are none.
+    pub(super) fn kept(&self, demand: &Demand, node: &NodeState) -> Option<NodeState> {
+        let pods = self.by_node.get(&node.info.name)?;
+        let others: Vec<_> = pods.iter().filter_map(self.others(demand)).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let footprints = others.iter().map(|nomination| nomination.footprint.clone()).collect();
+        let cards = others.iter().flat_map(|nomination| &nomination.cards);
+        Some(node.clone().beside(footprints, cards))
     }
 
     /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. `cycle` is what the plugins
-    /// found out for the pod without them. Of their cards nothing is known.
+    /// found out for the pod without them.
     pub fn test(
         &self,
         demand: &Demand,
@@ -92,14 +192,11 @@ impl Nominations {
         around: Surroundings<'_>,
         cycle: &Cycle<'_>,
     ) -> Result<(), NodeReasons> {
-        let before = self.before(demand, &node.info.name);
-        if before.is_empty() {
-            return Ok(());
-        }
+        let Some(kept) = self.kept(demand, node) else { return Ok(()) };
         // What looks at more than one node has nothing to do for the pod, unless these pods keep others away or share its claims.
         let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
-        let alone = alone && before.iter().all(|pod| pod.anti_affinity.is_empty());
-        let kept = Arc::new(NodeState::clone(node).beside(before));
+        let alone = alone && kept.anti_affinity.len() == node.anti_affinity.len();
+        let kept = Arc::new(kept);
         filter(&demand.ask, &kept, around.device_resources, &[])?;
         if alone {
             return Ok(());
@@ -118,5 +215,22 @@ impl Nominations {
         let mut counts = PodCounts::default();
         let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;
         cycle.test(&kept)
+    }
+}
+
+impl Nomination {
+    fn new(pod: &PodInfo, node: &NodeName) -> Self {
+        Self {
+            node: node.clone(),
+            priority: pod.importance.priority,
+            footprint: pod.footprint.clone(),
+            ask: match &pod.claim {
+                Claim::Place(ask) => Some(ask.clone()),
+                Claim::None | Claim::Unreadable(_) => None,
+            },
+            stated: false,
+            victims: BTreeSet::new(),
+            cards: Vec::new(),
+        }
     }
 }

@@ -96,6 +96,8 @@ pub struct Demand {
     pub priority: i32,
     /// Its uid: a node that is kept for it is its own.
     pub uid: Uid,
+    /// Whether it may preempt pods of lower priority.
+    pub preemption_policy: PreemptionPolicy,
     /// The node that is kept for it, as its status says: it is tried first.
     pub nominated: Option<NodeName>,
     /// What it is made from: it moves scores alone.
@@ -155,10 +157,46 @@ pub struct Holding {
     pub binding: Binding,
 }
 
+/// Whether a pod may take the room of pods of lower priority: `spec.preemptionPolicy`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum PreemptionPolicy {
+    /// It may.
+    #[default]
+    PreemptLowerPriority,
+    /// It waits until they end.
+    Never,
+}
+
+/// Whether a pod is being deleted, and for what.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Deletion {
+    /// It is not.
+    #[default]
+    None,
+    /// It is, for any reason but preemption.
+    Requested,
+    /// A scheduler deletes it to make room for another pod: its condition `DisruptionTarget` has the reason `PreemptionByScheduler`.
+    Preempted,
+}
+
+/// What decides whether, and in which order, a placed pod is a victim of preemption.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Importance {
+    /// Its priority. A pod is a victim of pods of higher priority only.
+    pub priority: i32,
+    /// When it was started; `None`: it is not yet.
+    pub started: Option<Timestamp>,
+    /// Whether it is marked as preemptable (`volcano.sh/preemptable: "true"`).
+    pub preemptable: bool,
+    /// Whether it is being deleted.
+    pub deletion: Deletion,
+}
+
 /// Who places a pod.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Placer {
     /// Berth.
+    #[default]
     Berth,
     /// Another scheduler.
     Another,
@@ -180,8 +218,10 @@ pub struct PodInfo {
     pub key: PodKey,
     /// Its version; what is older than what is known is passed over.
     pub resource_version: String,
-    /// Its priority; higher goes first.
-    pub priority: i32,
+    /// Its priority, and what else decides whether it is a victim of preemption.
+    pub importance: Importance,
+    /// Whether it may preempt pods of lower priority.
+    pub preemption_policy: PreemptionPolicy,
     /// When it was created.
     pub created: Timestamp,
     /// The node that is kept for it while it waits, as its status says.
@@ -211,7 +251,8 @@ impl PodInfo {
             Claim::Place(ask) => Some(Demand {
                 ask: ask.clone(),
                 footprint: self.footprint.clone(),
-                priority: self.priority,
+                priority: self.importance.priority,
+                preemption_policy: self.preemption_policy,
                 uid: self.key.uid.clone(),
                 nominated: self.nominated.clone(),
                 origin: self.origin.clone(),

@@ -96,7 +96,7 @@ impl Queue {
     fn put(&mut self, part: Part, pod: &PodInfo, seen: u64, at: Timestamp) {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
-        let turn = (at, (Reverse(pod.priority), pod.created, seen, uid.clone()));
+        let turn = (at, (Reverse(pod.importance.priority), pod.created, seen, uid.clone()));
         self.part_mut(part).insert(turn.clone());
         self.turns.insert(uid, (part, turn));
     }

@@ -156,14 +156,22 @@ impl Quotas {
 
     /// What a pod of this namespace may still take of this dialect's cards.
     pub fn left(&self, namespace: &str, profile: &ProfileName) -> Quota {
-        let used = self.used_of(namespace, profile);
+        self.left_beside(namespace, profile, CardUsage::default())
+    }
+
+    /// As [`Self::left`], with so much kept for other pods.
+    fn left_beside(&self, namespace: &str, profile: &ProfileName, kept: CardUsage) -> Quota {
+        let used = self.used_of(namespace, profile).and(kept);
         self.bounds_of(namespace, profile)
             .fold(Quota::default(), |quota, (_, bound)| quota.bounded(bound.dimension, bound.left(used)))
     }
 
-    /// What the namespace of a pod may still take, one for each of its requests of cards.
-    pub fn left_for(&self, demand: &Demand) -> SmallVec<[Quota; 1]> {
-        let left = |profile| self.left(&demand.footprint.namespace, profile);
+    /// What the namespace of a pod may still take, one for each of its requests of cards, where so much is kept for other pods.
+    pub fn left_for(&self, demand: &Demand, kept: &Held) -> SmallVec<[Quota; 1]> {
+        let left = |profile| {
+            let kept = kept.get(profile).copied().unwrap_or_default();
+            self.left_beside(&demand.footprint.namespace, profile, kept)
+        };
         demand.ask.profiles().map(left).collect()
     }
 

@@ -3,6 +3,7 @@
 //! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
 
 mod before;
+mod nominees;
 mod objects;
 
 use std::{
@@ -333,10 +334,23 @@ impl Snapshot {
 
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
-        let pods = self.ledger.pods(name);
-        let state = NodeState {
+        let state = self.state_with(slot, name, info, |_, _| true);
+        self.put(slot, Arc::new(state));
+        self.choose_kept_cards(name);
+    }
+
+    /// A node's state with these of its pods.
+    fn state_with(
+        &self,
+        slot: usize,
+        name: &NodeName,
+        info: Arc<NodeInfo>,
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> NodeState {
+        let pods = self.ledger.pods_by(name, &counts);
+        NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
-            usage: self.ledger.usage(name).with_aliases(&info.aliases),
+            usage: self.ledger.usage_by(name, counts).with_aliases(&info.aliases),
             info,
             requested: node_state::requested(&pods),
             pods,
@@ -344,8 +358,7 @@ impl Snapshot {
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             generation: self.generation,
             slot,
-        };
-        self.put(slot, Arc::new(state));
+        }
     }
 
     fn put(&mut self, slot: usize, state: Arc<NodeState>) {

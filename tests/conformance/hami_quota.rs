@@ -90,6 +90,8 @@ fn holding(memory: u64, cores: u32) -> Charge {
         init: InitPhase::Ahead,
         footprint: Arc::default(),
         volumes: Vec::new(),
+        importance: berth::scheduling::Importance::default(),
+        placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Bound,
         stage: Stage::Running,
         since: Timestamp::UNIX_EPOCH,

@@ -39,6 +39,8 @@ type PodVerdict struct {
 	Nodes     []NodeVerdict `json:"nodes"`
 	// Scores holds the nodes that fit; Plugins before their weights.
 	Scores map[string]NodeScore `json:"scores,omitempty"`
+	// Preemption is absent where a node fits, or where the pod is held back before any node is looked at.
+	Preemption *PreemptionVerdict `json:"preemption,omitempty"`
 }
 
 // A NodeVerdict says whether one node passes every Filter plugin, and which one it fails first.

@@ -95,8 +95,16 @@ func judgePod(ctx context.Context, plugins framework.Framework, pod *corev1.Pod,
 	state := framework.NewCycleState()
 	subset, status, _ := plugins.RunPreFilterPlugins(ctx, state, pod)
 	if !status.IsSuccess() {
-		return all(status), nil
+		verdict = all(status)
+		if status.IsRejected() {
+			statuses := framework.NewNodeToStatus(map[string]*fwk.Status{}, status)
+			preempted, err := preempt(ctx, plugins, state, pod, statuses)
+			verdict.Preemption = preempted
+			return verdict, err
+		}
+		return verdict, nil
 	}
+	statuses := framework.NewDefaultNodeToStatus()
 	var feasible []fwk.NodeInfo
 	for _, node := range nodes {
 		if !subset.AllNodes() && !subset.NodeNames.Has(node.Node().Name) {
@@ -113,7 +121,13 @@ func judgePod(ctx context.Context, plugins framework.Framework, pod *corev1.Pod,
 			feasible = append(feasible, node)
 			continue
 		}
+		statuses.Set(node.Node().Name, status)
 		verdict.Nodes = append(verdict.Nodes, failure(ctx, plugins, state, pod, node, status))
+	}
+	if len(feasible) == 0 {
+		preempted, err := preempt(ctx, plugins, state, pod, statuses)
+		verdict.Preemption = preempted
+		return verdict, err
 	}
 	scores, err := scoresOf(ctx, plugins, state, pod, feasible)
 	verdict.Scores = scores

@@ -41,6 +41,35 @@ pub(crate) struct PodVerdict {
     /// The scores of the nodes that pass, by node.
     #[serde(default)]
     pub(crate) scores: BTreeMap<String, NodeScore>,
+    /// What the preemption plugin makes of the pod, where no node fits.
+    pub(crate) preemption: Option<PreemptionVerdict>,
+}
+
+/// Where room could be made for a pod.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PreemptionVerdict {
+    /// Every node where preemption helps; absent where there is none.
+    candidates: Option<Vec<Candidate>>,
+}
+
+impl PreemptionVerdict {
+    /// Every node where preemption helps.
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        self.candidates.as_deref().unwrap_or_default()
+    }
+}
+
+/// Which pods would go from a node.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Candidate {
+    /// The node.
+    pub(crate) node: String,
+    /// The pods, as `namespace/name`.
+    pub(crate) victims: Vec<String>,
+    /// How many of them a budget does not allow to go.
+    pub(crate) violations: u64,
+    /// Whether the plugin may choose the node.
+    pub(crate) best: bool,
 }
 
 /// What the Score plugins make of one node.

@@ -168,7 +168,7 @@ pub(crate) fn compare(plugins: &mut Plugins, case: &Case) -> Result<(Answer, Vec
 }
 
 /// The objects without the other waiting pods, which Berth would place first.
-fn without_others<'a>(objects: &'a [Value], case: &Case, pod: &str) -> Vec<&'a Value> {
+pub(crate) fn without_others<'a>(objects: &'a [Value], case: &Case, pod: &str) -> Vec<&'a Value> {
     let is_other = |object: &&Value| {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         object["kind"] == "Pod" && name != pod && case.waiting.contains_key(name)

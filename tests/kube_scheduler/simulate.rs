@@ -15,10 +15,17 @@ struct Simulation {
     pods: Vec<PodRow>,
 }
 
-#[derive(Deserialize)]
-struct PodRow {
+/// What is printed of one pod.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodRow {
     name: String,
     outcome: String,
+    /// The node that is kept for it where only preemption helps.
+    pub(crate) nominated_node: Option<String>,
+    /// The pods that would go, as `namespace/name`.
+    #[serde(default)]
+    pub(crate) victims: Vec<String>,
     /// Absent where a pod is held back before any node is looked at.
     #[serde(default)]
     nodes: Vec<NodeVerdict>,
@@ -58,6 +65,11 @@ const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kube_scheduler/
 
 /// What each node, by name, makes of the pod; empty where the pod is held back whatever the node.
 pub(crate) fn simulate(items: &[&Value], pod: &str) -> Result<BTreeMap<String, NodeVerdict>, String> {
+    Ok(row(items, pod)?.nodes.into_iter().map(|node| (node.name.clone(), node)).collect())
+}
+
+/// What is printed of the pod.
+pub(crate) fn row(items: &[&Value], pod: &str) -> Result<PodRow, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_berth"));
     command.args(["simulate", "-f", "-", "--explain", "-o", "json", "--skip-admission"]);
     command.args(["--at", "2026-01-01T00:00:00Z"]).env("BERTH_CONFIG", CONFIG);
@@ -73,9 +85,7 @@ pub(crate) fn simulate(items: &[&Value], pod: &str) -> Result<BTreeMap<String, N
     let simulation: Simulation = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     let row = simulation.pods.into_iter().find(|row| row.name == pod).ok_or("berth: no such pod")?;
     match row.outcome.as_str() {
-        "Bound" | "Unschedulable" => {
-            Ok(row.nodes.into_iter().map(|node| (node.name.clone(), node)).collect())
-        }
+        "Bound" | "Unschedulable" => Ok(row),
         outcome => Err(format!("berth: {pod} is {outcome}: {:?} {:?}", row.warnings, row.violations)),
     }
 }

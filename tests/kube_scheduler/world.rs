@@ -60,6 +60,11 @@ pub(crate) fn push(list: &mut Value, item: Value) {
 impl Case {
     /// The cluster of this seed, with up to three of these families; every other one has none that Berth does not serve.
     pub(crate) fn generate(seed: u64, enabled: &[Family]) -> Self {
+        Self::generate_with(seed, enabled, |_| {})
+    }
+
+    /// As [`Self::generate`], with something done to the cluster before the families are put into it.
+    pub(crate) fn generate_with(seed: u64, enabled: &[Family], alter: impl FnOnce(&mut World)) -> Self {
         let mut dice = Dice::new(seed);
         let served: Vec<_> = enabled.iter().copied().filter(|family| family.is_served()).collect();
         let pool = if dice.in_thousand(500) && !served.is_empty() { &served } else { enabled };
@@ -71,6 +76,7 @@ impl Case {
             }
         }
         let mut world = World::new(dice);
+        alter(&mut world);
         Family::all().filter(|family| families.contains(family)).for_each(|family| family.enter(&mut world));
         if families.contains(&Family::Nominated) {
             spread::select_some(&mut world);

@@ -100,7 +100,8 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         footprint: footprint(&key),
         key,
         resource_version: version.to_string(),
-        priority: 0,
+        importance: berth::scheduling::Importance::default(),
+        preemption_policy: berth::scheduling::PreemptionPolicy::default(),
         nominated: None,
         placer: Placer::Berth,
         created: Timestamp::UNIX_EPOCH,
@@ -211,7 +212,7 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, uid: key(at).uid, nominated: None, origin: None };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, preemption_policy: berth::scheduling::PreemptionPolicy::default(), uid: key(at).uid, nominated: None, origin: None };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle()?;

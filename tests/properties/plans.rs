@@ -58,6 +58,8 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
         init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace, ..Footprint::default() }),
         volumes: if pod.is_multiple_of(2) { vec![volume()] } else { Vec::new() },
+        importance: berth::scheduling::Importance::default(),
+        placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: Timestamp::UNIX_EPOCH,

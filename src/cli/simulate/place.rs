@@ -17,8 +17,9 @@ use crate::{
     device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota, Share},
     dialect::{Dialect, Record, Unreadable},
     scheduling::{
-        Ask, Claim, Demand, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
+        Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
+        blame::Resolvable,
         class::Classes,
         decide::{Decision, Filters, Refusal},
         evaluation::Evaluation,
@@ -27,6 +28,7 @@ use crate::{
         object::Kind,
         pod::Binding,
         pod_counts::PodCounts,
+        preemption::{self, Candidate},
         queue::Queue,
         remedy::remedy,
         score::{ScoreWeights, Scores},
@@ -49,6 +51,8 @@ struct Run<'a> {
     snapshot: Snapshot,
     classes: Classes,
     weights: ScoreWeights,
+    /// The rules by which victims are chosen; `None`: no pod is preempted.
+    preemption: Option<preemption::Rules>,
     explain: Explain,
     now: Timestamp,
     /// Every pod's name, for the picture of the cards.
@@ -71,6 +75,7 @@ pub(super) fn simulate(
         reader,
         classes: Classes::new(config.score_weights()),
         weights: config.score_weights(),
+        preemption: config.scheduling.preemption.rules(),
         explain,
         now,
         names: BTreeMap::new(),
@@ -187,7 +192,7 @@ impl Run<'_> {
         let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
         let Decision { node, allocations, volumes } = match decided {
             Ok(decided) => decided,
-            Err(error) => return row.unfit(&error),
+            Err(error) => return self.preempt(row, info, &demand, error),
         };
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
@@ -198,6 +203,28 @@ impl Run<'_> {
         self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocations, self.now));
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
         row.bound(&node, &shares, record, locks)
+    }
+
+    /// Names the pods that would be preempted for one that fits nowhere, and keeps their node for it. They stay: a live cluster deletes
+    /// them before the pod is placed.
+    fn preempt(&mut self, row: PodRow, info: &PodInfo, demand: &Demand, error: FitError) -> PodRow {
+        let Some(rules) = self.preemption else { return row.unfit(&error) };
+        if error.blame().resolvable() == Resolvable::No || !preemption::is_eligible(demand, &self.snapshot) {
+            return row.unfit(&error);
+        }
+        let names = &self.names;
+        let name = |pod: &Uid| names.get(pod).and_then(|name| name.rsplit('/').next()).map(Arc::from);
+        let mut counts = PodCounts::default();
+        match preemption::choose(demand, &mut self.snapshot, &mut counts, rules, &name) {
+            Err(hopeless) => row.unfit(&error.beside_preemption(hopeless)),
+            Ok(Candidate { node, victims, .. }) => {
+                let names =
+                    victims.iter().filter_map(|victim| self.names.get(&victim.pod).cloned()).collect();
+                let victims = victims.into_iter().map(|victim| victim.pod).collect();
+                self.snapshot.keep_for(info, &node, victims);
+                row.unfit(&error).nominated(&node, names)
+            }
+        }
     }
 
     /// What a Binding to the node would carry.
@@ -276,6 +303,8 @@ pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
         init: holding.init,
         footprint: info.footprint.clone(),
         volumes: Vec::new(),
+        importance: info.importance,
+        placer: info.placer,
         commitment: match holding.binding {
             Binding::Bound => Commitment::Bound,
             Binding::Intended => Commitment::Intended,
@@ -295,6 +324,8 @@ fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Tim
         init: InitPhase::Ahead,
         footprint: info.footprint.clone(),
         volumes: Vec::new(),
+        importance: info.importance,
+        placer: info.placer,
         commitment: Commitment::Bound,
         stage: Stage::Pending,
         since: now,

@@ -41,6 +41,7 @@ pub enum Outcome {
 
 /// One pod; a key that does not apply is absent.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PodRow {
     /// Its namespace.
     pub namespace: String,
@@ -63,6 +64,12 @@ pub struct PodRow {
     /// The claims that are bound with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes: Option<Vec<VolumeRow>>,
+    /// The node on which it would fit once its victims are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nominated_node: Option<String>,
+    /// The pods that would be preempted for it, as `namespace/name`, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
     /// Why no node would have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -104,6 +111,8 @@ impl PodRow {
             labels: BTreeMap::new(),
             locks: Vec::new(),
             volumes: None,
+            nominated_node: None,
+            victims: Vec::new(),
             message: None,
             nearest: None,
             warnings: Vec::new(),
@@ -124,6 +133,11 @@ impl PodRow {
     pub(super) fn unfit(self, error: &FitError) -> Self {
         let nearest = error.nearest().map(NearestRow::of);
         Self { nearest, ..self.unschedulable(error.to_string()) }
+    }
+
+    /// With the node that would be kept for it, and the pods that would be preempted there.
+    pub(super) fn nominated(self, node: &NodeName, victims: Vec<String>) -> Self {
+        Self { nominated_node: Some(node.to_string()), victims, ..self }
     }
 
     pub(super) fn bound(
@@ -147,6 +161,10 @@ impl PodRow {
     /// What there is to say beside outcome and node, line by line.
     fn remarks(&self, nodes: &[String]) -> Vec<String> {
         let shares = (!self.shares.is_empty()).then(|| self.shares.clone());
+        let preempts = self
+            .nominated_node
+            .as_ref()
+            .map(|node| format!("would preempt on {node}: {}", self.victims.join(", ")));
         let violations = self.violations.iter().map(ToString::to_string);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         let asked = |verdict: &&NodeVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
@@ -154,6 +172,7 @@ impl PodRow {
         shares
             .into_iter()
             .chain(self.message.clone())
+            .chain(preempts)
             .chain(violations)
             .chain(warnings)
             .chain(nodes)

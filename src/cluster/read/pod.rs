@@ -1,19 +1,49 @@
 //! What of a pod is read without a dialect: how far it is, what it was told, and what it demands of a node beside cards.
 
 use crate::{
+    dialect::marks,
     object::{Pod, Toleration},
     scheduling::{
-        Constraints, Stage,
+        Constraints, Importance, PreemptionPolicy, Stage,
         footprint::Footprint,
         node::NodeName,
         plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
+        pod::Deletion,
     },
 };
+
+/// The reason of the condition `DisruptionTarget` of a pod that a scheduler deletes to make room (k8s.io/api `core/v1/types.go`,
+/// `PodReasonPreemptionByScheduler`).
+pub(in crate::cluster) const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 
 /// The node that is kept for a pod that has not ended.
 pub(super) fn nominated(pod: &Pod) -> Option<NodeName> {
     let node = pod.status.nominated_node_name.as_deref().filter(|node| !node.is_empty())?;
     (!pod.is_terminal()).then(|| node.into())
+}
+
+pub(super) fn preemption_policy(pod: &Pod) -> PreemptionPolicy {
+    match pod.spec.preemption_policy.as_deref() {
+        Some("Never") => PreemptionPolicy::Never,
+        _ => PreemptionPolicy::PreemptLowerPriority,
+    }
+}
+
+/// What decides whether, and in which order, the pod is a victim of preemption.
+pub(super) fn importance(pod: &Pod) -> Importance {
+    let disruption = pod.status.conditions.iter().find(|condition| condition.kind == "DisruptionTarget");
+    let preempted = disruption
+        .is_some_and(|condition| condition.status == "True" && condition.reason == PREEMPTION_BY_SCHEDULER);
+    Importance {
+        priority: pod.spec.priority.unwrap_or(0),
+        started: pod.status.start_time,
+        preemptable: marks::preemptable(&pod.metadata) == Some(true),
+        deletion: match pod.metadata.deletion_timestamp {
+            None => Deletion::None,
+            Some(_) if preempted => Deletion::Preempted,
+            Some(_) => Deletion::Requested,
+        },
+    }
 }
 
 pub(super) fn stage(pod: &Pod) -> Stage {

@@ -20,6 +20,7 @@ fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<
         ask: ask.clone(),
         footprint: Arc::new(footprint),
         priority: 0,
+        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
         uid: "pod".into(),
         nominated: None,
         origin: None,

@@ -117,6 +117,7 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
         ask: Arc::new(ask.clone()),
         footprint: Arc::new(footprint),
         priority: 0,
+        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
         uid: "pod".into(),
         nominated: None,
         origin: None,

@@ -1,7 +1,7 @@
 //! The order of pods, the times of their turns, and what is taken early.
 
 use super::*;
-use crate::scheduling::pod::{Claim, Placer, PodKey, Stage};
+use crate::scheduling::pod::{Claim, Importance, Placer, PodKey, PreemptionPolicy, Stage};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -11,7 +11,8 @@ fn pod(name: &str, priority: i32) -> PodInfo {
     PodInfo {
         key: PodKey { uid: name.into(), namespace: "default".into(), name: name.into() },
         resource_version: "1".to_owned(),
-        priority,
+        importance: Importance { priority, ..Importance::default() },
+        preemption_policy: PreemptionPolicy::default(),
         created: at(0),
         nominated: None,
         placer: Placer::Berth,

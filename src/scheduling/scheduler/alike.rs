@@ -8,7 +8,7 @@ use crate::{
     scheduling::{
         decide::Decision,
         fit_error::FitError,
-        pod::{Ask, Claim, PodInfo, Uid},
+        pod::{Ask, Claim, PodInfo, PreemptionPolicy, Uid},
     },
 };
 
@@ -19,21 +19,23 @@ pub(super) struct Alike {
     namespace: Arc<str>,
     labels: Arc<Labels>,
     priority: i32,
+    preemption_policy: PreemptionPolicy,
 }
 
 impl Alike {
-    /// `None`: the pod wants no place, or what is found for it holds for no other, since it looks around or a node is kept for it.
+    /// `None`: the pod wants no place, or what is found for it holds for no other, since it looks around.
     pub(super) fn of(pod: &PodInfo) -> Option<Self> {
         let Claim::Place(ask) = &pod.claim else { return None };
         let footprint = &pod.footprint;
-        if footprint.looks_around() || pod.nominated.is_some() {
+        if footprint.looks_around() {
             return None;
         }
         Some(Self {
             ask: ask.clone(),
             namespace: footprint.namespace.clone(),
             labels: footprint.labels.clone(),
-            priority: pod.priority,
+            priority: pod.importance.priority,
+            preemption_policy: pod.preemption_policy,
         })
     }
 }
@@ -50,7 +52,8 @@ impl Scheduler {
     /// The best node and its cards, or why there is none, as [`Scheduler::decide`] finds them; a pod like one that was rejected since
     /// the last change is rejected for the same.
     pub(super) fn decide_as_alike(&mut self, uid: &Uid) -> Result<Decision, FitError> {
-        let Some(alike) = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info)) else {
+        let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
+        let Some(alike) = alike.filter(|_| !self.snapshot.nominations().holds(uid)) else {
             return self.decide(uid);
         };
         let snapshot = &self.snapshot;

@@ -156,6 +156,8 @@ pub(super) fn assumed(
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),
         volumes,
+        importance: pod.importance,
+        placer: pod.placer,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: now,

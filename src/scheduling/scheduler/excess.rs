@@ -39,7 +39,7 @@ impl Scheduler {
             return found;
         }
         let ledger = self.snapshot.ledger();
-        let given = ledger.usage_by(node, |charge| charge.commitment == Commitment::Bound);
+        let given = ledger.usage_by(node, |_, charge| charge.commitment == Commitment::Bound);
         excess_in(&state.info, &given.with_aliases(&state.info.aliases))
     }
 

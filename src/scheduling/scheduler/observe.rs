@@ -205,6 +205,8 @@ impl Scheduler {
             init: holding.init,
             footprint: pod.footprint.clone(),
             volumes: Vec::new(),
+            importance: pod.importance,
+            placer: pod.placer,
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },
             stage: pod.stage,
             since: since.map_or(now, |held| held.since),

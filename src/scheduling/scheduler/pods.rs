@@ -82,8 +82,8 @@ impl Pods {
         self.by_name.insert(name_of(&pod.key), uid.clone());
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
-            let changed = (&known.claim, &known.footprint, known.priority)
-                != (&pod.claim, &pod.footprint, pod.priority);
+            let changed = (&known.claim, &known.footprint, known.importance.priority)
+                != (&pod.claim, &pod.footprint, pod.importance.priority);
             entry.info = pod;
             return changed;
         }

@@ -1,4 +1,4 @@
-//! What the snapshot takes in beside nodes and charges: nominations, quotas, and other objects that plugins read.
+//! What the snapshot takes in beside nodes, charges and nominations: quotas, and other objects that plugins read.
 
 use std::sync::Arc;
 
@@ -6,28 +6,10 @@ use super::{Check, Snapshot};
 use crate::scheduling::{
     change::Change,
     object::{Kind, Object},
-    pod::{PodInfo, Uid},
     quota::{QuotaInfo, QuotaKey},
 };
 
 impl Snapshot {
-    /// Takes in which node is kept for a pod that holds nothing.
-    pub fn nominate(&mut self, pod: &PodInfo) {
-        let holds = self.ledger.get(&pod.key.uid).is_some();
-        if !holds && Arc::make_mut(&mut self.nominations).see(pod) {
-            self.generation += 1;
-            self.changes.push(Change::Nomination);
-        }
-    }
-
-    /// No node is kept for the pod any more.
-    pub fn end_nomination(&mut self, pod: &Uid) {
-        if self.nominations.holds(pod) && Arc::make_mut(&mut self.nominations).remove(pod) {
-            self.generation += 1;
-            self.changes.push(Change::Nomination);
-        }
-    }
-
     /// Takes in an object that plugins read, new or changed.
     pub fn set_object(&mut self, object: Object) {
         let (kind, name) = (object.kind(), object.name());

@@ -75,6 +75,8 @@ fn books(
         init: holding.init,
         footprint: info.footprint,
         volumes: Vec::new(),
+        importance: berth::scheduling::Importance::default(),
+        placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Bound,
         stage: info.stage,
         since: Timestamp::UNIX_EPOCH,

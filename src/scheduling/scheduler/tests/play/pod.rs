@@ -10,7 +10,10 @@ use crate::{
         Blend, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, DeviceRequest, MemoryRequest, MiB,
         NodePolicy, PodRequest, Profile, Role, Selection, ShareRequest, SlicesOfCard, Tie,
     },
-    scheduling::{Ask, Claim, Constraints, Footprint, PodInfo, PodKey, ResourceAmounts, Stage, pod::Placer},
+    scheduling::{
+        Ask, Claim, Constraints, Footprint, Importance, PodInfo, PodKey, PreemptionPolicy, ResourceAmounts,
+        Stage, pod::Placer,
+    },
 };
 
 pub(super) fn key(name: &str) -> PodKey {
@@ -47,7 +50,8 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
     PodInfo {
         key: key(name),
         resource_version: "1".to_owned(),
-        priority: 0,
+        importance: Importance::default(),
+        preemption_policy: PreemptionPolicy::default(),
         created,
         nominated: None,
         placer: Placer::Berth,

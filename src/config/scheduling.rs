@@ -1,0 +1,104 @@
+//! `scheduling`: how nodes are compared, and which pods are preempted.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::section::{Section, Trouble};
+use crate::scheduling::{plugin::Plugin, preemption::Rules, score::SCORING};
+
+/// How nodes are compared, and which pods are preempted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SchedulingConfig {
+    /// The factor of each plugin's score, from 0 to 100.
+    pub weights: BTreeMap<&'static str, u32>,
+    /// Which pods are preempted.
+    pub preemption: PreemptionConfig,
+}
+
+/// Which pods are preempted for a pod of higher priority that fits nowhere.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreemptionConfig {
+    /// Whether any are.
+    pub enabled: bool,
+    /// Whether pods that another scheduler has placed may be.
+    pub other_schedulers: bool,
+    /// Whether of pods of one priority those go first that are marked `volcano.sh/preemptable: "true"`.
+    pub preemptable_first: bool,
+}
+
+impl PreemptionConfig {
+    /// The rules by which victims are chosen; `None`: no pod is preempted.
+    pub fn rules(self) -> Option<Rules> {
+        let Self { enabled, other_schedulers, preemptable_first } = self;
+        enabled.then_some(Rules { other_schedulers, preemptable_first })
+    }
+}
+
+pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
+    let weights = weights(section.section("weights")?)?;
+    let preemption = preemption(section.section("preemption")?)?;
+    section.finish()?;
+    Ok(SchedulingConfig { weights, preemption })
+}
+
+fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
+    let mut read =
+        |(plugin, default): (Plugin, u32)| Ok((plugin.name(), section.int(plugin.name(), default, 0..=100)?));
+    let weights = SCORING.into_iter().map(&mut read).collect::<Result<_, Trouble>>()?;
+    section.finish()?;
+    Ok(weights)
+}
+
+fn preemption(mut section: Section) -> Result<PreemptionConfig, Trouble> {
+    let preemption = PreemptionConfig {
+        enabled: section.on_unless_off("enabled")?,
+        other_schedulers: section.on_unless_off("otherSchedulers")?,
+        preemptable_first: section.on_unless_off("preemptableFirst")?,
+    };
+    section.finish()?;
+    Ok(preemption)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn error(text: &str) -> String {
+        Config::parse(text, "berth.yaml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn pods_are_preempted_as_it_is_set() {
+        let rules = |text: &str| Config::parse(text, "f").unwrap().0.scheduling.preemption.rules();
+        assert_eq!(rules(""), Some(Rules { other_schedulers: true, preemptable_first: true }));
+        assert_eq!(rules("scheduling: {preemption: {enabled: false}}"), None);
+        let set = rules("scheduling: {preemption: {otherSchedulers: false, preemptableFirst: false}}");
+        assert_eq!(set, Some(Rules { other_schedulers: false, preemptable_first: false }));
+        assert_eq!(
+            error("scheduling:\n  preemption:\n    enable: false\n"),
+            "berth.yaml:3: scheduling.preemption.enable: unknown key; the nearest known one is `enabled`"
+        );
+    }
+
+    #[test]
+    fn a_plugins_score_has_the_weight_that_is_set() {
+        let config = Config::parse("scheduling: {weights: {NodeAffinity: 7, Devices: 0}}", "f").unwrap().0;
+        let weights = serde_json::to_value(&config).unwrap()["scheduling"]["weights"].take();
+        let expected = serde_json::json!({
+            "TaintToleration": 3, "NodeAffinity": 7, "PodTopologySpread": 2, "InterPodAffinity": 2,
+            "NodeResourcesBalancedAllocation": 1, "ImageLocality": 0, "VolumeBinding": 0, "Devices": 0,
+        });
+        assert_eq!(weights, expected);
+        assert_eq!(
+            error("scheduling:\n  weights:\n    NodeAfinity: 2\n"),
+            "berth.yaml:3: scheduling.weights.NodeAfinity: unknown key; the nearest known one is `NodeAffinity`"
+        );
+        assert_eq!(
+            error("scheduling: {weights: {Devices: 101}}\n"),
+            "berth.yaml:1: scheduling.weights.Devices: must be a whole number from 0 to 100, not `101`"
+        );
+    }
+}
