@@ -22,6 +22,7 @@ pub mod lock;
 pub mod metrics;
 pub mod other_schedulers;
 pub mod prebind;
+mod preempt;
 pub mod read;
 pub mod reflector;
 pub mod retry;

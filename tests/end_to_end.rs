@@ -38,6 +38,8 @@ mod neighbours;
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
 mod numbers;
+#[path = "end_to_end/preemption.rs"]
+mod preemption;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
 #[path = "end_to_end/shadow.rs"]
@@ -127,6 +129,9 @@ on_both_floors! {
     claims::a_volume_is_free_again_when_its_pod_is_deleted,
     claims::a_claim_of_one_pod_keeps_the_next_one_waiting,
     claims::a_binder_that_is_killed_between_any_two_steps_leaves_one_place,
+    preemption::a_victim_goes_for_the_card_that_is_needed,
+    preemption::nothing_is_deleted_in_vain,
+    preemption::a_binder_that_is_killed_while_it_preempts_takes_one_victim,
     gates::a_gated_pod_holds_nothing_and_is_placed_once_its_gate_is_removed,
     leases::a_binder_whose_lease_has_no_namespace_ends_with_the_command_to_run,
     neighbours::a_pod_of_another_namespace_keeps_shares_away_until_it_is_gone,

@@ -1,6 +1,7 @@
 //! Carries out the scheduler's effects: each effect is one task, and its answer, if it has one, is an event.
 
 mod locks;
+mod preempt;
 
 use std::{sync::Arc, time::Duration};
 
@@ -85,6 +86,8 @@ impl Hands {
                 let outcome = self.write_volume(&pod, &write).await;
                 Some(Event::VolumeWritten { pod, write, outcome })
             }
+            Effect::Nominate { pod, node } => Some(self.nominate(pod, node).await),
+            Effect::Preempt { pod, node, preemptor } => Some(self.preempt(pod, &node, preemptor).await),
             Effect::Withdraw { pod, node, profiles } => {
                 let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })

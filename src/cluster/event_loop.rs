@@ -201,7 +201,9 @@ impl Writes {
                     events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
                 }
                 // The next leader reports it again.
-                Effect::TellUnschedulable { .. }
+                Effect::Nominate { .. }
+                | Effect::Preempt { .. }
+                | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
                 | Effect::TellExcess { .. }

@@ -1,9 +1,10 @@
 //! The binder's metrics, named by Prometheus' conventions.
 
+mod labels;
+
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, EncodeLabelValue},
     metrics::{
         counter::Counter,
         family::Family,
@@ -14,6 +15,10 @@ use prometheus_client::{
 };
 
 use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
+pub use labels::Written;
+use labels::{
+    AttemptLabels, AttemptResult, NodeLabels, Outcome, OutcomeLabels, Queue, QueueLabels, WriteLabels,
+};
 
 /// Whether this process leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,89 +29,13 @@ pub enum Leads {
     No,
 }
 
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-enum Outcome {
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    success,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    throttled,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    doubt,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    refused,
-}
-
-/// What is written to the API server.
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "label values are lower case")]
-pub enum Written {
-    /// A node's lock is taken.
-    lock,
-    /// A node's lock is given back.
-    unlock,
-    /// A pod is bound.
-    binding,
-    /// A pod's condition is set.
-    condition,
-    /// A pod's claim is bound, or given a node.
-    volume,
-    /// The assignment of an ended pod is withdrawn.
-    withdrawal,
-    /// An Event.
-    event,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct WriteLabels {
-    kind: Written,
-}
-
-/// The results of `schedule_attempts_total` of kube-scheduler.
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "label values are lower case")]
-enum AttemptResult {
-    scheduled,
-    unschedulable,
-    error,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct AttemptLabels {
-    result: AttemptResult,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct OutcomeLabels {
-    outcome: Outcome,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct NodeLabels {
-    node: String,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-enum Queue {
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    active,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    backoff,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    unschedulable,
-    #[expect(non_camel_case_types, reason = "label values are lower case")]
-    in_line,
-}
-
-#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct QueueLabels {
-    queue: Queue,
-}
-
 /// The binder's metrics; clones share them.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     attempts: Family<AttemptLabels, Counter>,
     flushed_pods: Counter,
+    preemption_attempts: Counter,
+    preemption_victims: Histogram,
     decision_duration: Histogram,
     bindings: Family<OutcomeLabels, Counter>,
     binding_duration: Histogram,
@@ -134,6 +63,8 @@ impl Default for Metrics {
         Self {
             attempts: Family::default(),
             flushed_pods: Counter::default(),
+            preemption_attempts: Counter::default(),
+            preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             decision_duration: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
             bindings: Family::default(),
             binding_duration: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
@@ -176,15 +107,7 @@ impl Metrics {
             drop(self.bindings.get_or_create(&OutcomeLabels { outcome }));
             drop(self.locks.get_or_create(&OutcomeLabels { outcome }));
         }
-        for kind in [
-            Written::lock,
-            Written::unlock,
-            Written::binding,
-            Written::condition,
-            Written::volume,
-            Written::withdrawal,
-            Written::event,
-        ] {
+        for kind in Written::ALL {
             drop(self.writes.get_or_create(&WriteLabels { kind }));
         }
         for queue in [Queue::active, Queue::backoff, Queue::unschedulable, Queue::in_line] {
@@ -198,6 +121,10 @@ impl Metrics {
         scheduler.register("attempts", help, self.attempts.clone());
         let help = "Pods that were tried again because they had waited for five minutes";
         scheduler.register("flushed_pods", help, self.flushed_pods.clone());
+        let help = "Searches for pods that could be preempted for a pod that fits nowhere";
+        scheduler.register("preemption_attempts", help, self.preemption_attempts.clone());
+        let help = "Victims of a preemption";
+        scheduler.register("preemption_victims", help, self.preemption_victims.clone());
         let help = "Seconds of computing for a decision";
         scheduler.register("decision_duration_seconds", help, self.decision_duration.clone());
         scheduler.register("bindings", "Bindings sent, by result", self.bindings.clone());
@@ -255,6 +182,7 @@ impl Metrics {
                     self.attempts.get_or_create(&AttemptLabels { result }).inc();
                     self.decision_duration.observe(share);
                 }
+                Measure::Preemption(victims) => self.note_preemption(*victims),
                 Measure::Flushed => {
                     self.flushed_pods.inc();
                 }
@@ -262,6 +190,15 @@ impl Metrics {
                 Measure::LockHold(time) => self.lock_hold.observe(time.as_secs_f64()),
                 Measure::Bound(time) => self.pod_duration.observe(time.as_secs_f64()),
             }
+        }
+    }
+
+    fn note_preemption(&self, victims: usize) {
+        self.preemption_attempts.inc();
+        if let Ok(victims) = u32::try_from(victims)
+            && victims > 0
+        {
+            self.preemption_victims.observe(f64::from(victims));
         }
     }
 

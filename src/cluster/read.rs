@@ -11,6 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use names::{Named, Names};
+pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
 use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
 
 use crate::{

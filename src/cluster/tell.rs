@@ -70,6 +70,13 @@ pub enum News<'a> {
         /// The card, what pods hold of it, and what it has.
         message: &'a str,
     },
+    /// It is deleted to make room for another pod.
+    Preempted {
+        /// Its node.
+        node: &'a str,
+        /// The pod that needs the room.
+        preemptor: &'a PodKey,
+    },
     /// It requests a share and is bound without an assignment.
     Unassigned {
         /// What is missing, and what to do.
@@ -166,9 +173,35 @@ fn failure(pod: &PodKey, node: &str) -> String {
 
 fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event {
     let regarding = regarding(of);
+    let related = match news {
+        News::Preempted { preemptor, .. } => Some(self::regarding(&Concern::Pod(preemptor.clone()))),
+        _ => None,
+    };
     let namespace = regarding.namespace.as_deref().unwrap_or(NAMESPACE_OF_NODES).to_owned();
     let name = regarding.name.as_deref().unwrap_or_default();
-    let (kind, reason, action, note) = match news {
+    let (kind, reason, action, note) = words(of, news);
+    Event {
+        metadata: ObjectMeta {
+            name: Some(format!("{name}.{:x}", now.as_nanosecond())),
+            namespace: Some(namespace),
+            ..ObjectMeta::default()
+        },
+        action: Some(action.to_owned()),
+        event_time: Some(MicroTime(now)),
+        note: Some(excerpt(&note, LONGEST_NOTE - NOTE).into_owned()),
+        reason: Some(reason.to_owned()),
+        regarding: Some(regarding),
+        related,
+        reporting_controller: Some(reporter.to_owned()),
+        reporting_instance: Some(reporter.to_owned()),
+        type_: Some(kind.to_owned()),
+        ..Event::default()
+    }
+}
+
+/// Type, reason, action and note of the Event.
+fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static str, String) {
+    match news {
         News::Scheduled { node } => {
             ("Normal", "Scheduled", "Binding", format!("Successfully assigned {} to {node}", named(of)))
         }
@@ -196,6 +229,12 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             );
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
+        News::Preempted { node, preemptor } => (
+            "Normal",
+            "Preempted",
+            "Preempting",
+            format!("Preempted by pod {} on node {node}", preemptor.uid),
+        ),
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
         News::RejectedSettings { message } => {
@@ -204,22 +243,6 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
             ("Warning", "SettingsRejected", "Reloading", note)
         }
         News::Unread { message } => ("Warning", "UnreadableAssignment", "Allocating", message.to_owned()),
-    };
-    Event {
-        metadata: ObjectMeta {
-            name: Some(format!("{name}.{:x}", now.as_nanosecond())),
-            namespace: Some(namespace),
-            ..ObjectMeta::default()
-        },
-        action: Some(action.to_owned()),
-        event_time: Some(MicroTime(now)),
-        note: Some(excerpt(&note, LONGEST_NOTE - NOTE).into_owned()),
-        reason: Some(reason.to_owned()),
-        regarding: Some(regarding),
-        reporting_controller: Some(reporter.to_owned()),
-        reporting_instance: Some(reporter.to_owned()),
-        type_: Some(kind.to_owned()),
-        ..Event::default()
     }
 }
 

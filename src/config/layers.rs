@@ -44,6 +44,10 @@ impl Config {
             ("scope", self.scope != before.scope),
             ("adoptSchedulers", self.adopt_schedulers != before.adopt_schedulers),
             ("unmanagedPods", self.unmanaged_pods != before.unmanaged_pods),
+            (
+                "scheduling.preemption.enabled",
+                self.scheduling.preemption.enabled != before.scheduling.preemption.enabled,
+            ),
             ("protection", self.protection != before.protection),
             ("workloads", self.workloads != before.workloads),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
@@ -139,6 +143,7 @@ impl Config {
             device_resources: self.reader().device_resources(),
             lock_expiry: self.dialects.hami.node_lock_expire,
             weights: self.score_weights(),
+            preemption: self.scheduling.preemption.rules(),
         }
     }
 

@@ -24,6 +24,15 @@ pub(super) fn admit(server: &Server, resource: &Resource, object: &mut Value) ->
         );
         return Err(StatusError::forbidden(resource, &name, &why));
     }
+    if let Some(given) =
+        spec.get("preemptionPolicy").and_then(Value::as_str).filter(|given| *given != preemption)
+    {
+        let why = format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
+             priority admission controller computed {preemption} from the given PriorityClass name"
+        );
+        return Err(StatusError::forbidden(resource, &name, &why));
+    }
     if let Some(class) = class {
         spec["priorityClassName"] = json!(class);
     }

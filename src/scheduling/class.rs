@@ -115,6 +115,11 @@ impl Classes {
         Self { weights, ..Self::default() }
     }
 
+    /// How many pods of a selector stand on each node, as far as it is known.
+    pub(super) fn counts(&mut self) -> &mut PodCounts {
+        &mut self.counts
+    }
+
     /// By how much each plugin's score of a node is multiplied.
     pub fn weights(&self) -> ScoreWeights {
         self.weights

@@ -89,6 +89,22 @@ pub enum Effect {
         /// What.
         write: VolumeWrite,
     },
+    /// Write into a pod's status which node is kept for it. Answered by `Nominated`.
+    Nominate {
+        /// Which pod.
+        pod: PodKey,
+        /// The node; `None`: none is any more.
+        node: Option<NodeName>,
+    },
+    /// Delete a pod to make room for another: its condition `DisruptionTarget` says so first. Answered by `Preempted`.
+    Preempt {
+        /// The pod that must go.
+        pod: PodKey,
+        /// Its node.
+        node: NodeName,
+        /// The pod that needs the room.
+        preemptor: PodKey,
+    },
     /// Withdraw, in one write, the assignments of a pod that died before its allocation. Answered by `Withdrawn`.
     Withdraw {
         /// Which pod.

@@ -69,6 +69,24 @@ pub enum Event {
         /// What came of it.
         outcome: WriteOutcome,
     },
+    /// What came of writing which node is kept for a pod.
+    Nominated {
+        /// Which pod.
+        pod: PodKey,
+        /// The node; `None`: none is any more.
+        node: Option<NodeName>,
+        /// What came of it.
+        outcome: WriteOutcome,
+    },
+    /// What came of deleting a pod to make room for another.
+    Preempted {
+        /// The pod that was to go.
+        pod: PodKey,
+        /// The pod that needs the room.
+        preemptor: PodKey,
+        /// What came of it; a pod that is gone counts as written.
+        outcome: WriteOutcome,
+    },
     /// What came of withdrawing the assignment of a dead pod.
     Withdrawn {
         /// Which pod.
@@ -195,7 +213,7 @@ pub enum TellOutcome {
     },
 }
 
-/// What came of a write that binds a claim.
+/// What came of a write that binds a claim, nominates a node or preempts a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum WriteOutcome {
     /// It is written.

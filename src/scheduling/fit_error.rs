@@ -196,7 +196,7 @@ impl fmt::Display for FitError {
             }
         }?;
         // Where no node has a pod that may be preempted, there is nothing to say of preemption.
-        let tried = self.preemption.iter().filter(|preemption| preemption.not_helpful > 0);
+        let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
         tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
         self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
     }

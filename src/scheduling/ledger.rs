@@ -121,12 +121,12 @@ impl Charge {
         self.allocations.iter().map(peak).collect()
     }
 
-    /// Whether both hold the same.
+    /// Whether both hold the same, with the same priority.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { node, allocations, init, footprint, volumes, .. } = other;
-        let own = (&self.node, &self.init, &self.footprint, &self.volumes);
+        let Self { node, allocations, init, footprint, volumes, importance, .. } = other;
+        let own = (&self.node, &self.init, &self.footprint, &self.volumes, self.importance.priority);
         let mut pairs = self.allocations.iter().zip(allocations);
-        own == (node, init, footprint, volumes)
+        own == (node, init, footprint, volumes, importance.priority)
             && self.allocations.len() == allocations.len()
             && pairs.all(|(own, other)| own.holds_as(other))
     }
@@ -149,6 +149,8 @@ pub struct Ledger {
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
     /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
+    /// How many pods there are of each priority.
+    priorities: BTreeMap<i32, usize>,
     /// How the cards of each node are cut, where some are: a slice holds its own size.
     cuts: BTreeMap<NodeName, Cuts>,
 }
@@ -163,8 +165,14 @@ impl Ledger {
         }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
+        *self.priorities.entry(charge.importance.priority).or_default() += 1;
         self.charges.insert(uid, charge);
         before
+    }
+
+    /// The lowest priority of a pod that holds something.
+    pub(super) fn lowest_priority(&self) -> Option<i32> {
+        self.priorities.first_key_value().map(|(priority, _)| *priority)
     }
 
     /// Takes in how the cards of a node are cut; returns the namespaces of its pods where that has changed.
@@ -189,6 +197,12 @@ impl Ledger {
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
         self.choosing.remove(uid);
+        if let Some(pods) = self.priorities.get_mut(&charge.importance.priority) {
+            *pods -= 1;
+            if *pods == 0 {
+                self.priorities.remove(&charge.importance.priority);
+            }
+        }
         if let Some(pods) = self.by_node.get_mut(&charge.node) {
             pods.remove(uid);
             if pods.is_empty() {

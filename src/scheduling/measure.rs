@@ -26,6 +26,8 @@ pub enum Measure {
     LockWait(SignedDuration),
     /// A lock that was taken is no longer that pod's after so long.
     LockHold(SignedDuration),
+    /// Pods were tried that could be preempted, and so many must go; 0: preemption makes no room.
+    Preemption(usize),
     /// A pod that no node would have is decided again since it has waited for five minutes.
     Flushed,
     /// So long after it was first seen, a pod was bound.

@@ -38,7 +38,7 @@ struct Nomination {
     footprint: Arc<Footprint>,
     /// What it asks for, where Berth places it.
     ask: Option<Arc<Ask>>,
-    /// Whether the pod's status has been seen to say so.
+    /// Whether the pod's status states it.
     stated: bool,
     /// The pods that are deleted to make room for it.
     victims: BTreeSet<Uid>,
@@ -58,8 +58,8 @@ pub(super) struct Nominee {
 }
 
 impl Nominations {
-    /// Takes in what a pod's status says; whether that differs from what was known. A nomination that its status has not been seen to
-    /// state yet is kept where the status states none.
+    /// Takes in what a pod's status says; whether that differs from what was known. A nomination that is still to be
+    /// written is kept where the status states none.
     pub(super) fn see(&mut self, pod: &PodInfo) -> bool {
         let known = self.by_pod.get(&pod.key.uid);
         let Some(node) = &pod.nominated else {
@@ -79,6 +79,13 @@ impl Nominations {
     /// Keeps the node for the pod, for which these pods of it are deleted.
     pub(super) fn plan(&mut self, pod: &PodInfo, node: &NodeName, victims: BTreeSet<Uid>) {
         self.set(&pod.key.uid, Nomination { victims, ..Nomination::new(pod, node) });
+    }
+
+    /// The pod's status states the nomination, whether that has been seen or not.
+    pub(super) fn note_written(&mut self, pod: &Uid) {
+        if let Some(nomination) = self.by_pod.get_mut(pod) {
+            nomination.stated = true;
+        }
     }
 
     fn set(&mut self, pod: &Uid, nomination: Nomination) -> bool {
@@ -122,6 +129,13 @@ impl Nominations {
     pub(super) fn is_victim(&self, pod: &Uid, node: &NodeName) -> bool {
         let nominated = self.by_node.get(node).into_iter().flatten();
         nominated.filter_map(|uid| self.by_pod.get(uid)).any(|nomination| nomination.victims.contains(pod))
+    }
+
+    /// The pods that Berth places for which this node is kept and whose priority is lower than this.
+    pub(super) fn below(&self, priority: i32, node: &NodeName) -> Vec<Uid> {
+        let pods = self.by_node.get(node).into_iter().flatten();
+        let is_below = |one: &Nomination| one.ask.is_some() && one.priority < priority;
+        pods.filter(|uid| self.by_pod.get(*uid).is_some_and(is_below)).cloned().collect()
     }
 
     /// The pods that Berth places for which this node is kept, in the order in which they choose their cards: by priority.

@@ -77,6 +77,13 @@ pub struct Hopeless {
     pub not_helpful: usize,
 }
 
+impl Hopeless {
+    /// Whether a node has pods that may be preempted.
+    pub fn was_tried(&self) -> bool {
+        self.not_helpful > 0
+    }
+}
+
 impl std::fmt::Display for Hopeless {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { without_victims, not_helpful } = *self;
@@ -91,8 +98,8 @@ impl std::fmt::Display for Hopeless {
     }
 }
 
-/// Whether the pod may preempt others now: its policy allows it, and no pod is being deleted for it on the node that is kept for it,
-/// unless that node can't have the pod any more, whatever runs there.
+/// Whether the pod may preempt others now: its policy allows it, and none is being deleted for it on the node that is kept for it, unless
+/// that node can't have the pod any more, whatever runs there.
 pub fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
     if demand.preemption_policy == PreemptionPolicy::Never {
         return false;
@@ -134,6 +141,9 @@ pub fn choose(
     rules: Rules,
     names: &dyn Fn(&Uid) -> Option<Arc<str>>,
 ) -> Result<Candidate, Hopeless> {
+    if snapshot.ledger().lowest_priority().is_none_or(|lowest| lowest >= demand.priority) {
+        return Err(Hopeless { without_victims: snapshot.nodes().count(), not_helpful: 0 });
+    }
     let budgets = Budgets::of(snapshot.objects());
     let mut search = Search { demand, counts, rules, budgets, names };
     let mut candidates: Vec<Candidate> = Vec::new();

@@ -17,6 +17,7 @@ mod observe;
 mod outcome;
 mod pods;
 mod prebind;
+mod preempt;
 mod quota;
 mod reads;
 mod reports;
@@ -43,12 +44,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     class::Classes, effect::Effect, event::Event, line::Lines, node::NodeName, object::Kind, pod::Uid,
-    score::ScoreWeights, snapshot::Snapshot,
+    preemption::Rules, score::ScoreWeights, snapshot::Snapshot,
 };
 use agent::Agents;
 use locks::Locks;
 use pods::{Pods, Work};
 use prebind::Prebinding;
+use preempt::Preempting;
 use reads::Reads;
 use reports::{Outbox, Reports};
 use sync::Synced;
@@ -63,6 +65,8 @@ pub struct Settings {
     pub lock_expiry: SignedDuration,
     /// By how much each plugin's score of a node is multiplied.
     pub weights: ScoreWeights,
+    /// By which rules pods are preempted; `None`: none are.
+    pub preemption: Option<Rules>,
 }
 
 /// What is still to be done.
@@ -90,6 +94,8 @@ pub struct Scheduler {
     classes: Classes,
     /// Pods that wait to be decided.
     waiting: Waiting,
+    /// Preemptions under way.
+    preempting: Preempting,
     /// Pods whose claims are being bound.
     prebinding: Prebinding,
     /// Pods that wait for their node, and the one that each node serves.
@@ -112,13 +118,14 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption } = settings;
         Self {
             lock_expiry,
             snapshot: Snapshot::new(device_resources),
             classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),
+            preempting: Preempting::new(preemption),
             prebinding: Prebinding::default(),
             lines: Lines::default(),
             locks: Locks::default(),
@@ -167,6 +174,10 @@ impl Scheduler {
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::VolumeWritten { pod, write, outcome } => self.volume_written(&pod, &write, outcome, now),
             Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
+            Event::Nominated { pod, node, outcome } => self.nominated(&pod, node.as_ref(), &outcome, now),
+            Event::Preempted { pod, preemptor, outcome } => {
+                self.preempted(&pod, &preemptor, &outcome, now);
+            }
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),

@@ -13,7 +13,7 @@ use kube::{Client, client::Body};
 use tokio::sync::Notify;
 use tower::Service;
 
-/// One of the writes that bring a pod to its node, in their order.
+/// One of the writes that bring a pod to its node, in their order, and of those that make room for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Write {
     /// The node that the claim's volume is made for.
@@ -24,6 +24,12 @@ pub(crate) enum Write {
     Lock,
     /// The pod's Binding.
     Binding,
+    /// The node that is kept for a pod. It is the first write of the pod's status.
+    Nomination,
+    /// The condition of a pod that is deleted for another.
+    Disruption,
+    /// The deletion of a pod.
+    Deletion,
 }
 
 /// On which side of the write the user dies.
@@ -89,6 +95,12 @@ fn write_of(request: &Request<Body>) -> Option<Write> {
     let path = request.uri().path();
     if request.method() == Method::POST && path.ends_with("/binding") {
         return Some(Write::Binding);
+    }
+    if request.method() == Method::DELETE && path.contains("/pods/") {
+        return Some(Write::Deletion);
+    }
+    if request.method() == Method::PATCH && path.contains("/pods/") && path.ends_with("/status") {
+        return Some(if path.contains("/urgent") { Write::Nomination } else { Write::Disruption });
     }
     let patched = |kind: &str| request.method() == Method::PATCH && path.contains(kind);
     let kinds = [

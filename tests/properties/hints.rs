@@ -128,6 +128,7 @@ impl Trio {
             device_resources: BTreeSet::new(),
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
+            preemption: None,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

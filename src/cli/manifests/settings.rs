@@ -76,6 +76,9 @@ impl Settings {
             *kept = text.as_str().into();
         }
         self.extend_workloads(object);
+        if object["kind"] == "ClusterRole" && !self.config.scheduling.preemption.enabled {
+            drop_deletion(object);
+        }
         let renamed = self.renamed();
         walk(object, &|fields| {
             if fields.get("name") == Some(&json!("schedulers")) && fields.contains_key("expression") {
@@ -213,6 +216,13 @@ fn walk(value: &mut Value, change: &impl Fn(&mut serde_json::Map<String, Value>)
             fields.values_mut().for_each(|field| walk(field, change));
         }
         _ => {}
+    }
+}
+
+/// Takes the right to delete pods out of a role: nothing but preemption needs it.
+fn drop_deletion(role: &mut Value) {
+    if let Some(rules) = role["rules"].as_array_mut() {
+        rules.retain(|rule| rule["resources"] != json!(["pods"]) || rule["verbs"] != json!(["delete"]));
     }
 }
 

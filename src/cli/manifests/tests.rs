@@ -316,6 +316,18 @@ fn each_agent_is_bound_to_the_role_of_writers() {
 }
 
 #[test]
+fn the_right_to_delete_pods_is_left_out_where_none_is_preempted() {
+    let deletes = |file: &str| {
+        let (settings, _) = Settings::parse(file.to_owned(), "berth.yaml").unwrap();
+        let objects = super::objects(&args(&[]), &settings).unwrap();
+        let rules = objects.iter().filter_map(|object| object["rules"].as_array()).flatten().cloned();
+        rules.filter(|rule| rule["verbs"] == json!(["delete"])).collect::<Vec<_>>()
+    };
+    assert_eq!(deletes(""), [json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]})]);
+    assert_eq!(deletes("scheduling: {preemption: {enabled: false}}"), Vec::<Value>::new());
+}
+
+#[test]
 fn a_shadow_has_names_of_its_own_and_no_right_to_write() {
     let objects = objects(&args(&["--shadow", "--namespace", "gpu"])).unwrap();
     let title = |object: &Value| {

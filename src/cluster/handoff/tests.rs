@@ -32,7 +32,12 @@ fn reader() -> Arc<Reader> {
 
 fn scheduler() -> Scheduler {
     let lock_expiry = SignedDuration::from_mins(5);
-    Scheduler::new(Settings { device_resources: [].into(), lock_expiry, weights: ScoreWeights::default() })
+    Scheduler::new(Settings {
+        device_resources: [].into(),
+        lock_expiry,
+        weights: ScoreWeights::default(),
+        preemption: None,
+    })
 }
 
 fn observe(scheduler: &mut Scheduler, events: impl IntoIterator<Item = Event>) {

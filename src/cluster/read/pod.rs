@@ -16,10 +16,10 @@ use crate::{
 /// `PodReasonPreemptionByScheduler`).
 pub(in crate::cluster) const PREEMPTION_BY_SCHEDULER: &str = "PreemptionByScheduler";
 
-/// The node that is kept for a pod that has not ended.
+/// The node that is kept for a pod that has not ended and is not being deleted.
 pub(super) fn nominated(pod: &Pod) -> Option<NodeName> {
     let node = pod.status.nominated_node_name.as_deref().filter(|node| !node.is_empty())?;
-    (!pod.is_terminal()).then(|| node.into())
+    (!pod.is_terminal() && pod.metadata.deletion_timestamp.is_none()).then(|| node.into())
 }
 
 pub(super) fn preemption_policy(pod: &Pod) -> PreemptionPolicy {

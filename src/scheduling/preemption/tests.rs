@@ -166,7 +166,7 @@ fn room_in_a_quota_is_made_too() {
     let bound = Bound {
         profile: "test".into(),
         dimension: Dimension::Memory,
-        key: "requests.nvidia.com/gpumem".into(),
+        key: "memory".into(),
         hard: 10_000,
         unit: 1,
     };

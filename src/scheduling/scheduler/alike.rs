@@ -23,11 +23,11 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// `None`: the pod wants no place, or what is found for it holds for no other, since it looks around.
+    /// `None`: the pod wants no place, or what is found for it holds for no other, since it looks around or a node is kept for it.
     pub(super) fn of(pod: &PodInfo) -> Option<Self> {
         let Claim::Place(ask) = &pod.claim else { return None };
         let footprint = &pod.footprint;
-        if footprint.looks_around() {
+        if footprint.looks_around() || pod.nominated.is_some() {
             return None;
         }
         Some(Self {
@@ -40,11 +40,13 @@ impl Alike {
     }
 }
 
+/// The versions of nodes, quotas and other objects.
+pub(super) type Versions = (u64, u64, u64);
+
 /// Why pods were rejected, as long as nothing has changed since.
 #[derive(Debug, Default)]
 pub(super) struct Rejections {
-    /// The versions of nodes, quotas and other objects.
-    versions: (u64, u64, u64),
+    versions: Versions,
     pub(super) errors: HashMap<Alike, FitError>,
 }
 
@@ -52,12 +54,8 @@ impl Scheduler {
     /// The best node and its cards, or why there is none, as [`Scheduler::decide`] finds them; a pod like one that was rejected since
     /// the last change is rejected for the same.
     pub(super) fn decide_as_alike(&mut self, uid: &Uid) -> Result<Decision, FitError> {
-        let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
-        let Some(alike) = alike.filter(|_| !self.snapshot.nominations().holds(uid)) else {
-            return self.decide(uid);
-        };
-        let snapshot = &self.snapshot;
-        let versions = (snapshot.generation(), snapshot.quotas().version(), snapshot.objects().version());
+        let Some(alike) = self.alike(uid) else { return self.decide(uid) };
+        let versions = self.versions();
         if self.waiting.rejections.versions != versions {
             self.waiting.rejections = Rejections { versions, errors: HashMap::new() };
         }
@@ -66,10 +64,32 @@ impl Scheduler {
         if let Some(error) = known {
             return Err(error.clone());
         }
-        let found = self.decide(uid);
-        if let Err(error) = &found {
+        self.decide(uid)
+    }
+
+    /// The versions of nodes, quotas and other objects.
+    pub(super) fn versions(&self) -> Versions {
+        let snapshot = &self.snapshot;
+        (snapshot.generation(), snapshot.quotas().version(), snapshot.objects().version())
+    }
+
+    /// What has been tried since these versions was undone: what was found then still holds.
+    pub(super) fn keep_rejections(&mut self, since: Versions) {
+        if self.waiting.rejections.versions == since {
+            self.waiting.rejections.versions = self.versions();
+        }
+    }
+
+    /// What was found for the pod holds for those like it, until something changes.
+    pub(super) fn note_rejection(&mut self, uid: &Uid, error: &FitError) {
+        if let Some(alike) = self.alike(uid) {
             self.waiting.rejections.errors.insert(alike, error.clone());
         }
-        found
+    }
+
+    /// `None`: what is found for the pod holds for no other; a node may be kept for it.
+    fn alike(&self, uid: &Uid) -> Option<Alike> {
+        let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
+        alike.filter(|_| !self.snapshot.nominations().holds(uid))
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         measure::{Attempt, Measure},
         node::NodeName,
         plugin::volume_binding::VolumeChoice,
-        pod::{Ask, Claim, PodInfo, Stage, Uid},
+        pod::{Ask, Claim, Demand, PodInfo, Stage, Uid},
         queue::backoff_end,
     },
 };
@@ -65,6 +65,8 @@ impl Scheduler {
             }
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+                let error = self.preempt(uid, error);
+                self.note_rejection(uid, &error);
                 self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.blame(), error.to_string());
             }
@@ -73,10 +75,16 @@ impl Scheduler {
 
     /// The best node and its cards, or why there is none.
     pub(super) fn decide(&mut self, uid: &Uid) -> Result<Decision, FitError> {
-        let demand = self.pods.get(uid).and_then(|entry| entry.info.demand());
-        let demand = demand.expect("only a pod that wants a place is decided");
+        let demand = self.demand(uid).expect("only a pod that wants a place is decided");
         let lines = &self.lines;
         self.classes.decide(&demand, &self.snapshot, |node| lines.rank(node))
+    }
+
+    /// What the pod asks for, with the node that is kept for it, whether its status states that already or not.
+    pub(super) fn demand(&self, uid: &Uid) -> Option<Demand> {
+        let demand = self.pods.get(uid)?.info.demand()?;
+        let kept = self.snapshot.nominations().node_of(uid).cloned();
+        Some(Demand { nominated: kept.or(demand.nominated), ..demand })
     }
 
     /// Judges for a pod that may come, once there is something to judge by.

@@ -20,7 +20,11 @@ impl Scheduler {
         for object in objects {
             self.snapshot.set_object(object);
         }
+        let first = !self.snapshot.objects().are_listed(&[kind]);
         self.snapshot.note_listed(kind);
+        if first && kind == Kind::PodDisruptionBudget {
+            self.end_wait_for_budgets();
+        }
         self.end_wait_for_lists();
     }
 

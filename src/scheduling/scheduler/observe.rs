@@ -9,7 +9,7 @@ use crate::scheduling::{
     ledger::{Charge, Commitment},
     measure::Measure,
     node::{NodeInfo, NodeName},
-    pod::{Binding, Claim, Holding, PodInfo, Stage, Uid, is_older},
+    pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, Uid, is_older},
 };
 
 impl Scheduler {
@@ -56,6 +56,9 @@ impl Scheduler {
         self.note_remains(&pod, now);
         self.see_holding(&pod, now);
         self.snapshot.nominate(&pod);
+        if pod.importance.deletion != Deletion::None {
+            self.preempting.note_going(&uid);
+        }
         let changed = self.pods.see(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
@@ -97,6 +100,9 @@ impl Scheduler {
             }
             _ => {}
         }
+        if !wants && self.preempting.stop(&uid) {
+            self.snapshot.end_nomination(&uid);
+        }
         self.tell(&uid);
     }
 
@@ -116,6 +122,8 @@ impl Scheduler {
             self.classes.leave(&ask, uid);
         }
         self.waiting.remove(&key);
+        self.preempting.stop(uid);
+        self.preempting.note_going(uid);
         self.snapshot.end_nomination(uid);
         self.forget(uid);
         self.release(uid);

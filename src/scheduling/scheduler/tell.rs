@@ -41,6 +41,10 @@ impl Scheduler {
 
     /// Says what is to be said of a pod, unless that is under way or done.
     pub(super) fn tell(&mut self, uid: &Uid) {
+        // Its status is being written: what is said now would be of an old version.
+        if self.preempting.is_nominating(uid) {
+            return;
+        }
         let Some(entry) = self.pods.get_mut(uid) else { return };
         let waits = entry.info.claim != Claim::None && entry.telling == Telling::Idle;
         let Some(message) = entry.reason.clone().filter(|_| waits) else { return };

@@ -4,6 +4,7 @@ mod dialects;
 mod excess;
 mod locks;
 mod play;
+mod preempt;
 mod queue;
 mod reads;
 mod steps;

@@ -31,6 +31,11 @@ impl Snapshot {
         self.note_nomination(before, Some(node.clone()));
     }
 
+    /// The nomination of the pod stands in its status: once the status states none any more, it is over.
+    pub(in crate::scheduling) fn note_nomination_written(&mut self, pod: &Uid) {
+        Arc::make_mut(&mut self.nominations).note_written(pod);
+    }
+
     /// No node is kept for the pod any more.
     pub fn end_nomination(&mut self, pod: &Uid) {
         let before = self.nominations.node_of(pod).cloned();

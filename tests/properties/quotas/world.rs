@@ -56,6 +56,7 @@ impl World {
             device_resources: [].into(),
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
+            preemption: None,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());

@@ -54,6 +54,8 @@ pub(super) enum Sent<'a> {
     ReportUnassigned(usize),
     WriteVolume(&'a str),
     Withdraw(&'a str),
+    Nominate(&'a str, bool),
+    Preempt(&'a str),
     Drift,
 }
 
@@ -85,6 +87,7 @@ impl Play {
             device_resources: std::collections::BTreeSet::new(),
             lock_expiry: EXPIRY,
             weights: ScoreWeights::default(),
+            preemption: Some(crate::scheduling::preemption::Rules::default()),
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -180,6 +183,8 @@ impl Play {
             Effect::TellUnassigned { pod, .. } => Sent::Unassigned(self.name(&pod.name)),
             Effect::ReportUnassigned { pods, .. } => Sent::ReportUnassigned(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
+            Effect::Nominate { pod, node } => Sent::Nominate(self.name(&pod.name), node.is_some()),
+            Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
             Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }

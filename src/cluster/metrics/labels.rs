@@ -1,0 +1,99 @@
+//! The labels of the binder's metrics.
+
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
+
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+pub(super) enum Outcome {
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    success,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    throttled,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    doubt,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    refused,
+}
+
+/// What is written to the API server.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+pub enum Written {
+    /// A node's lock is taken.
+    lock,
+    /// A node's lock is given back.
+    unlock,
+    /// A pod is bound.
+    binding,
+    /// A pod's condition is set.
+    condition,
+    /// A pod's claim is bound, or given a node.
+    volume,
+    /// The assignment of an ended pod is withdrawn.
+    withdrawal,
+    /// Which node is kept for a pod.
+    nomination,
+    /// A pod is deleted to make room for another.
+    preemption,
+    /// An Event.
+    event,
+}
+
+impl Written {
+    pub(super) const ALL: [Self; 9] = [
+        Self::lock,
+        Self::unlock,
+        Self::binding,
+        Self::condition,
+        Self::volume,
+        Self::withdrawal,
+        Self::nomination,
+        Self::preemption,
+        Self::event,
+    ];
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct WriteLabels {
+    pub(super) kind: Written,
+}
+
+/// The results of `schedule_attempts_total` of kube-scheduler.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+pub(super) enum AttemptResult {
+    scheduled,
+    unschedulable,
+    error,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct AttemptLabels {
+    pub(super) result: AttemptResult,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct OutcomeLabels {
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct NodeLabels {
+    pub(super) node: String,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+pub(super) enum Queue {
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    active,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    backoff,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    unschedulable,
+    #[expect(non_camel_case_types, reason = "label values are lower case")]
+    in_line,
+}
+
+#[derive(Clone, Copy, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct QueueLabels {
+    pub(super) queue: Queue,
+}

@@ -1,0 +1,249 @@
+//! Preempting pods for one that no node would have: the node is kept for it, its status says so, and then its victims are deleted.
+//!
+//! In this order nothing is deleted for a pod whose nomination is not written, and a binder that ends in between leaves a nominated pod
+//! that preempts again. Until every victim is seen to go the pod preempts no others; after a restart the victims' own conditions tell.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::{Course, Scheduler, Work};
+use crate::scheduling::{
+    blame::Resolvable,
+    effect::Effect,
+    event::WriteOutcome,
+    fit_error::FitError,
+    ledger::Commitment,
+    measure::Measure,
+    node::NodeName,
+    object::Kind,
+    pod::{Deletion, PodKey, Uid, is_older},
+    preemption::{self, Candidate, Rules},
+};
+
+/// How far a preemption is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Step {
+    /// The pod's status is being written.
+    Nominating,
+    /// The victims are being deleted.
+    Deleting,
+}
+
+/// A preemption under way.
+#[derive(Debug)]
+struct Preemption {
+    node: NodeName,
+    step: Step,
+    /// Pods that have not been seen to go yet.
+    victims: BTreeSet<Uid>,
+}
+
+/// The preemptions under way, by the pod that they are for.
+#[derive(Debug)]
+pub(super) struct Preempting {
+    /// By which victims are chosen; `None`: no pod is preempted.
+    rules: Option<Rules>,
+    under_way: BTreeMap<Uid, Preemption>,
+}
+
+impl Preempting {
+    pub(super) fn new(rules: Option<Rules>) -> Self {
+        Self { rules, under_way: BTreeMap::new() }
+    }
+
+    /// Whether the status of the pod is being written.
+    pub(super) fn is_nominating(&self, pod: &Uid) -> bool {
+        self.under_way.get(pod).is_some_and(|preemption| preemption.step == Step::Nominating)
+    }
+
+    /// Nothing more is deleted for the pod; whether there was a preemption for it.
+    pub(super) fn stop(&mut self, pod: &Uid) -> bool {
+        self.under_way.remove(pod).is_some()
+    }
+
+    /// A pod is being deleted, or is gone.
+    pub(super) fn note_going(&mut self, pod: &Uid) {
+        self.under_way.retain(|_, preemption| {
+            preemption.victims.remove(pod);
+            !preemption.victims.is_empty()
+        });
+    }
+}
+
+impl Scheduler {
+    /// Looks for pods of lower priority that can go for a pod that fits nowhere, and begins to preempt them. The error says where that
+    /// makes no room.
+    pub(super) fn preempt(&mut self, uid: &Uid, error: FitError) -> FitError {
+        let Some(rules) = self.preempting.rules else { return error };
+        let known = error.is_hopeless() || error.blame().resolvable() == Resolvable::No;
+        let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
+        if known || !ready || self.preempting.under_way.contains_key(uid) {
+            return error;
+        }
+        let Some(demand) = self.demand(uid).filter(|demand| preemption::is_eligible(demand, &self.snapshot))
+        else {
+            return error;
+        };
+        let pods = &self.pods;
+        let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
+        let before = self.versions();
+        let counts = self.classes.counts();
+        let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
+        self.keep_rejections(before);
+        match chosen {
+            Ok(candidate) => {
+                self.outbox.measures.push(Measure::Preemption(candidate.victims.len()));
+                self.nominate(uid, demand.priority, candidate);
+                error
+            }
+            Err(hopeless) => {
+                let tried = hopeless.was_tried().then_some(Measure::Preemption(0));
+                self.outbox.measures.extend(tried);
+                self.withdraw_nomination(uid);
+                error.beside_preemption(hopeless)
+            }
+        }
+    }
+
+    /// Keeps the node for the pod, and has its status say so.
+    fn nominate(&mut self, uid: &Uid, priority: i32, candidate: Candidate) {
+        let Candidate { node, victims, .. } = candidate;
+        let Some(entry) = self.pods.get(uid) else { return };
+        let all_go = victims.iter().all(|victim| victim.importance.deletion != Deletion::None);
+        if all_go && self.snapshot.nominations().node_of(uid) == Some(&node) {
+            return;
+        }
+        let victims: BTreeSet<Uid> = victims.into_iter().map(|victim| victim.pod).collect();
+        self.snapshot.keep_for(&entry.info, &node, victims.clone());
+        let pod = entry.info.key.clone();
+        self.outbox.effects.push(Effect::Nominate { pod, node: Some(node.clone()) });
+        // Pods of lower priority that the node was kept for may find another place sooner.
+        for lower in self.snapshot.nominations().below(priority, &node) {
+            self.withdraw_nomination(&lower);
+            self.decide_waiting_again(&lower);
+        }
+        let preemption = Preemption { node, step: Step::Nominating, victims };
+        self.preempting.under_way.insert(uid.clone(), preemption);
+    }
+
+    /// No node is kept for the pod any more, and its status is to say so. A node that is not known may be one that is being made.
+    fn withdraw_nomination(&mut self, uid: &Uid) {
+        let Some(node) = self.snapshot.nominations().node_of(uid) else { return };
+        let Some(entry) = self.pods.get(uid).filter(|_| self.snapshot.node(node).is_some()) else { return };
+        let pod = entry.info.key.clone();
+        self.preempting.stop(uid);
+        self.snapshot.end_nomination(uid);
+        self.outbox.effects.push(Effect::Nominate { pod, node: None });
+    }
+
+    /// What came of writing a pod's nominated node: once it is written, the victims are deleted, if the pod still waits.
+    pub(super) fn nominated(
+        &mut self,
+        pod: &PodKey,
+        node: Option<&NodeName>,
+        outcome: &WriteOutcome,
+        now: Timestamp,
+    ) {
+        let uid = &pod.uid;
+        let is_of =
+            |preemption: &Preemption| preemption.step == Step::Nominating && Some(&preemption.node) == node;
+        let begun = self.preempting.under_way.get(uid).is_some_and(is_of);
+        match outcome {
+            WriteOutcome::Written { resource_version } => {
+                self.note_version(uid, resource_version);
+                if begun {
+                    self.snapshot.note_nomination_written(uid);
+                    self.delete_victims(pod, now);
+                }
+            }
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) if begun => self.preempt_again(uid, now),
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => {}
+        }
+        self.tell(uid);
+    }
+
+    fn note_version(&mut self, uid: &Uid, resource_version: &str) {
+        let entry = self.pods.get_mut(uid);
+        if let Some(entry) = entry.filter(|entry| is_older(&entry.info.resource_version, resource_version)) {
+            resource_version.clone_into(&mut entry.info.resource_version);
+        }
+    }
+
+    /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead.
+    fn delete_victims(&mut self, preemptor: &PodKey, now: Timestamp) {
+        let waits = self.pods.get(&preemptor.uid).is_some_and(|entry| {
+            matches!(entry.work, Work::Waiting(_) | Work::OverQuota | Work::Queued | Work::BackingOff)
+        });
+        let waits = waits && self.decide(&preemptor.uid).is_err();
+        let under_way = self.preempting.under_way.get_mut(&preemptor.uid);
+        let Some(preemption) = under_way.filter(|_| waits && self.course == Course::Onward) else {
+            self.preempting.stop(&preemptor.uid);
+            return;
+        };
+        preemption.step = Step::Deleting;
+        let (node, victims) = (preemption.node.clone(), preemption.victims.clone());
+        for victim in victims {
+            let stays = self.snapshot.ledger().get(&victim).filter(|charge| charge.node == node);
+            let stays = stays.filter(|charge| charge.importance.deletion == Deletion::None);
+            let known = self.pods.get(&victim).map(|entry| entry.info.key.clone());
+            let (Some(charge), Some(pod)) = (stays, known) else {
+                self.preempting.note_going(&victim);
+                continue;
+            };
+            if charge.commitment == Commitment::Assumed && !self.is_served(&node, &victim) {
+                self.preempting.note_going(&victim);
+                self.back_off(&victim, now);
+            } else {
+                let (preemptor, node) = (preemptor.clone(), node.clone());
+                self.outbox.effects.push(Effect::Preempt { pod, node, preemptor });
+            }
+        }
+    }
+
+    /// What came of deleting a victim. That it goes is seen by itself.
+    pub(super) fn preempted(
+        &mut self,
+        pod: &PodKey,
+        preemptor: &PodKey,
+        outcome: &WriteOutcome,
+        now: Timestamp,
+    ) {
+        let under_way = self.preempting.under_way.get(&preemptor.uid);
+        let awaited = under_way.is_some_and(|preemption| preemption.victims.contains(&pod.uid));
+        match outcome {
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_) if awaited => {
+                self.preempt_again(&preemptor.uid, now);
+            }
+            _ => {}
+        }
+    }
+
+    /// The preemption could not be carried out: nothing is kept for the pod, and it is decided again after a backoff.
+    fn preempt_again(&mut self, uid: &Uid, now: Timestamp) {
+        self.withdraw_nomination(uid);
+        self.preempting.stop(uid);
+        let Some(entry) = self.pods.get(uid) else { return };
+        match entry.work.clone() {
+            Work::Waiting(ask) => self.classes.leave(&ask, uid),
+            Work::OverQuota => {}
+            _ => return,
+        }
+        self.waiting.over_quota.leave(&entry.info.key);
+        self.back_off(uid, now);
+    }
+
+    /// Decides pods again that may preempt others, now that it is known which budgets there are.
+    pub(super) fn end_wait_for_budgets(&mut self) {
+        let waiting: Vec<Uid> = self.pods.uids().cloned().collect();
+        let mut waiting: Vec<Arc<str>> =
+            waiting.into_iter().filter(|uid| self.waiting.queue.has_set_aside(uid)).collect();
+        waiting.sort();
+        for uid in waiting {
+            self.decide_waiting_again(&uid);
+        }
+    }
+}

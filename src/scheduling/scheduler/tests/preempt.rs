@@ -1,0 +1,182 @@
+//! Preemption, event by event: the node is kept, the status written, the victims deleted; and what happens in between.
+
+use jiff::SignedDuration;
+
+use super::play::{Play, Sent, pod, setback};
+use crate::{
+    device::Answer,
+    scheduling::{
+        Event, PodInfo, WriteOutcome,
+        ledger::Commitment,
+        pod::{Deletion, PodKey},
+    },
+};
+
+const NODE: &str = "n1";
+
+fn key(name: &str) -> PodKey {
+    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
+}
+
+fn written(version: &str) -> WriteOutcome {
+    WriteOutcome::Written { resource_version: version.to_owned() }
+}
+
+/// A pod of high priority that asks for so many MiB of a card that has 10,000.
+fn high(play: &Play, memory: u64) -> PodInfo {
+    let mut high = pod("high", memory, play.now);
+    high.importance.priority = 100;
+    high
+}
+
+fn seen(play: &mut Play, pod: PodInfo) -> Vec<Sent<'static>> {
+    play.happens(Event::PodSeen(Box::new(pod)));
+    play.sent()
+}
+
+fn nominated(play: &mut Play, outcome: WriteOutcome) -> Vec<Sent<'static>> {
+    play.happens(Event::Nominated { pod: key("high"), node: Some(NODE.into()), outcome });
+    play.sent()
+}
+
+fn leaving(pod: PodInfo, deletion: Deletion, play: &Play) -> PodInfo {
+    let mut leaving = PodInfo { leaving: Some(play.now), ..pod };
+    leaving.importance.deletion = deletion;
+    leaving
+}
+
+/// A node that a pod of low priority fills, and a pod of high priority that fits nowhere else.
+fn full() -> (Play, PodInfo) {
+    let mut play = Play::new();
+    play.foreign("low", 8_000);
+    let high = high(&play, 9_000);
+    play.sent();
+    (play, high)
+}
+
+#[test]
+fn a_victim_is_deleted_once_the_nomination_is_written() {
+    let (mut play, high) = full();
+    assert_eq!(seen(&mut play, high), [Sent::Nominate("high", true)]);
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Preempt("low"), Sent::Unschedulable("high")]);
+    play.happens(Event::Preempted { pod: key("low"), preemptor: key("high"), outcome: written("8") });
+    let low = play.foreign_pod("low", 8_000);
+    let low = leaving(low, Deletion::Preempted, &play);
+    assert_eq!(seen(&mut play, low), []);
+    play.wait(SignedDuration::from_secs(30));
+    assert_eq!(play.sent(), [], "it holds its card until it is gone");
+    play.ended("low");
+    assert_eq!(play.sent(), [Sent::Lock("high")]);
+}
+
+#[test]
+fn what_becomes_free_is_given_to_no_pod_of_lower_priority() {
+    let (mut play, high) = full();
+    seen(&mut play, high);
+    nominated(&mut play, written("7"));
+    let small = pod("small", 1_500, play.now);
+    assert_eq!(seen(&mut play, small), [Sent::Unschedulable("small")], "2,000 MiB are free, and kept");
+    play.ended("low");
+    assert_eq!(play.sent(), [Sent::Lock("high")]);
+    assert!(play.is_charged("high", Commitment::Assumed) && !play.is_charged("small", Commitment::Assumed));
+}
+
+#[test]
+fn nothing_is_deleted_for_a_pod_that_fits_by_then_or_is_gone() {
+    let (mut play, waiting) = full();
+    seen(&mut play, waiting);
+    play.ended("low");
+    assert_eq!(play.sent(), [Sent::Lock("high")]);
+    assert_eq!(nominated(&mut play, written("7")), []);
+
+    let (mut play, waiting) = full();
+    seen(&mut play, waiting);
+    play.gone("high");
+    assert_eq!(nominated(&mut play, written("7")), []);
+    let small = pod("small", 1_500, play.now);
+    assert_eq!(seen(&mut play, small), [Sent::Lock("small")], "the nomination ends with its pod");
+}
+
+#[test]
+fn a_nomination_that_cannot_be_written_keeps_nothing_and_is_tried_again() {
+    let (mut play, high) = full();
+    seen(&mut play, high);
+    let refused = WriteOutcome::Refused("forbidden".to_owned());
+    assert_eq!(nominated(&mut play, refused), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
+    let small = pod("small", 1_500, play.now);
+    assert_eq!(seen(&mut play, small), [Sent::Lock("small")]);
+    play.wait(SignedDuration::from_secs(3));
+    assert!(play.sent().contains(&Sent::Nominate("high", true)));
+}
+
+#[test]
+fn a_victim_that_cannot_be_deleted_is_tried_again() {
+    let (mut play, high) = full();
+    seen(&mut play, high);
+    nominated(&mut play, written("7"));
+    let outcome = WriteOutcome::Failed(setback("busy", 0));
+    play.happens(Event::Preempted { pod: key("low"), preemptor: key("high"), outcome });
+    assert_eq!(play.sent(), [Sent::Nominate("high", false)]);
+    play.wait(SignedDuration::from_secs(3));
+    assert_eq!(play.sent(), [Sent::Nominate("high", true)]);
+    assert_eq!(nominated(&mut play, written("9")), [Sent::Preempt("low")]);
+}
+
+#[test]
+fn a_victim_that_is_not_bound_yet_is_decided_anew_instead() {
+    let mut play = Play::new();
+    play.create("first");
+    play.create("second");
+    assert_eq!(play.sent(), [Sent::Lock("first")], "the other stands in line");
+    let high = high(&play, 9_500);
+    assert_eq!(seen(&mut play, high), [Sent::Nominate("high", true)]);
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Preempt("first"), Sent::Unschedulable("high")]);
+    assert!(play.is_charged("first", Commitment::Assumed) && play.is_settled("second"));
+    play.gone("first");
+    assert!(play.is_charged("high", Commitment::Assumed));
+    play.wait(SignedDuration::from_secs(20));
+    assert!(play.is_settled("second"), "beside the other there is no room for it");
+}
+
+#[test]
+fn a_new_term_knows_what_was_begun() {
+    let (mut play, high) = full();
+    let low = leaving(play.foreign_pod("low", 8_000), Deletion::Preempted, &play);
+    let high = PodInfo { nominated: Some(NODE.into()), ..high };
+    play.listed(vec![low, high]);
+    assert_eq!(play.sent(), [Sent::Unschedulable("high")], "its victim goes already");
+    let small = pod("small", 1_500, play.now);
+    assert_eq!(seen(&mut play, small), [Sent::Unschedulable("small")]);
+    play.gone("low");
+    play.wait(SignedDuration::from_secs(60));
+    assert!(play.is_charged("high", Commitment::Assumed));
+}
+
+#[test]
+fn a_nomination_that_was_written_ends_when_the_status_states_none() {
+    let (mut play, high) = full();
+    seen(&mut play, high.clone());
+    nominated(&mut play, written("7"));
+    let old = PodInfo { resource_version: "6".to_owned(), ..high.clone() };
+    seen(&mut play, old);
+    let small = |play: &mut Play| {
+        let small = pod("small", 1_500, play.now);
+        seen(play, small)
+    };
+    assert_eq!(small(&mut play), [Sent::Unschedulable("small")], "that was seen before");
+    seen(&mut play, PodInfo { resource_version: "9".to_owned(), ..high });
+    assert!(play.is_charged("small", Commitment::Assumed));
+}
+
+#[test]
+fn pods_of_equal_priority_and_those_that_may_not_preempt_wait() {
+    let (mut play, mut high) = full();
+    high.importance.priority = 0;
+    assert_eq!(seen(&mut play, high.clone()), [Sent::Unschedulable("high")]);
+    high.importance.priority = 5;
+    high.preemption_policy = crate::scheduling::PreemptionPolicy::Never;
+    assert_eq!(seen(&mut play, high), []);
+    play.bind("other");
+    play.served("other", Answer::Succeeded);
+    assert!(!play.sent().iter().any(|sent| matches!(sent, Sent::Preempt(_) | Sent::Nominate(..))));
+}
