@@ -1,6 +1,6 @@
 //! The Helm chart and the kustomize base render the objects that `berth manifests` prints with the same choices.
 //!
-//! Both are rendered by the programs that users run, which Go builds from `tests/helm`.
+//! Both are rendered by the programs that users run, which Go builds from `tests/clients`.
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 #[path = "chart/choices.rs"]
@@ -68,7 +68,7 @@ fn the_chart_renders_what_berth_manifests_prints() {
 
 #[test]
 fn the_kustomize_base_renders_what_berth_manifests_prints() {
-    let Some(outcome) = kustomize(&["build", "deploy/kustomize/base"]) else { return };
+    let Some(outcome) = kustomize("deploy/kustomize/base") else { return };
     let different = differences(&berth(&[]), &outcome.objects());
     assert!(different.is_empty(), "{}", different.join("\n"));
 }

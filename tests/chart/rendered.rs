@@ -1,4 +1,4 @@
-//! What `berth manifests`, Helm and kustomize print, as objects.
+//! What `berth manifests`, Helm and kubectl print, as objects.
 //!
 //! It must not know what is right: a test states that.
 
@@ -71,9 +71,9 @@ pub(crate) fn helm(arguments: &[&str]) -> Option<Outcome> {
     Some(Outcome::of(command.output().unwrap()))
 }
 
-/// Runs kustomize at the root of the repository; without Go, a line that the test did not run.
-pub(crate) fn kustomize(arguments: &[&str]) -> Option<Outcome> {
-    let program = build::kustomize().map_err(|reason| absent("kustomize", &reason)).ok()?;
+/// What kubectl makes of a folder with a `kustomization.yaml`; without Go, a line that the test did not run.
+pub(crate) fn kustomize(folder: &str) -> Option<Outcome> {
+    let program = build::kubectl().map_err(|reason| absent("kubectl", &reason)).ok()?;
     let mut command = Command::new(program);
-    Some(Outcome::of(command.current_dir(super::root()).args(arguments).output().unwrap()))
+    Some(Outcome::of(command.current_dir(super::root()).args(["kustomize", folder]).output().unwrap()))
 }

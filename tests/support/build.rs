@@ -72,21 +72,23 @@ pub fn promtool() -> Result<PathBuf, String> {
     })
 }
 
-/// Helm's program, built by Go from `tests/helm`.
+/// Helm's program, built by Go from `tests/clients`.
 pub fn helm() -> Result<PathBuf, String> {
-    once("helm", "helm", |source, program| {
-        super::server::say("building helm and kustomize from tests/helm, which takes minutes the first time");
+    once("clients", "helm", |source, program| {
+        super::server::say(
+            "building helm and kubectl from tests/clients, which takes minutes the first time",
+        );
         let arguments = ["build", "-trimpath", "-ldflags", "-s -w", "-o"].map(OsString::from);
         let folder = program.parent().ok_or("the program is in a folder")?;
-        let packages = ["helm.sh/helm/v4/cmd/helm", "sigs.k8s.io/kustomize/kustomize/v5"].map(OsString::from);
+        let packages = ["helm.sh/helm/v4/cmd/helm", "."].map(OsString::from);
         // A folder, as the flag has it where several programs are built, ends with a slash.
         go(source, arguments.into_iter().chain([folder.join("").into()]).chain(packages))
     })
 }
 
-/// kustomize's program, which is built together with Helm's.
-pub fn kustomize() -> Result<PathBuf, String> {
-    helm().map(|helm| helm.with_file_name("kustomize"))
+/// kubectl, which is built together with Helm.
+pub fn kubectl() -> Result<PathBuf, String> {
+    helm().map(|helm| helm.with_file_name("kubectl"))
 }
 
 fn built() -> Result<PathBuf, String> {
