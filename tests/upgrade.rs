@@ -221,7 +221,7 @@ async fn admitted_without_berth(client: &Client) {
             Ok(stored) => break stored,
             // The API server looks at its policies once a second.
             Err(kube::Error::Api(status)) if status.message.contains("berth-backstop.berth.dev") => {
-                pause().await
+                pause().await;
             }
             Err(error) => panic!("{error}"),
         }
@@ -284,4 +284,25 @@ async fn what_helm_has_uninstalled_is_gone_and_pods_are_admitted_without_berth()
     let left =
         ["Lease berth-system/berth", "Namespace /berth-system", "Secret berth-system/berth-webhook-tls"];
     assert_eq!(found.difference(&clean).map(String::as_str).collect::<Vec<_>>(), left);
+}
+
+/// The step of docs/helm.md from `berth manifests` to the chart, and the way back to a cluster without Berth.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn helm_takes_over_what_kubectl_has_installed() {
+    let Some(stage) = Stage::set().await else { return };
+    let kubeconfig = || stage.plane.kubeconfig("admin");
+    let (Some(kubectl), Some(helm)) = (Kubectl::find(kubeconfig()), Helm::find(kubeconfig())) else { return };
+    let clean = remains::found(&stage.client).await;
+    let installed = async || {
+        let mut found = remains::found(&stage.client).await;
+        found.retain(|object| !object.starts_with("Secret berth-system/sh.helm.release."));
+        found
+    };
+    kubectl.apply(Version::New, stage.service.address);
+    let by_kubectl = installed().await;
+    helm.take_over(stage.service.address);
+    assert_eq!(installed().await, by_kubectl);
+    helm.run(&["uninstall", "berth"]);
+    let left = installed().await;
+    assert_eq!(left.difference(&clean).collect::<Vec<_>>(), ["Namespace /berth-system"]);
 }

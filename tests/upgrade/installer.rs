@@ -141,9 +141,25 @@ impl Helm {
         self.run(&["install", "berth", &chart, "--create-namespace", "--set", &url]);
     }
 
+    /// Installs this version's chart over the objects that kubectl has applied.
+    pub(crate) fn take_over(&self, webhook: SocketAddr) {
+        let url = format!("webhook.url=https://{webhook}");
+        let values = ["--set", &url, "--set-file", "config=berth.yaml"];
+        self.run(
+            &[&["install", "berth", "New", "--take-ownership", "--force-conflicts"], &values[..]].concat(),
+        );
+    }
+
     pub(crate) fn upgrade(&self, version: Version) {
         let chart = format!("{version:?}");
-        self.run(&["upgrade", "berth", &chart, "--reuse-values", "--set-file", "config=berth.yaml"]);
+        self.run(&[
+            "upgrade",
+            "berth",
+            &chart,
+            "--reset-then-reuse-values",
+            "--set-file",
+            "config=berth.yaml",
+        ]);
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use kube::{
     Api, Client, Discovery,
     api::{DynamicObject, ListParams},
-    discovery::verbs,
+    discovery::{ApiGroup, verbs},
 };
 
 /// The objects that have Berth's name or label, by kind, namespace and name. Pods and Events, which are users', are left out.
 pub(crate) async fn found(client: &Client) -> BTreeSet<String> {
     let discovery = Discovery::new(client.clone()).run().await.unwrap();
     let mut found = BTreeSet::new();
-    for (resource, capabilities) in discovery.groups().flat_map(|group| group.recommended_resources()) {
+    for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
         let users = ["Pod", "Event", "Node"].contains(&resource.kind.as_str());
         if users || !capabilities.supports_operation(verbs::LIST) {
             continue;
