@@ -193,6 +193,7 @@ impl App {
         };
         let router = with_extender(router, &options, &handoff);
         let router = with_debug(router, options.parts, board.as_ref(), debug);
+        let router = webhook::closing(router, ready.subscribe());
         tasks.work(async move {
             bound.serve(router, tls, gone).await;
             Ok(())

@@ -11,6 +11,7 @@ mod asked;
 mod audit;
 pub mod clients;
 pub mod debug;
+mod draining;
 mod exposition;
 pub mod metrics;
 pub mod mint;
@@ -32,6 +33,7 @@ mod words;
 mod workload;
 
 pub use clients::ClientAuthority;
+pub use draining::closing;
 pub use metrics::Metrics;
 pub use onward::{Handed, Onward};
 pub use review::{BadReview, DryRun, Entrant, Judge, ReviewAnswer, answer};

@@ -21,8 +21,9 @@ use clap::{CommandFactory, error::ErrorKind};
 use serde_json::Value;
 
 /// Pages outside of the book whose links and commands are checked too.
-const BESIDE_THE_BOOK: [&str; 8] = [
+const BESIDE_THE_BOOK: [&str; 9] = [
     "README.md",
+    "SECURITY.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",

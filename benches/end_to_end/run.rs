@@ -61,7 +61,7 @@ pub(crate) async fn all(plan: &Plan, json: Option<&Path>) -> anyhow::Result<()> 
 async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
     let identities = vec![Identity::new(BINDER, &["system:masters"])];
     let apiserver_flags = LIMITLESS.map(str::to_owned).to_vec();
-    let plane = ControlPlane::start(Options { identities, apiserver_flags }).await;
+    let plane = ControlPlane::start(Options { identities, apiserver_flags, ..Options::default() }).await;
     let plane = plane.context("there is no real control plane here")?;
     let kubeconfig = plane.kubeconfig(BINDER);
     let nodes = (0..scenario.nodes).map(load::node).collect();

@@ -57,7 +57,7 @@ impl World {
             Identity::new(NAMESPACE_ADMIN, &["system:authenticated"]),
             Identity::new(KUBELET, &["system:authenticated"]),
         ];
-        let options = Options { identities, apiserver_flags };
+        let options = Options { identities, apiserver_flags, ..Options::default() };
         let cluster = Cluster::start_with(Floor::Real, options).await?;
         let world = Self { cluster };
         world.people().await;

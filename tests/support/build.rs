@@ -72,6 +72,25 @@ pub fn promtool() -> Result<PathBuf, String> {
     })
 }
 
+/// Helm's program, built by Go from `tests/clients`.
+pub fn helm() -> Result<PathBuf, String> {
+    once("clients", "helm", |source, program| {
+        super::server::say(
+            "building helm and kubectl from tests/clients, which takes minutes the first time",
+        );
+        let arguments = ["build", "-trimpath", "-ldflags", "-s -w", "-o"].map(OsString::from);
+        let folder = program.parent().ok_or("the program is in a folder")?;
+        let packages = ["helm.sh/helm/v4/cmd/helm", "."].map(OsString::from);
+        // A folder, as the flag has it where several programs are built, ends with a slash.
+        go(source, arguments.into_iter().chain([folder.join("").into()]).chain(packages))
+    })
+}
+
+/// kubectl, which is built together with Helm.
+pub fn kubectl() -> Result<PathBuf, String> {
+    helm().map(|helm| helm.with_file_name("kubectl"))
+}
+
 fn built() -> Result<PathBuf, String> {
     once("controlplane", "controlplane", go_build)
 }

@@ -16,6 +16,18 @@ pub struct Options {
     pub identities: Vec<Identity>,
     /// Appended to the flags of kube-apiserver.
     pub apiserver_flags: Vec<String>,
+    /// How kube-apiserver calls webhooks.
+    pub webhook_calls: WebhookCalls,
+}
+
+/// The protocol in which kube-apiserver calls webhooks.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum WebhookCalls {
+    /// What it chooses: HTTP/2 on the loopback addresses of the tests.
+    #[default]
+    Chosen,
+    /// HTTP/1.1, as it calls every webhook that is not on its own host (`k8s.io/apiserver/pkg/util/webhook/client.go`).
+    Http1,
 }
 
 /// etcd and kube-apiserver, running.
@@ -182,6 +194,10 @@ impl ControlPlane {
     async fn serve_api(&self, name: &'static str, port: u16, flags: &[&str]) -> Result<Server, String> {
         let mut command = self.programs.command("kube-apiserver")?;
         command.args(self.apiserver_flags(port)).args(&self.options.apiserver_flags).args(flags);
+        if self.options.webhook_calls == WebhookCalls::Http1 {
+            // Of its clients, not of what it serves (`k8s.io/apimachinery/pkg/util/net/http.go`).
+            command.env("DISABLE_HTTP2", "true");
+        }
         let mut server = Server::start(name, command, &self.directory)?;
         let client = self.client_at(ADMIN, port);
         server

@@ -203,6 +203,39 @@ async fn a_process_that_was_told_to_end_answers_until_nobody_finds_it_any_more()
     assert_eq!(status(address, &authority, None, "/mutate").await, None);
 }
 
+/// The API server does not repeat a POST that meets a connection that is being closed, so none may be open when the process ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_ending_closes_each_connection_after_an_answer() {
+    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let client = sandbox.client();
+    register(&client).await;
+    let (told, ends) = oneshot::channel();
+    let mut leaving = Processes::default();
+    let address = leaving.start_until(&client, ends).await;
+    let authority = until_published(&client).await;
+    let connect = |protocol| Client::connect_to(address, &authority, protocol, None);
+    let (mut one, mut two) =
+        (connect(Protocol::Http1).await.unwrap(), connect(Protocol::Http2).await.unwrap());
+    let ask = || super::client::post("/mutate", "application/json", review("p"));
+    for _ in 0..2 {
+        assert_eq!(one.send(ask()).await.unwrap().status, StatusCode::OK);
+        assert_eq!(two.send(ask()).await.unwrap().status, StatusCode::OK);
+    }
+    told.send(Duration::from_hours(1)).unwrap();
+    let mut again = tokio::time::interval(Duration::from_millis(10));
+    let unready = async {
+        while status(address, &authority, None, "/readyz").await != Some(StatusCode::SERVICE_UNAVAILABLE) {
+            again.tick().await;
+        }
+    };
+    timeout(LIMIT, unready).await.expect("it reports that it is not ready");
+    assert_eq!(one.send(ask()).await.unwrap().status, StatusCode::OK);
+    assert!(one.send(ask()).await.is_err(), "the answer before was the last one on this connection");
+    for _ in 0..2 {
+        assert_eq!(two.send(ask()).await.unwrap().status, StatusCode::OK, "HTTP/2 knows a better way");
+    }
+}
+
 #[tokio::test]
 async fn a_client_ca_file_that_holds_no_certificate_ends_the_start() {
     let sandbox = Sandbox::new(berth::sandbox::Options::default());

@@ -1,0 +1,99 @@
+{{/*
+What the settings (berth.yaml, the value `config`) change in the objects, as JSON:
+  literals    a name that the manifests have in CEL expressions, and the text that takes its place
+  schedulers  the schedulers of shares, as a CEL list
+  optOut      whether namespaces come in unasked
+  unmanaged, protection  the actions of the policies
+  workloads   further kinds, as in the settings
+  config      the text, where there is one
+It follows src/cli/manifests/settings.rs. The program checks the settings; the chart reads what it needs of them.
+*/}}
+{{- define "berth.settings" -}}
+{{- $names := .Files.Get "names.yaml" | fromYaml -}}
+{{- $config := .Values.config | fromYaml -}}
+{{- if hasKey $config "Error" -}}
+{{- fail (printf "the value `config` is not the text of a berth.yaml: %s" $config.Error) -}}
+{{- end -}}
+{{- $schedulers := concat (list ($config.schedulerName | default "berth")) $names.schedulers -}}
+{{- range $config.adoptSchedulers -}}
+{{- if ne . $names.withoutShares -}}{{- $schedulers = append $schedulers . -}}{{- end -}}
+{{- end -}}
+{{- $unmanaged := get (dict "warn" "Warn" "deny" "Deny" "allow" "Audit") ($config.unmanagedPods | default "warn") -}}
+{{- if not $unmanaged -}}
+{{- fail "config: unmanagedPods: must be `warn` or `deny` or `allow`" -}}
+{{- end -}}
+{{- $protection := get (dict "warn" (list "Warn" "Audit") "deny" (list "Deny")) ($config.protection | default "warn") -}}
+{{- if not $protection -}}
+{{- fail "config: protection: must be `warn` or `deny`" -}}
+{{- end -}}
+{{- $optOut := get (dict "opt-in" "false" "opt-out" "true") ($config.scope | default "opt-in") -}}
+{{- if not $optOut -}}
+{{- fail "config: scope: must be `opt-in` or `opt-out`" -}}
+{{- end -}}
+{{- dict
+  "literals" (include "berth.literals" (dict "names" $names "config" $config) | fromJson)
+  "schedulers" (printf "['%s']" (uniq $schedulers | join "', '"))
+  "optOut" (eq $optOut "true")
+  "unmanaged" $unmanaged
+  "protection" $protection
+  "workloads" ($config.workloads | default list)
+  "config" .Values.config
+| toJson -}}
+{{- end -}}
+
+{{/* The names that the settings give resources and the scheduler, and the names that further vendors add, as JSON. */}}
+{{- define "berth.literals" -}}
+{{- $hami := get (get .config "dialects" | default dict) "hami" | default dict -}}
+{{- $nvidia := get $hami "nvidia" | default $hami -}}
+{{- $hygon := get $hami "hygon" | default dict -}}
+{{- $literals := dict "berth" (.config.schedulerName | default "berth") -}}
+{{- range .names.nvidia -}}
+{{- $_ := set $literals .name (get $nvidia .key | default .name) -}}
+{{- end -}}
+{{- range .names.hygon -}}
+{{- $_ := set $literals .name (get $hygon .key | default .name) -}}
+{{- end -}}
+{{- $added := include "berth.vendors" (dict "names" .names "hami" $hami) | fromJson -}}
+{{- $count := (first .names.hygon).name -}}
+{{- $_ := set $literals $count (prepend $added.resources (get $literals $count) | join "', '") -}}
+{{- $_ := set $literals .names.lastHint (prepend $added.hints .names.lastHint | join "', '") -}}
+{{- toJson $literals -}}
+{{- end -}}
+
+{{/* Resources and hints of the vendors that are not served by default, as JSON. */}}
+{{- define "berth.vendors" -}}
+{{- $hami := .hami -}}
+{{- $resources := list -}}
+{{- $hints := list -}}
+{{- if ne (get $hami "enabled" | toString) "false" -}}
+{{- range $family := .names.families -}}
+{{- if hasKey $hami $family.section -}}
+{{- $stated := get $hami $family.section | default dict -}}
+{{- if ne (get $stated "enabled" | toString) "false" -}}
+{{- range $family.resources -}}{{- $resources = append $resources (get $stated .key | default .name) -}}{{- end -}}
+{{- $hints = concat $hints $family.hints -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $chips := .names.chips -}}
+{{- if has (get $hami $chips.flag | toString) (list "true" "True" "TRUE" "t" "T" "1") -}}
+{{- $listed := get $hami $chips.section -}}
+{{- if kindIs "map" $listed -}}{{- $listed = get $listed "configs" -}}{{- end -}}
+{{- if not (hasKey $hami $chips.section) -}}
+{{- $listed = list -}}
+{{- range $chips.words -}}{{- $listed = append $listed (dict "commonWord" .) -}}{{- end -}}
+{{- end -}}
+{{- range $chip := $listed -}}
+{{- $pairs := has (get $chip "superPod" | toString) (list "true" "True" "TRUE" "t" "T" "1") -}}
+{{- if not (or $pairs (has $chip.commonWord $chips.inPairs)) -}}
+{{- range $chips.resources -}}
+{{- $resources = append $resources (get $chip .key | default (replace "WORD" $chip.commonWord .name)) -}}
+{{- end -}}
+{{- range $chips.hints -}}{{- $hints = append $hints (replace "WORD" $chip.commonWord .) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "resources" $resources "hints" $hints | toJson -}}
+{{- end -}}
