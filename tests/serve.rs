@@ -4,6 +4,8 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+#[path = "serve/extender.rs"]
+mod extender;
 #[path = "support/lib.rs"]
 mod support;
 
