@@ -87,3 +87,80 @@ pub(super) fn certificate() -> Value {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{
+        Cli, Command,
+        manifests::{self, Settings},
+    };
+
+    fn objects(flags: &[&str]) -> Vec<Value> {
+        let cli = Cli::try_parse_from([&["berth", "manifests"], flags].concat()).unwrap();
+        let Command::Manifests(args) = cli.command else { panic!("{flags:?}") };
+        manifests::objects(&args, &Settings::default()).unwrap()
+    }
+
+    fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+        objects.iter().filter(|object| object["kind"] == kind).collect()
+    }
+
+    #[test]
+    fn an_extender_is_one_binder_that_asks_for_a_certificate_beside_an_unchanged_webhook() {
+        let (apart, extender) = (objects(&["--split"]), objects(&["--extender", "--replicas", "3"]));
+        let deployment = |objects: &[Value], name: &str| {
+            of_kind(objects, "Deployment")
+                .into_iter()
+                .find(|object| object["metadata"]["name"] == name)
+                .unwrap()
+                .clone()
+        };
+        let mut webhook = deployment(&apart, "berth-webhook");
+        webhook["spec"]["replicas"] = 3.into();
+        assert_eq!(deployment(&extender, "berth-webhook"), webhook);
+        let binder = deployment(&extender, "berth-binder");
+        assert_eq!(binder["spec"]["replicas"], 1);
+        let pod = &binder["spec"]["template"]["spec"];
+        let flags: Vec<_> =
+            pod["containers"][0]["args"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let cli = Cli::try_parse_from([&["berth"], &flags[..]].concat()).unwrap();
+        let Command::Serve(serve) = cli.command else { panic!("{flags:?}") };
+        assert!(serve.scheduler_only && serve.beside.extender, "{flags:?}");
+        let files = [serve.tls_cert_file, serve.tls_private_key_file, serve.client_ca_file];
+        let mounted = pod["containers"][0]["volumeMounts"][1]["mountPath"].as_str().unwrap();
+        assert!(
+            files.iter().flatten().all(|file| file.starts_with(mounted)) && files.iter().all(Option::is_some),
+            "{files:?}"
+        );
+        assert_eq!(pod["volumes"][1]["secret"]["secretName"], "berth-extender-tls");
+        let service = of_kind(&extender, "Service")
+            .into_iter()
+            .find(|object| object["metadata"]["name"] == "berth-extender")
+            .unwrap();
+        let labels = &binder["spec"]["template"]["metadata"]["labels"];
+        for (label, value) in service["spec"]["selector"].as_object().unwrap() {
+            assert_eq!(&labels[label], value);
+        }
+        let budgets = of_kind(&extender, "PodDisruptionBudget");
+        assert_eq!(budgets.len(), 1, "a budget of one replica would let no node be drained: {budgets:?}");
+    }
+
+    #[test]
+    fn cert_manager_makes_the_certificate_of_the_extender() {
+        let objects = objects(&["--extender", "--cert-manager", "--namespace", "gpu"]);
+        let certificates = of_kind(&objects, "Certificate");
+        let extender =
+            certificates.iter().find(|object| object["metadata"]["name"] == "berth-extender").unwrap();
+        assert_eq!(extender["spec"]["secretName"], "berth-extender-tls");
+        assert_eq!(extender["spec"]["dnsNames"][0], "berth-extender.gpu.svc");
+        assert_eq!(extender["metadata"]["namespace"], "gpu");
+        assert!(
+            of_kind(&objects, "Issuer")
+                .iter()
+                .any(|issuer| issuer["metadata"]["name"] == extender["spec"]["issuerRef"]["name"])
+        );
+    }
+}
