@@ -72,6 +72,15 @@ pub fn promtool() -> Result<PathBuf, String> {
     })
 }
 
+/// kubectl of the API server's version, built by Go from `tests/kubectl`.
+pub fn kubectl() -> Result<PathBuf, String> {
+    once("kubectl", "kubectl", |source, program| {
+        super::server::say("building kubectl from tests/kubectl, which takes minutes the first time");
+        let arguments = ["build", "-trimpath", "-ldflags", "-s -w", "-o"].map(OsString::from);
+        go(source, arguments.into_iter().chain([program.into(), ".".into()]))
+    })
+}
+
 /// Karpenter's provisioner and disruption controller, built by Go from `tests/karpenter`.
 pub fn karpenter() -> Result<PathBuf, String> {
     once("karpenter", "karpenter", |source, program| {
