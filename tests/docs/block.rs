@@ -62,8 +62,8 @@ pub(super) fn calls(page: &str) -> Vec<Call> {
     calls
 }
 
-#[cfg(feature = "sandbox")]
 /// The command lines of every console block, as the shell reads them.
+#[cfg(feature = "sandbox")]
 pub(super) fn lines(page: &str) -> Vec<String> {
     let blocks = of_language(page, "console").into_iter();
     let lines =
