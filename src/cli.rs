@@ -6,6 +6,7 @@
 pub mod certs;
 pub mod completions;
 pub mod config;
+pub mod connection;
 #[cfg(feature = "sandbox")]
 pub mod demo;
 pub mod documents;

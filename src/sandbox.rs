@@ -4,11 +4,12 @@
 //! the same requests give the same answers. It must not hold product logic, read the machine's clock or use its
 //! randomness (the certificate and token of [`Sandbox::serve`] excepted).
 //!
-//! What a real server does and this one does not: authorization (RBAC objects are stored), admission policies and CEL match
+//! What a real server does and this one does not: authorization (RBAC objects are stored; a review of access allows `system:masters` alone), admission policies and CEL match
 //! conditions, quotas, controllers and garbage collection (a deleted namespace stays Terminating until `finalize`), field
 //! ownership (an apply patch creates or merges, never removes and never conflicts), the types of fields beyond the quantities of
 //! containers, tables of other kinds than pods and nodes, protobuf (kubectl's `create configmap` and the like send it: 415) and CBOR.
 
+mod access;
 mod admission;
 pub mod agent;
 mod binding;

@@ -337,3 +337,42 @@ fn a_reviewed_pod_is_not_changed_by_a_second_review() {
     assert_eq!(again["reviews"][0]["patch"], serde_json::json!([]));
     assert_eq!(again["reviews"][0]["object"], reviewed["reviews"][0]["object"]);
 }
+
+/// What a path answers to the bearer of a token, and its status.
+#[cfg(feature = "sandbox")]
+async fn ask(url: &http::Uri, token: &str) -> (u16, Value) {
+    use http_body_util::BodyExt as _;
+    let host = format!("https://{}", url.authority().unwrap());
+    let mut config = kube::Config::new(host.parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = Some(token.to_owned().into());
+    let client = kube::Client::try_from(config).unwrap();
+    let request = http::Request::get(url.path()).body(kube::client::Body::empty()).unwrap();
+    let response = client.send(request).await.unwrap();
+    let status = response.status().as_u16();
+    (status, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
+}
+
+#[cfg(feature = "sandbox")]
+#[tokio::test]
+async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
+    use std::io::{BufRead as _, BufReader};
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = berth(folder.path(), &["demo", "--keep", "--pods", "0"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let found = lines.map_while(Result::ok).find(|line| line.contains("/debug/ledger"));
+    let printed = found.unwrap_or_else(|| panic!("the demo printed no command: {:?}", child.wait()));
+    let answers = async {
+        let url: http::Uri = printed.split(' ').next_back().unwrap().parse().unwrap();
+        let token = printed.split("Bearer ").nth(1).unwrap().split('\'').next().unwrap();
+        (ask(&url, token).await, ask(&url, "wrong").await.0)
+    };
+    let ((status, ledger), stranger) = answers.await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((status, stranger), (200, 401), "{ledger}");
+    let nodes = ledger["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 4, "{ledger}");
+    assert!(ledger.to_string().contains("team-a/"), "{ledger}");
+}

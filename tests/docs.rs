@@ -8,6 +8,12 @@ mod block;
 mod link;
 #[path = "docs/message.rs"]
 mod message;
+#[cfg(feature = "sandbox")]
+#[path = "docs/shell.rs"]
+mod shell;
+#[cfg(feature = "sandbox")]
+#[path = "support/lib.rs"]
+mod support;
 
 use std::{
     fs,
@@ -136,6 +142,51 @@ fn every_command_that_the_pages_show_is_accepted() {
         (!is_help).then(|| format!("{}: {}\n{refused}", page.display(), call.words.join(" ")))
     });
     none("commands that berth does not accept", &faults.collect::<Vec<_>>());
+}
+
+/// Every call of kubectl in the console blocks of the pages, with the page that shows it; the program's name is left out.
+#[cfg(feature = "sandbox")]
+fn of_kubectl() -> Vec<(PathBuf, Vec<String>)> {
+    let lines = pages().into_iter().flat_map(|page| {
+        let lines = block::lines(&page.text);
+        lines.into_iter().map(move |line| (page.path.clone(), line))
+    });
+    let commands = lines
+        .flat_map(|(page, line)| shell::commands(&line).into_iter().map(move |words| (page.clone(), words)));
+    let of_kubectl = commands.filter(|(_, words)| words[0] == "kubectl");
+    of_kubectl.map(|(page, words)| (page, words[1..].to_vec())).collect()
+}
+
+/// kubectl itself reads them; it is built by Go.
+#[cfg(feature = "sandbox")]
+#[test]
+fn every_kubectl_command_that_the_pages_show_is_one_that_kubectl_takes() {
+    use std::io::Write as _;
+    let program = match support::build::kubectl() {
+        Ok(program) => program,
+        Err(reason) => return support::controlplane::absent("kubectl, which Go builds", &reason),
+    };
+    let shown = of_kubectl();
+    assert!(shown.len() > 40, "only {} commands were found", shown.len());
+    let mut child = Command::new(program)
+        .arg("parse")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for (_, words) in &shown {
+        writeln!(input, "{}", serde_json::json!(words)).unwrap();
+    }
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let answers: Vec<String> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), shown.len());
+    let refused = shown.iter().zip(answers).filter(|(_, answer)| !answer.is_empty());
+    let faults = refused
+        .map(|((page, words), answer)| format!("{}: kubectl {}: {answer}", page.display(), words.join(" ")));
+    none("commands that kubectl does not take", &faults.collect::<Vec<_>>());
 }
 
 #[test]

@@ -8,6 +8,8 @@
 mod admission;
 #[path = "end_to_end/adoption.rs"]
 mod adoption;
+#[path = "end_to_end/autoscaling.rs"]
+mod autoscaling;
 #[path = "end_to_end/binding.rs"]
 mod binding;
 #[path = "end_to_end/cambricon.rs"]
@@ -80,6 +82,11 @@ mod with_kube_scheduler {
     async fn what_an_extender_costs() {
         super::extender::what_an_extender_costs().await;
     }
+
+    #[tokio::test]
+    async fn the_settings_for_cluster_autoscaler_let_a_share_fit() {
+        super::autoscaling::the_settings_for_cluster_autoscaler_let_a_share_fit().await;
+    }
 }
 
 on_both_floors! {
@@ -93,6 +100,10 @@ on_both_floors! {
     adoption::pods_of_an_adopted_scheduler_are_placed_in_every_namespace,
     adoption::a_scheduler_that_runs_keeps_its_pods_until_it_is_stopped,
     adoption::a_pod_that_the_other_scheduler_binds_after_all_counts_as_it_stands,
+    autoscaling::karpenter_launches_no_node_for_a_share_by_a_clouds_own_capacity,
+    autoscaling::karpenter_launches_nodes_for_shares_by_the_documented_overlay,
+    autoscaling::karpenter_counts_on_a_node_of_hamis_plugin_and_does_not_remove_it,
+    autoscaling::karpenter_moves_shares_as_if_a_node_were_one_card,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     vendors::each_vendors_pods_go_to_its_nodes,

@@ -4,6 +4,13 @@
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
+#[path = "docs/block.rs"]
+#[allow(dead_code, reason = "the tests of the documentation use all of it")]
+mod block;
+#[path = "serve/extender.rs"]
+mod extender;
+#[path = "serve/install_page.rs"]
+mod install_page;
 #[path = "support/lib.rs"]
 mod support;
 

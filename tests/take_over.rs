@@ -7,6 +7,8 @@
 
 #[path = "take_over/chart.rs"]
 mod chart;
+#[path = "take_over/deviceshare.rs"]
+mod deviceshare;
 #[path = "take_over/filter.rs"]
 mod filter;
 #[path = "take_over/hami.rs"]
@@ -19,6 +21,8 @@ mod people;
 mod seen;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "take_over/volcano.rs"]
+mod volcano;
 #[path = "take_over/webhook.rs"]
 mod webhook;
 

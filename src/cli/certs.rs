@@ -14,7 +14,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 
-use super::{output, serve};
+use super::{
+    connection::{ConnectionArgs, not_reached},
+    output,
+};
 use crate::webhook::{
     mint::{self, Bundle, Lifetimes, MintError, Pair, ServingNames},
     secret,
@@ -33,7 +36,7 @@ const PUBLIC: u32 = 0o644;
 #[command(after_help = EXAMPLE, group = ArgGroup::new("place").args(["dir", "secret"]).required(true))]
 pub struct CertsArgs {
     /// The folder for ca.crt, ca.key, tls.crt and tls.key
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "context"])]
     pub dir: Option<PathBuf>,
     /// The Secret with the same content, as NAMESPACE/NAME
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret_name)]
@@ -53,6 +56,9 @@ pub struct CertsArgs {
     /// Validity of a new authority, in days
     #[arg(long, value_name = "DAYS", default_value_t = 3650, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub authority_days: u32,
+    /// The cluster of the Secret
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
 }
 
 /// A Secret and its namespace.
@@ -103,10 +109,10 @@ pub async fn run(args: CertsArgs, now: Timestamp) -> anyhow::Result<()> {
             report(&dir.display().to_string(), &bundle)?;
         }
         (None, Some(SecretName { namespace, name })) => {
-            let (client, cluster) = serve::client().await?;
+            let (client, cluster) = args.connection.client().await?;
             let api: Api<Secret> = Api::namespaced(client, &namespace);
             let bundle = secret::agree(&api, &name, &names, lifetimes, now).await;
-            let bundle = bundle.map_err(|error| serve::not_reached(error, &cluster))?;
+            let bundle = bundle.map_err(|error| not_reached(error, &cluster))?;
             report(&format!("secret {namespace}/{name}"), &bundle)?;
         }
         (None, None) => unreachable!("clap asks for --dir or --secret"),

@@ -4,6 +4,7 @@
 
 mod agent;
 mod certificate;
+mod extender;
 mod settings;
 mod shadow;
 mod split;
@@ -42,6 +43,7 @@ const FILES: [(&str, &str); 8] = [
 /// Print the manifests to install with `kubectl apply`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct ManifestsArgs {
     /// The namespace to install into
     #[arg(long, default_value = NAMESPACE, value_parser = namespace)]
@@ -67,6 +69,9 @@ pub struct ManifestsArgs {
     /// Print a shadow: it reads the cluster, compares the current scheduler's decisions with Berth's and writes nothing
     #[arg(long, conflicts_with_all = ["split", "webhook_url", "agent", "cert_manager"])]
     pub shadow: bool,
+    /// Leave the choice of nodes to kube-scheduler: as --split, with one binder that a kube-scheduler asks as its extender
+    #[arg(long, conflicts_with = "shadow")]
+    pub extender: bool,
     /// The output format
     #[arg(short, long, value_enum, default_value_t = ManifestFormat::Yaml)]
     pub output: ManifestFormat,
@@ -84,6 +89,7 @@ impl Default for ManifestsArgs {
             agent: Vec::new(),
             cert_manager: false,
             shadow: false,
+            extender: false,
             output: ManifestFormat::Yaml,
         }
     }
@@ -147,11 +153,15 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
     if args.shadow {
         objects = shadow::reading(objects);
     }
-    if args.split {
+    if args.split || args.extender {
         objects = split::apart(objects);
+    }
+    if args.extender {
+        objects = extender::asked_by_kube_scheduler(objects);
     }
     if args.cert_manager {
         objects = certificate::kept_by_cert_manager(objects)?;
+        objects.extend(args.extender.then(extender::certificate));
     }
     objects.retain(|object| object["kind"] != "Namespace" || !is_of_kubernetes(&args.namespace));
     for object in &mut objects {
@@ -195,7 +205,8 @@ fn configure(object: &mut Value, args: &ManifestsArgs) {
         object["metadata"] = json!({"name": args.namespace});
     }
     if object["kind"] == "Deployment" {
-        if let Some(replicas) = args.replicas {
+        // The binder of an extender stays the only one.
+        if let Some(replicas) = args.replicas.filter(|_| object["spec"]["strategy"]["type"] != "Recreate") {
             object["spec"]["replicas"] = replicas.into();
         }
         if let Some(image) = &args.image {

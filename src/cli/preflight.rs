@@ -27,9 +27,9 @@ use kube::Client;
 
 use super::{
     Answer,
+    connection::{ConnectionArgs, not_reached},
     manifests::{NAMESPACE, image, namespace},
     output::{self, Format},
-    serve,
 };
 use crate::{
     cluster::Clock,
@@ -39,8 +39,9 @@ use crate::{
 pub use report::{Given, Place, Report, Verdict};
 
 const EXAMPLE: &str = "\
-Example: what would happen in the cluster that kubectl reaches
+Example: what would happen in the cluster that kubectl reaches, and in another one
   berth preflight
+  berth preflight --context staging
   berth preflight --settings > berth.yaml";
 
 /// Arguments of `berth preflight`.
@@ -59,14 +60,17 @@ pub struct PreflightArgs {
     /// How to print the report
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub output: Format,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
 }
 
 /// Examines the cluster of the caller's kubeconfig and prints the report.
 pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<Answer> {
     let given = config.map(given).transpose()?;
-    let (client, cluster) = serve::client().await?;
+    let (client, cluster) = args.connection.client().await?;
     let report = examine(&client, &args, given.as_ref(), Clock::System.now()).await;
-    let report = report.map_err(|error| serve::not_reached(error, &cluster))?;
+    let report = report.map_err(|error| not_reached(error, &cluster))?;
     if args.settings {
         let of_settings = [&rules::SETTING_NOT_CARRIED, &rules::SETTING_UNUSED].map(|rule| rule.name);
         for finding in report.findings.iter().filter(|finding| of_settings.contains(&finding.rule)) {
@@ -90,7 +94,7 @@ pub async fn examine(
     let seen = reader::read(client, kinds).await?;
     let place =
         Place { namespace: &args.namespace, default_namespace: NAMESPACE, image: args.image.as_deref() };
-    Ok(Report::of(&seen, given, place, now)?)
+    Ok(Report::of(&seen, given, place, now)?.for_cluster(&args.connection.flags()))
 }
 
 fn given(file: &Path) -> Result<Given, ConfigError> {

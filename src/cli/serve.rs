@@ -2,13 +2,12 @@
 
 use std::{net::SocketAddr, path::PathBuf, pin::pin, time::Duration};
 
-use anyhow::Context;
 use clap::{ArgAction, Args};
 use futures::FutureExt as _;
-use http::Uri;
 use jiff::SignedDuration;
-use kube::{Client, Config as ClientConfig};
+use kube::Client;
 
+use super::connection::{ConnectionArgs, not_reached};
 use crate::{
     app::{App, CertificateSource, Chooser, Options, Parts, Renewal, SecretLocation, kubernetes},
     cluster::{Clock, Leadership, candidate},
@@ -83,6 +82,9 @@ pub struct ServeArgs {
     /// An additional DNS name or IP address of the certificate; may be repeated
     #[arg(long = "tls-san", value_name = "NAME")]
     pub tls_sans: Vec<String>,
+    /// Which cluster
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
 }
 
 /// How Berth runs beside another scheduler.
@@ -119,32 +121,10 @@ pub async fn run(args: ServeArgs, config: Config, config_file: Option<PathBuf>) 
 }
 
 async fn bind(args: ServeArgs, config: Config, config_file: Option<PathBuf>) -> anyhow::Result<App> {
-    let (client, cluster) = client().await?;
+    let (client, cluster) = args.connection.client().await?;
     kubernetes::check(&client).await?;
     let app = App::bind(Options { config_file, ..options(args, config, client) });
     app.await.map_err(|error| not_reached(error, &cluster))
-}
-
-/// A client of the cluster that the environment or the kubeconfig names, without kube's retries: a Binding sent twice is in doubt.
-/// And where that cluster is.
-pub(super) async fn client() -> anyhow::Result<(Client, Uri)> {
-    let mut config = ClientConfig::infer()
-        .await
-        .context("no cluster is configured: there are neither in-cluster settings nor a kubeconfig")?;
-    config.default_retry = false;
-    let cluster = config.cluster_url.clone();
-    Ok((Client::try_from(config).context("can't create a client from the cluster's settings")?, cluster))
-}
-
-/// Adds the address of the API server to an error without an answer.
-pub(super) fn not_reached(error: impl Into<anyhow::Error>, cluster: &Uri) -> anyhow::Error {
-    let error = error.into();
-    let unanswered = |cause: &(dyn std::error::Error + 'static)| {
-        let kube = cause.downcast_ref::<kube::Error>();
-        let kube = kube.or_else(|| cause.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref));
-        matches!(kube, Some(kube::Error::Service(_) | kube::Error::HyperError(_)))
-    };
-    if error.chain().any(unanswered) { error.context(format!("no answer from {cluster}")) } else { error }
 }
 
 fn options(args: ServeArgs, config: Config, client: Client) -> Options {

@@ -90,6 +90,7 @@ fn resources(group: &str, version: &str) -> Result<Value> {
 fn entries(row: &Resource) -> Vec<Value> {
     let verbs: Vec<String> = match row.plural {
         "bindings" => vec![Verb::Create.to_string()],
+        _ if row.is_review() => vec![Verb::Create.to_string()],
         _ => VERBS.iter().map(ToString::to_string).collect(),
     };
     let entry = |name: String, kind: &str, verbs: &[String]| {

@@ -166,6 +166,8 @@ pub static RESOURCES: &[Resource] = &[
         .short(&["sts"])
         .below(&["status"])
         .counted(),
+    Resource::cluster("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
+    Resource::cluster("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview"),
     Resource::namespaced("batch", "v1", "cronjobs", "CronJob").short(&["cj"]).below(&["status"]).counted(),
     Resource::namespaced("batch", "v1", "jobs", "Job").below(&["status"]).counted(),
     Resource::namespaced("coordination.k8s.io", "v1", "leases", "Lease"),

@@ -84,7 +84,8 @@ pub(super) async fn serve(service: ApiService, address: SocketAddr) -> Result<Se
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let url = format!("https://{bound}");
     let ca = certificate.pem();
-    let guard = Guard { service, token: Arc::from(token.as_str()) };
+    service.admit(&token);
+    let guard = Guard { service };
     let run = accept(listener, TlsAcceptor::from(Arc::new(config)), guard).boxed();
     Ok(Served { kubeconfig: kubeconfig(&url, &ca, &token), url, token, ca, run })
 }
@@ -103,13 +104,12 @@ fn kubeconfig(url: &str, ca: &str, token: &str) -> String {
 #[derive(Clone)]
 struct Guard {
     service: ApiService,
-    token: Arc<str>,
 }
 
 impl Guard {
     fn admits(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(header::AUTHORIZATION).map(http::HeaderValue::as_bytes);
-        given.and_then(|given| given.strip_prefix(b"Bearer ")) == Some(self.token.as_bytes())
+        let given = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
+        given.and_then(|given| given.strip_prefix("Bearer ")).is_some_and(|token| self.service.knows(token))
     }
 
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {

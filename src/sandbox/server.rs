@@ -2,7 +2,7 @@
 
 use super::{
     clock::Clock,
-    request::{Call, Verb},
+    request::{Call, UserInfo, Verb},
     resource::{self, Resource},
     seed::Sequence,
     status::{Result, StatusError},
@@ -35,6 +35,7 @@ pub(super) struct Server {
     store: Mutex<Store>,
     sequence: Mutex<Sequence>,
     requests: Mutex<BTreeMap<RequestKey, u64>>,
+    bearers: Mutex<BTreeMap<String, UserInfo>>,
     pub(super) clock: Clock,
     pub(super) transport: Arc<dyn WebhookTransport>,
 }
@@ -52,6 +53,7 @@ impl Server {
             store: Mutex::new(Store::new(history)),
             sequence: Mutex::new(Sequence::new(seed)),
             requests: Mutex::default(),
+            bearers: Mutex::default(),
             clock,
             transport,
         };
@@ -74,6 +76,16 @@ impl Server {
     /// The store; the guard must not live across an await.
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().expect("no holder of this lock panics")
+    }
+
+    /// Lets the bearer of this token be this user.
+    pub(super) fn admit(&self, token: &str, user: UserInfo) {
+        self.bearers.lock().expect("no holder of this lock panics").insert(token.to_owned(), user);
+    }
+
+    /// The user whose token this is.
+    pub(super) fn bearer(&self, token: &str) -> Option<UserInfo> {
+        self.bearers.lock().expect("no holder of this lock panics").get(token).cloned()
     }
 
     pub(super) fn uid(&self) -> String {

@@ -1,7 +1,7 @@
 //! How an HTTP request becomes an answer: reads it, hands it to its verb, writes the reply; the rules are the verbs'.
 
 use super::{
-    binding, create, delete, discovery, list, patch,
+    access, binding, create, delete, discovery, list, patch,
     request::{Call, Query, UserInfo, Verb},
     route::{self, Route, Target},
     server::Server,
@@ -43,6 +43,16 @@ pub struct ApiService {
 impl ApiService {
     pub(super) fn new(server: Arc<Server>, user: UserInfo) -> Self {
         Self { server, user }
+    }
+
+    /// Lets the bearer of this token ask as this service's user.
+    pub(super) fn admit(&self, token: &str) {
+        self.server.admit(token, self.user.clone());
+    }
+
+    /// Whether the token is one that was admitted.
+    pub(super) fn knows(&self, token: &str) -> bool {
+        self.server.bearer(token).is_some()
     }
 
     async fn respond<B>(self, request: Request<B>) -> Response<Body>
@@ -146,6 +156,7 @@ fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
     let served = match (target.resource.plural, target.subresource) {
         ("bindings", _) | (_, "binding") => verb == Verb::Create,
         (_, "finalize") => verb == Verb::Update,
+        (_, "") if target.resource.is_review() => verb == Verb::Create,
         (_, "") => verb != Verb::Create || scoped(target),
         _ => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
     };
@@ -182,6 +193,9 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
         Verb::Watch => watch::watch(server, call),
         Verb::Create if call.resource.plural == "bindings" || call.subresource == "binding" => {
             binding::bind(server, call, wire::read(&call.content_type, body)?).await
+        }
+        Verb::Create if call.resource.is_review() => {
+            access::review(server, call, wire::read(&call.content_type, body)?)
         }
         Verb::Create => create::create(server, call, wire::read(&call.content_type, body)?).await,
         Verb::Update => update::update(server, call, wire::read(&call.content_type, body)?).await,

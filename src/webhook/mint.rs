@@ -136,7 +136,8 @@ pub fn authority(lifetime: SignedDuration, now: Timestamp) -> Result<Pair, MintE
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-/// Creates a serving certificate for `names`, signed by `authority` and valid from `now`.
+/// Creates a serving certificate for `names`, signed by `authority` and valid from `now`. A client may show it too: kube-scheduler
+/// shows it to Berth as its extender.
 pub fn serving(
     authority: &Pair,
     names: &ServingNames,
@@ -147,7 +148,8 @@ pub fn serving(
     let mut params = params(names.all(), lifetime, now)?;
     params.distinguished_name.push(DnType::CommonName, format!("{}.{}.svc", names.service, names.namespace));
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let certificate = params.signed_by(&key, &issuer)?;

@@ -62,6 +62,15 @@ pub(super) fn calls(page: &str) -> Vec<Call> {
     calls
 }
 
+/// The command lines of every console block, as the shell reads them.
+#[cfg(feature = "sandbox")]
+pub(super) fn lines(page: &str) -> Vec<String> {
+    let blocks = of_language(page, "console").into_iter();
+    let lines =
+        blocks.flat_map(|text| text.lines().map(|line| line.trim_start().to_owned()).collect::<Vec<_>>());
+    lines.filter_map(|line| line.strip_prefix("$ ").map(str::to_owned)).collect()
+}
+
 /// The texts of the fenced blocks of a language.
 pub(super) fn of_language(page: &str, language: &str) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();

@@ -34,10 +34,7 @@ fn of_kubectl(command: &str) -> String {
     if command.contains("rollout status") {
         return String::new();
     }
-    command.replace(
-        "kubectl delete --ignore-not-found -f -",
-        "kubectl delete --ignore-not-found --wait=false -f -",
-    )
+    command.replace(" delete --ignore-not-found -f -", " delete --ignore-not-found --wait=false -f -")
 }
 
 async fn replicas(cluster: &Cluster) -> Option<i32> {
@@ -130,4 +127,45 @@ async fn the_program_prints_the_report_in_each_form_and_exits_by_the_verdict() {
     assert_eq!(blocked.status.code(), Some(1), "{}", String::from_utf8_lossy(&blocked.stderr));
     let text = String::from_utf8(blocked.stdout).unwrap();
     assert!(text.contains("Verdict: blocked by 3 finding(s): cannot-list-essential"), "{text}");
+}
+
+/// The current context of the kubeconfig is another cluster, which does not answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cluster_is_chosen_as_kubectl_chooses_it_and_the_printed_commands_name_it() {
+    let Some(mut cluster) = rights::cluster().await else { return };
+    hami::fill(&cluster.client).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = cluster.control_plane().unwrap().kubeconfig("admin");
+    let mut contexts: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    contexts["current-context"] = "gone".into();
+    let gone = [
+        ("clusters", json!({"name": "gone", "cluster": {"server": "https://127.0.0.1:1"}})),
+        ("contexts", json!({"name": "gone", "context": {"cluster": "gone", "user": "admin"}})),
+    ];
+    for (list, entry) in gone {
+        contexts[list].as_array_mut().unwrap().push(entry);
+    }
+    std::fs::write(folder.path().join("two clusters"), contexts.to_string()).unwrap();
+    let none = Path::new("/none");
+    let flags = "--kubeconfig 'two clusters' --context test";
+    let output = shell(folder.path(), none, &format!("berth preflight {flags} -o json"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let commands: Vec<_> = report["commands"].as_array().unwrap().iter().collect();
+    assert!(commands.len() > 8, "{commands:#?}");
+    for step in commands {
+        let command = step["command"].as_str().unwrap();
+        let kubectl = command.matches("kubectl").count();
+        assert_eq!(command.matches(&format!("kubectl {flags} ")).count(), kubectl, "{command}");
+        if kubectl > 0 || command.starts_with("berth") {
+            run(folder.path(), none, command);
+        }
+    }
+    let other = shell(folder.path(), none, "berth preflight --kubeconfig 'two clusters'");
+    assert_eq!(other.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("127.0.0.1:1"), "{other:?}");
+    let unknown = shell(folder.path(), none, "berth preflight --kubeconfig 'two clusters' --context test2");
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert_eq!(said, "error: context `test2` does not exist in two clusters; its contexts: test, gone\n");
 }

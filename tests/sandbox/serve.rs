@@ -4,7 +4,10 @@ use super::world::{create_pod, object, pod_json, pods, refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use berth::sandbox::{Https, Options, Sandbox};
 use futures::StreamExt;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration, authentication::v1::TokenReview,
+    authorization::v1::SubjectAccessReview,
+};
 use kube::{
     Api, Client, Config, ResourceExt,
     api::{PostParams, WatchEvent, WatchParams},
@@ -71,4 +74,48 @@ async fn a_webhook_is_called_over_https_and_trusted_by_its_bundle_only() {
         never = webhook.run => match never {},
         () = talk => {}
     }
+}
+
+/// The user of a token, as a TokenReview names it, and whether that user may get a path.
+async fn reviewed(client: &Client, token: &str) -> Option<(String, bool)> {
+    let sent = json!({ "metadata": {}, "spec": { "token": token } });
+    let reviews: Api<TokenReview> = Api::all(client.clone());
+    let status = reviews.create(&PostParams::default(), &object(sent)).await.unwrap().status.unwrap();
+    let user = status.user.filter(|_| status.authenticated == Some(true))?;
+    let path = json!({ "path": "/debug/ledger", "verb": "get" });
+    let spec = json!({ "user": user.username, "groups": user.groups, "nonResourceAttributes": path });
+    let accesses: Api<SubjectAccessReview> = Api::all(client.clone());
+    let sent = object(json!({ "metadata": {}, "spec": spec }));
+    let allowed = accesses.create(&PostParams::default(), &sent).await.unwrap().status.unwrap().allowed;
+    Some((user.username.unwrap(), allowed))
+}
+
+#[tokio::test]
+async fn tokens_and_access_are_reviewed_and_no_review_is_stored() {
+    let sandbox = Sandbox::new(Options::default());
+    let served = sandbox.serve("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let client = sandbox.client();
+    let before = sandbox.resource_version();
+    assert_eq!(reviewed(&client, &served.token).await, Some(("system:admin".to_owned(), true)));
+    assert_eq!(reviewed(&client, "wrong").await, None);
+    let accesses: Api<SubjectAccessReview> = Api::all(client.clone());
+    let may = async |spec| {
+        let sent = object(json!({ "metadata": {}, "spec": spec }));
+        Ok::<_, kube::Error>(accesses.create(&PostParams::default(), &sent).await?.status.unwrap().allowed)
+    };
+    let path = json!({ "path": "/debug/ledger", "verb": "get" });
+    assert!(
+        !may(json!({ "user": "eve", "groups": ["system:authenticated"], "nonResourceAttributes": path }))
+            .await
+            .unwrap()
+    );
+    assert_eq!(refusal(may(json!({ "nonResourceAttributes": path })).await).0, 422);
+    let nobody: Api<TokenReview> = Api::all(client.clone());
+    assert_eq!(
+        refusal(nobody.create(&PostParams::default(), &object(json!({ "metadata": {}, "spec": {} }))).await)
+            .0,
+        400
+    );
+    assert_eq!(sandbox.resource_version(), before);
+    assert_eq!(refusal(accesses.get("x").await).0, 405);
 }

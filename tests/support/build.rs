@@ -91,6 +91,15 @@ pub fn kubectl() -> Result<PathBuf, String> {
     helm().map(|helm| helm.with_file_name("kubectl"))
 }
 
+/// Karpenter's provisioner and disruption controller, built by Go from `tests/karpenter`.
+pub fn karpenter() -> Result<PathBuf, String> {
+    once("karpenter", "karpenter", |source, program| {
+        super::server::say("building tests/karpenter, which takes minutes the first time");
+        let arguments = ["build", "-trimpath", "-ldflags", "-s -w", "-o"].map(OsString::from);
+        go(source, arguments.into_iter().chain([program.into(), ".".into()]))
+    })
+}
+
 fn built() -> Result<PathBuf, String> {
     once("controlplane", "controlplane", go_build)
 }

@@ -30,7 +30,7 @@ use crate::{
             node::{Card, Node},
         },
     },
-    webhook::{mint::ServingNames, registration::Registration, router::Readiness},
+    webhook::{debug::LEDGER, mint::ServingNames, registration::Registration, router::Readiness},
 };
 
 /// A namespace that has opted in, with a hint that binds its pods.
@@ -46,6 +46,8 @@ pub(super) struct Stage {
     pub(super) config: Config,
     pub(super) fleet: Fleet,
     sandbox: Sandbox,
+    /// Where Berth answers.
+    listens: SocketAddr,
     berth: JoinSet<anyhow::Result<()>>,
     end: oneshot::Sender<()>,
     told_on: Stream,
@@ -78,7 +80,8 @@ impl Stage {
         });
         let client = sandbox.client();
         let app = App::bind(options(config.clone(), client.clone())).await?;
-        register(&client, app.local_addr()).await?;
+        let listens = app.local_addr();
+        register(&client, listens).await?;
         let mut ready = app.readiness();
         let (end, ended) = oneshot::channel();
         let mut berth = JoinSet::new();
@@ -91,6 +94,7 @@ impl Stage {
             client,
             config,
             sandbox,
+            listens,
             berth,
             end,
             told_on: if args.keep { Stream::Stderr } else { Stream::Stdout },
@@ -131,6 +135,10 @@ impl Stage {
         crate::cli::output::remark(&format!(
             "The cluster stays up at {} until you press Ctrl-C.",
             served.url
+        ));
+        crate::cli::output::remark(&format!(
+            "The ledger, which shows the pods of each card:\n  curl -k -H 'Authorization: Bearer {}' https://{}{LEDGER}",
+            served.token, self.listens
         ));
         self.while_it_stands(async move |_: &Self| {
             tokio::select! {

@@ -191,6 +191,20 @@ fn scaled(program: &Program, replicas: i64) -> Option<String> {
     Some(format!("kubectl -n {} scale {kind}/{} --replicas={replicas}", program.namespace, program.name))
 }
 
+/// The command with these flags for each program in its pipe that talks to a cluster: `kubectl` and `berth preflight`.
+pub fn with_flags(command: &str, flags: &str) -> String {
+    let stages = command.split(" | ").map(|stage| {
+        let program = ["kubectl", "berth preflight"].into_iter().find(|program| {
+            stage.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+        });
+        program.map_or_else(
+            || stage.to_owned(),
+            |program| format!("{program}{flags}{}", &stage[program.len()..]),
+        )
+    });
+    stages.collect::<Vec<_>>().join(" | ")
+}
+
 /// A word of a shell command: as it is where the shell takes it so, else in single quotes.
 pub fn quoted(word: &str) -> String {
     let plain =
@@ -204,6 +218,19 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flags_for_the_cluster_go_to_each_program_that_talks_to_it() {
+        let with = |command| with_flags(command, " --context a");
+        assert_eq!(
+            with("berth manifests --config f | kubectl apply -f -"),
+            "berth manifests --config f | kubectl --context a apply -f -"
+        );
+        assert_eq!(with("berth preflight --settings > f"), "berth preflight --context a --settings > f");
+        assert_eq!(with("berth config --config f"), "berth config --config f");
+        assert_eq!(with("sed 's/kubectl x/y/' f"), "sed 's/kubectl x/y/' f");
+        assert_eq!(with_flags("kubectl get pods", ""), "kubectl get pods");
+    }
 
     #[test]
     fn a_word_that_the_shell_would_take_apart_is_quoted() {

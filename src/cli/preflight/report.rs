@@ -117,6 +117,17 @@ impl Report {
         Ok(Self { verdict: verdict(&found), kubernetes, findings: found, agents, settings: text, commands })
     }
 
+    /// With these flags in each command that talks to the cluster, so that the commands reach the cluster that was examined.
+    #[must_use]
+    pub fn for_cluster(mut self, flags: &str) -> Self {
+        let printed = self.commands.iter_mut().map(|step| &mut step.command);
+        let found = self.findings.iter_mut().filter_map(|finding| finding.command.as_mut());
+        for command in printed.chain(found) {
+            *command = commands::with_flags(command, flags);
+        }
+        self
+    }
+
     /// As a person reads it: what was found, the settings, the commands, the verdict.
     pub fn text(&self) -> String {
         let mut text = String::new();
