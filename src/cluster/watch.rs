@@ -41,7 +41,9 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     } else {
         stream::empty().boxed()
     };
-    let others = stream::select(stream::select(quotas, namespaces), storage(client));
+    let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
+    let few = stream::select_all([quotas.boxed(), namespaces, budgets]);
+    let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::marks,
     object::{
-        Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota,
+        Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -129,6 +129,7 @@ wire!(
     "csistoragecapacities"
 );
 wire!(VolumeAttachment, ClusterResourceScope, "storage.k8s.io", "VolumeAttachment", "volumeattachments");
+wire!(PodDisruptionBudget, NamespaceResourceScope, "policy", "PodDisruptionBudget", "poddisruptionbudgets");
 wire!(Service, NamespaceResourceScope, "", "Service", "services");
 wire!(ReplicationController, NamespaceResourceScope, "", "ReplicationController", "replicationcontrollers");
 wire!(ReplicaSet, NamespaceResourceScope, "apps", "ReplicaSet", "replicasets");

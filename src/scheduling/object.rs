@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::object::{
-    Labels, Requirement,
+    Labels, PodDisruptionBudget, Requirement,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
@@ -34,6 +34,8 @@ pub enum Kind {
     CsiStorageCapacity,
     /// Volumes that are attached to nodes.
     VolumeAttachment,
+    /// How many pods may be evicted.
+    PodDisruptionBudget,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -63,6 +65,8 @@ pub enum Object {
     CsiStorageCapacity(Arc<CsiStorageCapacity>),
     /// A volume that is attached to a node.
     VolumeAttachment(Arc<VolumeAttachment>),
+    /// How many of its pods may be evicted.
+    PodDisruptionBudget(Arc<PodDisruptionBudget>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -84,6 +88,7 @@ impl Kind {
         Self::CsiDriver,
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
+        Self::PodDisruptionBudget,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -112,6 +117,7 @@ impl Kind {
             Self::CsiDriver => "csidrivers",
             Self::CsiStorageCapacity => "csistoragecapacities",
             Self::VolumeAttachment => "volumeattachments",
+            Self::PodDisruptionBudget => "poddisruptionbudgets",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -132,6 +138,7 @@ impl Object {
             Self::CsiDriver(_) => Kind::CsiDriver,
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -154,6 +161,7 @@ impl Object {
             Self::CsiDriver(object) => &object.metadata,
             Self::CsiStorageCapacity(object) => &object.metadata,
             Self::VolumeAttachment(object) => &object.metadata,
+            Self::PodDisruptionBudget(object) => &object.metadata,
         };
         full_name(&metadata.namespace, &metadata.name)
     }
@@ -294,6 +302,14 @@ impl Objects {
     pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
         self.of_kind(Kind::VolumeAttachment).filter_map(|object| match object {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
+            _ => None,
+        })
+    }
+
+    /// Every PodDisruptionBudget, by namespace and name.
+    pub fn disruption_budgets(&self) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
+        self.of_kind(Kind::PodDisruptionBudget).filter_map(|object| match object {
+            Object::PodDisruptionBudget(budget) => Some(budget),
             _ => None,
         })
     }

@@ -19,7 +19,7 @@ use crate::{
     config::Config,
     dialect::Dialects,
     object::{
-        Metadata, Node, Pod, ResourceQuota,
+        Metadata, Node, Pod, PodDisruptionBudget, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -178,6 +178,10 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "CSIDriver" => Object::CsiDriver(document.read()?),
         "CSIStorageCapacity" => Object::CsiStorageCapacity(document.read()?),
         "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
+        "PodDisruptionBudget" => {
+            let budget = namespaced(document, |one: &mut PodDisruptionBudget| &mut one.metadata)?;
+            Object::PodDisruptionBudget(budget)
+        }
         "Service" => Object::service(namespaced(document, |one: &mut Service| &mut one.metadata)?),
         "ReplicationController" => {
             let controller = namespaced(document, |one: &mut ReplicationController| &mut one.metadata)?;
