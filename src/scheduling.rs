@@ -41,6 +41,7 @@ pub mod scheduler;
 pub mod score;
 pub mod shadow;
 pub mod snapshot;
+pub mod tdm;
 pub mod topology;
 pub mod verdict;
 

@@ -83,6 +83,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         device_resources: reader.device_resources(),
         lock_expiry: LOCK_EXPIRY,
         weights: score::ScoreWeights::default(),
+        zones: berth::scheduling::tdm::RevocableZones::default(),
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

@@ -34,6 +34,7 @@ mod unlisted;
 mod unread;
 mod waiting;
 mod withdraw;
+mod zones;
 
 pub use direct::Directed;
 
@@ -43,7 +44,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     class::Classes, effect::Effect, event::Event, line::Lines, node::NodeName, object::Kind, pod::Uid,
-    score::ScoreWeights, snapshot::Snapshot,
+    score::ScoreWeights, snapshot::Snapshot, tdm::RevocableZones,
 };
 use agent::Agents;
 use locks::Locks;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub lock_expiry: SignedDuration,
     /// By how much each plugin's score of a node is multiplied.
     pub weights: ScoreWeights,
+    /// The revocable zones and their windows.
+    pub zones: RevocableZones,
 }
 
 /// What is still to be done.
@@ -112,10 +115,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights } = settings;
+        let Settings { device_resources, lock_expiry, weights, zones } = settings;
         Self {
             lock_expiry,
-            snapshot: Snapshot::new(device_resources),
+            snapshot: Snapshot::new(device_resources).divided(zones),
             classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),
@@ -139,6 +142,7 @@ impl Scheduler {
 
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
+        self.watch_zones(now);
         let Some(event) = self.synced.admit(event) else { return };
         self.take_event(event, now);
         for event in self.synced.take_early() {
@@ -195,6 +199,7 @@ impl Scheduler {
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
         self.begin_turn(now);
+        self.watch_zones(now);
         self.wake_helped();
         if self.is_synced() {
             self.meet_deadlines(now);
@@ -235,7 +240,8 @@ impl Scheduler {
         let Some(state) = self.snapshot.node(node) else { return };
         self.lines.touch_held_up();
         let Some(slot) = self.snapshot.slot(node) else { return };
-        for uid in self.classes.wake(slot, state, self.snapshot.device_resources()) {
+        let now = self.snapshot.now();
+        for uid in self.classes.wake(slot, state, self.snapshot.device_resources(), now) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }

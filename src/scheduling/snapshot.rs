@@ -4,11 +4,14 @@
 
 mod before;
 mod objects;
+mod zones;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+use jiff::Timestamp;
 
 use super::{
     change::Change,
@@ -23,6 +26,7 @@ use super::{
     pod::Uid,
     pod_counts::Surroundings,
     quota::Quotas,
+    tdm::{RevocableZones, ZoneState},
 };
 use crate::device::{Cuts, ProfileName};
 
@@ -66,6 +70,12 @@ pub struct Snapshot {
     silent: BTreeSet<NodeName>,
     /// By node, the plugins that have given no sign for too long.
     expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
+    /// The revocable zones of the settings.
+    zones: Arc<RevocableZones>,
+    /// How the zones of nodes stand, by name.
+    zone_states: BTreeMap<Arc<str>, ZoneState>,
+    /// The time up to which windows have been looked at.
+    now: Timestamp,
     generation: u64,
     /// The dialects' own resources: a node need not advertise them.
     device_resources: Arc<BTreeSet<String>>,
@@ -227,6 +237,7 @@ impl Snapshot {
             nominations: &self.nominations,
             quotas: &self.quotas,
             device_resources: &self.device_resources,
+            now: self.now,
         }
     }
 
@@ -334,6 +345,7 @@ impl Snapshot {
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
         let pods = self.ledger.pods(name);
+        let zone = self.zone_of(&info);
         let state = NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
             usage: self.ledger.usage(name).with_aliases(&info.aliases),
@@ -342,6 +354,7 @@ impl Snapshot {
             pods,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
+            zone,
             generation: self.generation,
             slot,
         };

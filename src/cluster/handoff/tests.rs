@@ -32,7 +32,8 @@ fn reader() -> Arc<Reader> {
 
 fn scheduler() -> Scheduler {
     let lock_expiry = SignedDuration::from_mins(5);
-    Scheduler::new(Settings { device_resources: [].into(), lock_expiry, weights: ScoreWeights::default() })
+    let (weights, zones) = (ScoreWeights::default(), crate::scheduling::tdm::RevocableZones::default());
+    Scheduler::new(Settings { device_resources: [].into(), lock_expiry, weights, zones })
 }
 
 fn observe(scheduler: &mut Scheduler, events: impl IntoIterator<Item = Event>) {

@@ -22,7 +22,8 @@ impl Scheduler {
         let queue = queue.into_iter().filter(|_| !self.directed);
         let onward = queue.chain([self.reports.next_audit, self.prebind_deadline()]).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
-        self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
+        let zones = self.snapshot.next_zone_change();
+        self.lines.next_deadline().into_iter().chain(retell).chain(zones).chain(onward).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {

@@ -56,6 +56,7 @@ impl World {
             device_resources: [].into(),
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
+            zones: berth::scheduling::tdm::RevocableZones::default(),
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
@@ -282,6 +283,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
         origin: None,
+        member: None,
         told: None,
     }
 }

@@ -41,6 +41,7 @@ impl World {
             device_resources: [].into(),
             lock_expiry: play::EXPIRY,
             weights: ScoreWeights::default(),
+            zones: crate::scheduling::tdm::RevocableZones::default(),
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };

@@ -85,6 +85,7 @@ impl Play {
             device_resources: std::collections::BTreeSet::new(),
             lock_expiry: EXPIRY,
             weights: ScoreWeights::default(),
+            zones: crate::scheduling::tdm::RevocableZones::default(),
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
