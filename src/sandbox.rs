@@ -17,6 +17,7 @@ mod create;
 mod defaults;
 mod delete;
 mod discovery;
+mod evict;
 pub mod fault;
 mod list;
 mod object;

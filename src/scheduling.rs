@@ -47,7 +47,8 @@ pub mod verdict;
 
 pub use effect::{Concern, Effect};
 pub use event::{
-    BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+    BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
+    WriteOutcome,
 };
 pub use fit_error::FitError;
 pub use footprint::Footprint;

@@ -1,5 +1,6 @@
 //! Carries out the scheduler's effects: each effect is one task, and its answer, if it has one, is an event.
 
+mod evictions;
 mod locks;
 
 use std::{sync::Arc, time::Duration};
@@ -89,6 +90,8 @@ impl Hands {
                 let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
+            Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
+            Effect::TellEvictionPostponed { pod, message } => self.tell_postponed(pod, &message).await,
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
             Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),

@@ -200,8 +200,10 @@ impl Writes {
                 Effect::TakeLock { pod, node, profiles, .. } => {
                     events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
                 }
-                // The next leader reports it again.
-                Effect::TellUnschedulable { .. }
+                // The next leader reports it, or evicts, again.
+                Effect::EvictFromZone { .. }
+                | Effect::TellEvictionPostponed { .. }
+                | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }
                 | Effect::TellExcess { .. }

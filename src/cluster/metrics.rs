@@ -13,7 +13,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
+use crate::scheduling::{
+    Attempt, BindOutcome, Event, EvictionOutcome, LockOutcome, Measure, Standing, node::NodeInfo,
+};
 
 /// Whether this process leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,6 +54,8 @@ pub enum Written {
     volume,
     /// The assignment of an ended pod is withdrawn.
     withdrawal,
+    /// A pod is evicted from a node of a closed zone.
+    eviction,
     /// An Event.
     event,
 }
@@ -85,6 +89,21 @@ struct NodeLabels {
     node: String,
 }
 
+/// What came of an eviction.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+enum EvictionResult {
+    evicted,
+    postponed,
+    doubt,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+struct EvictionLabels {
+    zone: String,
+    result: EvictionResult,
+}
+
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 enum Queue {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
@@ -116,6 +135,7 @@ pub struct Metrics {
     lock_hold: Histogram,
     longest_lock_wait: Gauge<f64, AtomicU64>,
     writes: Family<WriteLabels, Counter>,
+    evictions: Family<EvictionLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
@@ -143,6 +163,7 @@ impl Default for Metrics {
             lock_hold: seconds(),
             longest_lock_wait: Gauge::default(),
             writes: Family::default(),
+            evictions: Family::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
@@ -183,6 +204,7 @@ impl Metrics {
             Written::condition,
             Written::volume,
             Written::withdrawal,
+            Written::eviction,
             Written::event,
         ] {
             drop(self.writes.get_or_create(&WriteLabels { kind }));
@@ -207,6 +229,8 @@ impl Metrics {
         scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
         let help = "Writes to the API server, by what is written; the Lease is not among them";
         scheduler.register("api_writes", help, self.writes.clone());
+        let help = "Evictions from nodes of revocable zones that are closed, by zone and result";
+        scheduler.register("evictions", help, self.evictions.clone());
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
@@ -280,6 +304,17 @@ impl Metrics {
         };
         self.bindings.get_or_create(&OutcomeLabels { outcome }).inc();
         self.binding_duration.observe(took.as_secs_f64());
+    }
+
+    /// Counts the answer to an eviction from a node of this zone.
+    pub fn eviction(&self, zone: &str, outcome: &EvictionOutcome) {
+        let result = match outcome {
+            EvictionOutcome::Granted => EvictionResult::evicted,
+            EvictionOutcome::Refused(_) => EvictionResult::postponed,
+            EvictionOutcome::Doubtful => EvictionResult::doubt,
+            EvictionOutcome::Gone => return,
+        };
+        self.evictions.get_or_create(&EvictionLabels { zone: zone.to_owned(), result }).inc();
     }
 
     /// Counts the answer to a node lock.

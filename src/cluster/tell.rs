@@ -75,6 +75,16 @@ pub enum News<'a> {
         /// What is missing, and what to do.
         message: &'a str,
     },
+    /// The pod is evicted from a node whose revocable zone is closed.
+    Evicted {
+        /// From which node, and until when the zone is closed.
+        message: &'a str,
+    },
+    /// The pod is to be evicted, and stays for now.
+    EvictionPostponed {
+        /// From which node, and why not yet.
+        message: &'a str,
+    },
     /// The settings file of this replica was rejected.
     RejectedSettings {
         /// What is wrong with it.
@@ -198,6 +208,10 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
         }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
+        News::Evicted { message } => ("Normal", "RevocableZoneClosed", "Evicting", message.to_owned()),
+        News::EvictionPostponed { message } => {
+            ("Warning", "EvictionPostponed", "Evicting", message.to_owned())
+        }
         News::RejectedSettings { message } => {
             let note =
                 format!("The settings file was rejected, the previous settings stay in force: {message}");
@@ -272,6 +286,8 @@ mod tests {
             (News::SilentAgent { node: "n1" }, pod(), ["Warning", "DevicePluginSilent", silent]),
             (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
             (News::Unassigned { message: "why" }, pod(), ["Warning", "MissingAssignment", "why"]),
+            (News::Evicted { message: "why" }, pod(), ["Normal", "RevocableZoneClosed", "why"]),
+            (News::EvictionPostponed { message: "why" }, pod(), ["Warning", "EvictionPostponed", "why"]),
             (
                 News::RejectedSettings { message: "why" },
                 pod(),
@@ -310,6 +326,7 @@ mod tests {
             News::Excess { message: &message },
             News::Unread { message: &message },
             News::Unassigned { message: &message },
+            News::EvictionPostponed { message: &message },
             News::RejectedSettings { message: &message },
         ] {
             let note = about("berth", &of, news, Timestamp::UNIX_EPOCH).note.unwrap();

@@ -1,7 +1,7 @@
 //! How an HTTP request becomes an answer: reads it, hands it to its verb, writes the reply; the rules are the verbs'.
 
 use super::{
-    binding, create, delete, discovery, list, patch,
+    binding, create, delete, discovery, evict, list, patch,
     request::{Call, Query, UserInfo, Verb},
     route::{self, Route, Target},
     server::Server,
@@ -136,7 +136,7 @@ fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
         Method::GET | Method::HEAD if one => Verb::Get,
         Method::GET if query.is_set("watch") => Verb::Watch,
         Method::GET => Verb::List,
-        Method::POST if one == (target.subresource == "binding") => Verb::Create,
+        Method::POST if one == matches!(target.subresource, "binding" | "eviction") => Verb::Create,
         Method::PUT if one => Verb::Update,
         Method::PATCH if one => Verb::Patch,
         Method::DELETE if one => Verb::Delete,
@@ -144,7 +144,7 @@ fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
         _ => return Err(not_allowed()),
     };
     let served = match (target.resource.plural, target.subresource) {
-        ("bindings", _) | (_, "binding") => verb == Verb::Create,
+        ("bindings", _) | (_, "binding" | "eviction") => verb == Verb::Create,
         (_, "finalize") => verb == Verb::Update,
         (_, "") => verb != Verb::Create || scoped(target),
         _ => matches!(verb, Verb::Get | Verb::Update | Verb::Patch),
@@ -182,6 +182,9 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
         Verb::Watch => watch::watch(server, call),
         Verb::Create if call.resource.plural == "bindings" || call.subresource == "binding" => {
             binding::bind(server, call, wire::read(&call.content_type, body)?).await
+        }
+        Verb::Create if call.subresource == "eviction" => {
+            evict::evict(server, call, wire::read(&call.content_type, body)?).await
         }
         Verb::Create => create::create(server, call, wire::read(&call.content_type, body)?).await,
         Verb::Update => update::update(server, call, wire::read(&call.content_type, body)?).await,

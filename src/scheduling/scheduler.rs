@@ -9,6 +9,7 @@ mod audit;
 mod blocked;
 mod decide;
 mod direct;
+mod evict;
 pub mod excess;
 mod lock;
 mod locks;
@@ -47,6 +48,7 @@ use super::{
     score::ScoreWeights, snapshot::Snapshot, tdm::RevocableZones,
 };
 use agent::Agents;
+use evict::Evictions;
 use locks::Locks;
 use pods::{Pods, Work};
 use prebind::Prebinding;
@@ -101,6 +103,8 @@ pub struct Scheduler {
     locks: Locks,
     /// What the nodes' device plugins owe.
     agents: Agents,
+    /// Pods that leave nodes of closed zones.
+    evictions: Evictions,
     /// Pods that are being read.
     reads: Reads,
     synced: Synced,
@@ -126,6 +130,7 @@ impl Scheduler {
             lines: Lines::default(),
             locks: Locks::default(),
             agents: Agents::default(),
+            evictions: Evictions::default(),
             reads: Reads::default(),
             synced: Synced::default(),
             course: Course::default(),
@@ -171,6 +176,7 @@ impl Scheduler {
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::VolumeWritten { pod, write, outcome } => self.volume_written(&pod, &write, outcome, now),
             Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
+            Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
@@ -207,6 +213,7 @@ impl Scheduler {
             self.schedule(now);
             self.serve_lines(now);
             if self.course != Course::Standby {
+                self.evict_when_due(now);
                 self.audit_when_due(now);
                 self.schedule(now);
                 self.serve_lines(now);

@@ -24,6 +24,8 @@ pub(crate) enum Write {
     Lock,
     /// The pod's Binding.
     Binding,
+    /// The pod's eviction.
+    Eviction,
 }
 
 /// On which side of the write the user dies.
@@ -89,6 +91,9 @@ fn write_of(request: &Request<Body>) -> Option<Write> {
     let path = request.uri().path();
     if request.method() == Method::POST && path.ends_with("/binding") {
         return Some(Write::Binding);
+    }
+    if request.method() == Method::POST && path.ends_with("/eviction") {
+        return Some(Write::Eviction);
     }
     let patched = |kind: &str| request.method() == Method::PATCH && path.contains(kind);
     let kinds = [

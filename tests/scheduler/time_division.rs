@@ -1,11 +1,14 @@
 //! Nodes of revocable zones: who is placed there, when, and who is woken when a zone opens.
 
-use berth::{config::Config, scheduling::Effect};
-use jiff::Timestamp;
+use berth::{
+    config::Config,
+    scheduling::{Effect, Event, EvictionOutcome, object::Kind, tdm::eviction::Eviction},
+};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    machine::{Machine, without_nearest},
+    machine::{Machine, bound, without_nearest},
     neighbours::{hami_node, share},
 };
 
@@ -175,4 +178,128 @@ fn a_zone_without_a_window_beside_others_never_opens() {
     // Its operator gives the node back.
     machine.show_node(&hami_node("n1", "a"));
     assert_eq!(machine.run().1, placed(&[("p", "n1")]));
+}
+
+/// A running pod of job `train` on node `n1`, of which so many must run.
+fn running(name: &str, least: &str) -> Value {
+    let annotations = json!({
+        "volcano.sh/preemptable": "true", "scheduling.k8s.io/group-name": "train",
+        "volcano.sh/jdb-min-available": least,
+    });
+    let mut pod = bound(annotated(name, &json!({})), "n1", annotations);
+    pod["status"]["phase"] = json!("Running");
+    pod
+}
+
+fn leaving(name: &str, least: &str) -> Value {
+    let mut pod = running(name, least);
+    pod["metadata"]["deletionTimestamp"] = json!("2027-01-15T12:00:00Z");
+    pod
+}
+
+/// The machine with these pods, which are known to have no other budgets.
+fn lent_out(window: &str, pods: &[Value]) -> Machine {
+    let mut machine = Machine::new(&config(window), &[lent("n1")], pods);
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine
+}
+
+/// The evictions that are begun, and what is said of pods that stay.
+fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
+    let (mut evictions, mut said) = (Vec::new(), Vec::new());
+    for effect in machine.run().0 {
+        match effect {
+            Effect::EvictFromZone { eviction } => evictions.push(eviction),
+            Effect::TellEvictionPostponed { message, .. } => said.push(message),
+            _ => {}
+        }
+    }
+    (evictions, said)
+}
+
+fn names(evictions: &[Eviction]) -> Vec<&str> {
+    evictions.iter().map(|eviction| &*eviction.pod.name).collect()
+}
+
+fn answer(machine: &mut Machine, eviction: &Eviction, outcome: EvictionOutcome) {
+    machine.tell(Event::EvictionAnswered { eviction: eviction.clone(), outcome });
+}
+
+#[test]
+fn a_round_comes_when_the_zone_closes_and_again_after_each_period() {
+    let mut machine = lent_out("7:00-9:00", &["a", "b", "c", "d"].map(|name| running(name, "2")));
+    assert_eq!(evictions(&mut machine), (Vec::new(), Vec::new()));
+    machine.pass(3600);
+    let (first, said) = evictions(&mut machine);
+    assert_eq!(names(&first), ["a", "b"]);
+    let stays = "Not evicted yet from node n1: revocable zone rz1 is closed until 07:00; \
+                 the budget of its job does not allow another eviction now";
+    assert_eq!(said, [stays, stays]);
+    let nine: Timestamp = "2027-01-15T09:00:00Z".parse().unwrap();
+    for eviction in &first {
+        answer(&mut machine, eviction, EvictionOutcome::Granted);
+    }
+    machine.show_pod(&leaving("a", "2"));
+    machine.pass(60);
+    // `b` is not seen to leave yet, and still counts as away; what was said is not said again.
+    assert_eq!(evictions(&mut machine), (Vec::new(), Vec::new()));
+    assert_eq!(machine.next_deadline(), Some(nine + SignedDuration::from_mins(2)));
+    // Two more run that may go.
+    machine.show_pod(&running("e", "2"));
+    machine.pass(60);
+    assert_eq!(names(&evictions(&mut machine).0), ["c"]);
+}
+
+#[test]
+fn a_scheduler_that_is_started_while_a_zone_is_closed_waits_for_the_next_round() {
+    let pods = ["a", "b"].map(|name| running(name, "1"));
+    // The zone has closed 7 hours and 40 seconds ago.
+    let mut machine = lent_out("0:00-1:00", &pods);
+    machine.pass(40);
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.pass(19);
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.pass(1);
+    assert_eq!(names(&evictions(&mut machine).0), ["a"]);
+}
+
+#[test]
+fn nothing_is_evicted_before_all_budgets_are_known() {
+    let mut machine =
+        Machine::new(&config("7:00-9:00"), &[lent("n1")], &[running("a", "1"), running("b", "1")]);
+    machine.pass(3600);
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    assert_eq!(names(&evictions(&mut machine).0), ["a"]);
+}
+
+#[test]
+fn a_pod_that_the_api_server_keeps_is_told_so_once_and_tried_again() {
+    let mut machine = lent_out("7:00-9:00", &[running("a", "1"), running("b", "1")]);
+    machine.pass(3600);
+    for said in [1, 0, 0] {
+        let (round, _) = evictions(&mut machine);
+        assert_eq!(names(&round), ["a"]);
+        answer(&mut machine, &round[0], EvictionOutcome::Refused("no".to_owned()));
+        assert_eq!(evictions(&mut machine).1.len(), said);
+        machine.pass(60);
+    }
+}
+
+#[test]
+fn an_eviction_without_an_answer_counts_for_as_long_as_it_may_take_effect() {
+    let mut file = config("7:00-9:00");
+    file.dialects.volcano.arguments.tdm.evict_period = SignedDuration::from_secs(2);
+    let mut machine = Machine::new(&file, &[lent("n1")], &["a", "b"].map(|name| running(name, "1")));
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine.pass(3600);
+    let (round, _) = evictions(&mut machine);
+    answer(&mut machine, &round[0], EvictionOutcome::Doubtful);
+    for begun in [0, 0, 1] {
+        machine.pass(2);
+        assert_eq!(evictions(&mut machine).0.len(), begun);
+    }
 }

@@ -50,7 +50,7 @@ impl Finish {
 
     /// Fails on a node whose zone closes before that.
     pub fn test(self, node: &NodeState) -> Result<(), Reason> {
-        let Some(ZoneState { zone, window: WindowState::Open(Some(end)), until }) = &node.zone else {
+        let Some(ZoneState { zone, window: WindowState::Open(Some(end)), until, .. }) = &node.zone else {
             return Ok(());
         };
         if *end < self.0 {

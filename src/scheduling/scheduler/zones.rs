@@ -7,7 +7,7 @@ use crate::scheduling::{node::NodeName, tdm::ZoneState};
 
 impl Scheduler {
     /// Takes in the time. A zone that has opened wakes the pods that it would have; from one that has closed, those that wait in its
-    /// nodes' lines go back to the queue.
+    /// nodes' lines go back to the queue, and those that run there are evicted.
     pub(super) fn watch_zones(&mut self, now: Timestamp) {
         for node in self.snapshot.set_now(now) {
             if self
@@ -18,6 +18,7 @@ impl Scheduler {
                 self.open(&node);
             } else {
                 self.dismiss(&node);
+                self.begin_evictions(now);
             }
         }
     }

@@ -52,6 +52,13 @@ impl Snapshot {
         self.zone_states.values().filter_map(ZoneState::changes).min()
     }
 
+    /// When the last of the zones closed that are closed now: the epoch where none of them was ever open. `None`: no node is in a closed
+    /// zone.
+    pub fn last_closed(&self) -> Option<Timestamp> {
+        let closed = self.nodes().filter_map(|node| node.zone.as_ref()).filter(|state| !state.is_open());
+        closed.map(|state| state.closed_since.unwrap_or(Timestamp::UNIX_EPOCH)).max()
+    }
+
     /// How the zone that a node is in stands.
     pub(super) fn zone_of(&mut self, node: &NodeInfo) -> Option<ZoneState> {
         let zone = self.zones.of(&node.labels)?;

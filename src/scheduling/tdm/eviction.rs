@@ -6,11 +6,12 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
 use super::{
-    ZoneState,
+    Clock, ZoneState,
     job::{Evictable, JobBudget, JobMember, Readiness, WITHOUT_BUDGET},
 };
 use crate::{
@@ -31,6 +32,8 @@ pub struct Eviction {
     pub node: NodeName,
     /// The zone that is closed.
     pub zone: Arc<str>,
+    /// When the zone opens again; `None`: never.
+    pub until: Option<Clock>,
 }
 
 /// A pod of a closed zone that stays for now.
@@ -51,6 +54,29 @@ pub enum Postponement {
     PodDisruptionBudget(Arc<str>),
     /// More than one PodDisruptionBudget covers it: the API server evicts no such pod.
     SeveralPodDisruptionBudgets,
+}
+
+/// `node n1: revocable zone rz1 is closed until 01:00`.
+impl fmt::Display for Eviction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "node {}: revocable zone {} is closed", self.node, self.zone)?;
+        self.until.iter().try_for_each(|until| write!(formatter, " until {until}"))
+    }
+}
+
+/// In the words of an Event.
+impl fmt::Display for Postponement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job => formatter.write_str("the budget of its job does not allow another eviction now"),
+            Self::PodDisruptionBudget(name) => {
+                write!(formatter, "PodDisruptionBudget {name} does not allow another eviction now")
+            }
+            Self::SeveralPodDisruptionBudgets => formatter.write_str(
+                "more than one PodDisruptionBudget covers it, so the API server does not evict it",
+            ),
+        }
+    }
 }
 
 /// One round of evictions.
@@ -140,7 +166,8 @@ fn candidates<'a>(
         let bound = pod.holding.as_ref().filter(|holding| holding.binding == Binding::Bound)?;
         let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
         let closed = zone(&bound.node).filter(|state| stays && !state.is_open())?;
-        let eviction = Eviction { pod: pod.key.clone(), node: bound.node.clone(), zone: closed.zone };
+        let ZoneState { zone, until, .. } = closed;
+        let eviction = Eviction { pod: pod.key.clone(), node: bound.node.clone(), zone, until };
         Some((pod, member, eviction))
     };
     let mut candidates: Vec<_> = pods.filter_map(candidate).collect();

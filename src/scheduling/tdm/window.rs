@@ -111,14 +111,7 @@ pub enum WindowState {
 /// How windows stand at a time, where the last part of each, this long, counts as closed: pods leave within it. Windows that touch or
 /// overlap are one.
 pub fn state_of(windows: &[Window], zone: &TimeZone, grace: SignedDuration, now: Timestamp) -> WindowState {
-    let spans = spans(windows, zone, now);
-    let usable = spans.iter().filter_map(|(start, end)| match end {
-        End::At(end) => {
-            Some((*start, Some(end.checked_sub(grace).ok()?))).filter(|(start, end)| Some(*start) < *end)
-        }
-        End::Beyond => Some((*start, None)),
-    });
-    for (start, end) in usable {
+    for (start, end) in usable(windows, zone, grace, now) {
         if start > now {
             return WindowState::Closed(Some(start));
         }
@@ -127,6 +120,32 @@ pub fn state_of(windows: &[Window], zone: &TimeZone, grace: SignedDuration, now:
         }
     }
     WindowState::Closed(None)
+}
+
+/// When windows that are closed at a time have closed; `None`: they were not open in the days before.
+pub fn closed_since(
+    windows: &[Window],
+    zone: &TimeZone,
+    grace: SignedDuration,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    usable(windows, zone, grace, now).filter_map(|(_, end)| end.filter(|end| *end <= now)).last()
+}
+
+/// From when to when pods are placed, around a time, in order; no end: always.
+fn usable(
+    windows: &[Window],
+    zone: &TimeZone,
+    grace: SignedDuration,
+    now: Timestamp,
+) -> impl Iterator<Item = (Timestamp, Option<Timestamp>)> {
+    spans(windows, zone, now).into_iter().filter_map(move |(start, end)| match end {
+        End::At(end) => {
+            let end = end.checked_sub(grace).ok().filter(|end| start < *end)?;
+            Some((start, Some(end)))
+        }
+        End::Beyond => Some((start, None)),
+    })
 }
 
 /// Where a span of open time ends.

@@ -53,6 +53,8 @@ pub(super) enum Sent<'a> {
     Unassigned(&'a str),
     ReportUnassigned(usize),
     WriteVolume(&'a str),
+    Evict(&'a str),
+    EvictionPostponed(&'a str),
     Withdraw(&'a str),
     Drift,
 }
@@ -181,6 +183,8 @@ impl Play {
             Effect::TellUnassigned { pod, .. } => Sent::Unassigned(self.name(&pod.name)),
             Effect::ReportUnassigned { pods, .. } => Sent::ReportUnassigned(*pods),
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
+            Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
+            Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
