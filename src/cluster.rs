@@ -10,6 +10,7 @@ pub mod candidate;
 pub mod cards;
 pub mod clock;
 pub mod event_loop;
+pub mod evict;
 pub mod extender;
 pub mod fence;
 pub mod handoff;

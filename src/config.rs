@@ -595,15 +595,49 @@ mod tests {
                 "f",
             )
         };
-        for window in ["1:00-4:00", "22:00-6:00", "08:30-23:59"] {
-            let zones = zone(window).unwrap().0.dialects.volcano.arguments.tdm.revocable_zones;
-            assert_eq!(zones["rz1"], window);
+        for (written, windows) in [
+            ("1:00-4:00", "1:00-4:00"),
+            ("22:00-6:00", "22:00-6:00"),
+            ("08:30-24:00", "8:30-24:00"),
+            ("1:00-4:00, 12:00-13:30", "1:00-4:00,12:00-13:30"),
+            ("[1:00-4:00, '12:00-13:30']", "1:00-4:00,12:00-13:30"),
+        ] {
+            let (config, notices) = zone(written).unwrap();
+            assert!(notices.is_empty(), "{notices:?}");
+            let arguments = &serde_json::to_value(&config).unwrap()["dialects"]["volcano"]["arguments"];
+            assert_eq!(arguments["tdm.revocable-zone.rz1"], windows);
+            assert!(!config.revocable_zones().is_off());
         }
-        for window in ["24:00-4:00", "1:0-4:00", "1:00", "1:00-4:00-5:00", "1:00 - 4:00", "a:00-4:00", "100"]
-        {
+        for window in [
+            "24:00-4:00",
+            "1:0-4:00",
+            "1:00",
+            "1:00-4:00-5:00",
+            "1:00 - 4:00",
+            "a:00-4:00",
+            "100",
+            "[]",
+            "''",
+            "{}",
+        ] {
             assert!(zone(window).is_err(), "{window}");
         }
         let zone = "dialects: {volcano: {timeZone: Europe/Nowhere}}";
         assert!(error(zone).starts_with("berth.yaml:1: dialects.volcano.timeZone: "));
+        let grace = |grace: &str| {
+            let zone = "tdm.revocable-zone.rz1: 1:00-4:00\n      tdm.revocable-zone.rz2: 22:00-22:30";
+            let file = format!(
+                "dialects:\n  volcano:\n    arguments:\n      {zone}\n      tdm.evict.grace-period: {grace}\n"
+            );
+            Config::parse(&file, "berth.yaml").map(|(config, _)| config.revocable_zones().grace)
+        };
+        assert_eq!(grace("10m").unwrap(), jiff::SignedDuration::from_mins(10));
+        assert_eq!(grace("0s").unwrap(), jiff::SignedDuration::ZERO);
+        assert_eq!(
+            grace("30m").unwrap_err().to_string(),
+            "berth.yaml:6: dialects.volcano.arguments.tdm.evict.grace-period: is as long as the window 22:00-22:30 of zone rz2 or longer"
+        );
+        assert!(grace("-1m").is_err());
+        assert!(Config::default().revocable_zones().is_off());
     }
 }

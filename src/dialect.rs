@@ -6,6 +6,7 @@ pub mod amounts;
 pub mod answer;
 pub mod bounds;
 pub mod count;
+pub mod duration;
 pub mod gpushare;
 pub mod hami;
 pub mod hints;

@@ -18,6 +18,7 @@ mod create;
 mod defaults;
 mod delete;
 mod discovery;
+mod evict;
 pub mod fault;
 mod list;
 mod object;

@@ -42,12 +42,14 @@ pub mod scheduler;
 pub mod score;
 pub mod shadow;
 pub mod snapshot;
+pub mod tdm;
 pub mod topology;
 pub mod verdict;
 
 pub use effect::{Concern, Effect};
 pub use event::{
-    BindOutcome, Event, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome, WriteOutcome,
+    BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
+    WriteOutcome,
 };
 pub use fit_error::FitError;
 pub use footprint::Footprint;

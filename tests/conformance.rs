@@ -43,5 +43,7 @@ mod volcano_deviceshare_unit;
 mod volcano_gpushare_unit;
 #[path = "conformance/volcano_nodelock_unit.rs"]
 mod volcano_nodelock_unit;
+#[path = "conformance/volcano_tdm_unit.rs"]
+mod volcano_tdm_unit;
 #[path = "conformance/volcano_vgpu_unit.rs"]
 mod volcano_vgpu_unit;

@@ -52,6 +52,8 @@ mod slices;
 mod storage;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "end_to_end/time_division.rs"]
+mod time_division;
 #[path = "end_to_end/vendors.rs"]
 mod vendors;
 #[path = "end_to_end/withdrawal.rs"]
@@ -169,6 +171,9 @@ on_both_floors! {
     extender::a_busy_node_is_told_and_the_pod_can_go_elsewhere,
     extender::a_follower_judges_nodes_and_names_the_leader_for_bind,
     shadow::a_shadow_tells_of_the_schedulers_decisions_and_only_reads,
+    time_division::pods_leave_a_closed_zone_within_the_budget_of_their_job_across_a_kill,
+    time_division::a_disruption_budget_keeps_a_pod_until_it_allows_its_eviction,
+    time_division::a_zone_that_opens_takes_the_pod_that_waits_for_it,
     slices::a_card_is_cut_slice_by_slice,
     slices::a_card_is_filled_to_its_last_slice,
     slices::a_card_is_cut_by_one_geometry_at_a_time,

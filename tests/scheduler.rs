@@ -45,6 +45,8 @@ mod several_vendors;
 mod shadow;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/time_division.rs"]
+mod time_division;
 #[path = "scheduler/unassigned.rs"]
 mod unassigned;
 #[path = "scheduler/why_pods_wait.rs"]

@@ -296,6 +296,7 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("patch admissionregistration.k8s.io/validatingwebhookconfigurations:another", false, false),
         ("list /pods", false, true),
         ("create /pods/binding", false, true),
+        ("create /pods/eviction", false, true),
         ("patch /pods/status", false, true),
         ("patch /nodes", false, true),
         ("create events.k8s.io/events", true, true),
@@ -353,6 +354,7 @@ async fn a_shadow_runs_with_rights_to_read_alone() {
     }
     for what in [
         "create /pods/binding",
+        "create /pods/eviction",
         "patch /pods/status",
         "patch /nodes",
         "patch /persistentvolumes",

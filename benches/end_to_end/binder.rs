@@ -84,6 +84,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         lock_expiry: LOCK_EXPIRY,
         weights: score::ScoreWeights::default(),
         preemption: None,
+        zones: berth::scheduling::tdm::RevocableZones::default(),
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The annotations that users write and that are read for every vendor.
-pub const KNOWN: [&str; 20] = [
+pub const KNOWN: [&str; 21] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -30,6 +30,7 @@ pub const KNOWN: [&str; 20] = [
     marks::COOLDOWN_TIME,
     marks::MIN_AVAILABLE,
     marks::MAX_UNAVAILABLE,
+    marks::EXPECTED_DURATION,
     vendor::ascend::MODE,
     ALSO_USE_MODEL,
 ];

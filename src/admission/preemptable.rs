@@ -4,7 +4,7 @@
 
 use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{
-    dialect::{go_bool, marks, unreadable::annotation_path},
+    dialect::{duration, go_bool, marks, unreadable::annotation_path},
     object::{Metadata, Pod},
 };
 
@@ -19,6 +19,7 @@ pub fn is_marked(metadata: &Metadata) -> bool {
         marks::COOLDOWN_TIME,
         marks::MIN_AVAILABLE,
         marks::MAX_UNAVAILABLE,
+        marks::EXPECTED_DURATION,
     ];
     keys.iter().any(|key| metadata.annotation(key).or(metadata.label(key)).is_some())
 }
@@ -37,8 +38,11 @@ pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts)
     zone(findings, &pod.metadata, stated, facts);
     if stated == Some(false) {
         revocable_node(findings, pod, facts);
+    } else {
+        selected_zone(findings, pod, facts);
     }
     cooldown(findings, &pod.metadata);
+    expected_duration(findings, &pod.metadata);
     budget(findings, &pod.metadata);
 }
 
@@ -118,6 +122,30 @@ fn zone(findings: &mut Findings, metadata: &Metadata, preemptable: Option<bool>,
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         let message = format!("zone `{zone}` is not known; known: {known}; `{}` means any", marks::ANY_ZONE);
         findings.deny(rules::REVOCABLE_ZONE, annotation_path(key), message);
+    } else if zone != marks::ANY_ZONE && has_no_node(zone, facts) {
+        let message = format!("no node is in revocable zone `{zone}` (label {key})");
+        findings.warn(rules::REVOCABLE_ZONE, annotation_path(key), message);
+    }
+}
+
+/// Whether the nodes are known, and none of them is in the zone.
+fn has_no_node(zone: &str, facts: &Facts) -> bool {
+    let Some(inventory) = &facts.inventory else { return false };
+    inventory.nodes().next().is_some() && inventory.nodes().all(|node| node.zone.as_deref() != Some(zone))
+}
+
+/// Warns of a node selector that names a zone which no window opens, where there are windows.
+fn selected_zone(findings: &mut Findings, pod: &Pod, facts: &Facts) {
+    let selected = pod.spec.node_selector.as_ref().and_then(|labels| labels.get(marks::REVOCABLE_ZONE));
+    let Some(zone) = selected.filter(|zone| !zone.is_empty()) else { return };
+    let zones = &facts.settings.zones;
+    if !zones.is_empty() && !zones.contains(zone) {
+        let known: Vec<_> = zones.iter().map(String::as_str).collect();
+        let known = known.join(", ");
+        let message =
+            format!("revocable zone `{zone}` has no window and never opens; zones with windows: {known}");
+        let field = format!("spec.nodeSelector[{}]", marks::REVOCABLE_ZONE);
+        findings.warn(rules::REVOCABLE_ZONE, field, message);
     }
 }
 
@@ -152,6 +180,15 @@ fn cooldown(findings: &mut Findings, metadata: &Metadata) {
             let message = format!("`{value}` is not a duration; write one such as `10m` or `1h30m`");
             findings.deny(rules::COOLDOWN_TIME, field, message);
         }
+    }
+}
+
+fn expected_duration(findings: &mut Findings, metadata: &Metadata) {
+    let key = marks::EXPECTED_DURATION;
+    let positive = |value: &&str| duration::parse(value).is_some_and(|duration| duration.is_positive());
+    if let Some(value) = metadata.annotation(key).filter(|value| !positive(value)) {
+        let message = format!("`{value}` is not a positive duration; write one such as `90m` or `2h30m`");
+        findings.deny(rules::EXPECTED_DURATION, annotation_path(key), message);
     }
 }
 

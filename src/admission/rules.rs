@@ -11,6 +11,8 @@ pub const COOLDOWN_TIME: Rule = Rule("cooldown-time");
 pub const COUNT_MISSING: Rule = Rule("count-missing");
 /// The host's device files.
 pub const DEVICE_MOUNT: Rule = Rule("device-mount");
+/// An expected duration that is none.
+pub const EXPECTED_DURATION: Rule = Rule("expected-duration");
 /// The pod's hints and its namespace's leave no card.
 pub const HINT_CONFLICT: Rule = Rule("hint-conflict");
 /// Wanted and unwanted cards that are the same.
@@ -71,7 +73,7 @@ pub const UNSERVED: Rule = Rule("unserved");
 pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
-pub const ALL: [(Rule, &str); 33] = [
+pub const ALL: [(Rule, &str); 34] = [
     (
         BUDGET,
         "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
@@ -85,6 +87,7 @@ pub const ALL: [(Rule, &str); 33] = [
         DEVICE_MOUNT,
         "a pod with a share mounts `/dev` or `/dev/nvidia*` of the host (setting: deny, warn, allow)",
     ),
+    (EXPECTED_DURATION, "`berth.dev/expected-duration` is no positive duration"),
     (HINT_CONFLICT, "the UUID hints of the pod and of its namespace have no card in common"),
     (
         HINT_CONTRADICTION,
@@ -127,7 +130,11 @@ pub const ALL: [(Rule, &str); 33] = [
     (REQUEST_DIFFERS, "request and limit of a GPU resource differ"),
     (RESOURCE_NAME, "a resource's name is nearly that of a share, and no known program offers it (warning)"),
     (REVOCABLE_NODE, "a pod that must not be preempted names only nodes of revocable zones"),
-    (REVOCABLE_ZONE, "`revocable-zone` is not known, or stands beside `preemptable: false`"),
+    (
+        REVOCABLE_ZONE,
+        "`revocable-zone` is not known, or stands beside `preemptable: false`; no node is in the zone, or it has no window \
+         (warning)",
+    ),
     (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),
     (TOO_MUCH_MEMORY, "a container asks for more of a card than any card has (setting: deny, warn, allow)"),
     (UNKNOWN_CARD, "a UUID hint names a card that is not known (warning)"),

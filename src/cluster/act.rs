@@ -1,5 +1,6 @@
 //! Carries out the scheduler's effects: each effect is one task, and its answer, if it has one, is an event.
 
+mod evictions;
 mod locks;
 mod preempt;
 
@@ -69,8 +70,6 @@ impl Hands {
         match effect {
             Effect::TakeLock { pod, node, resource_version, profiles, since } => {
                 let outcome = self.take_locks(&pod, &node, &resource_version, &profiles, since).await;
-                self.metrics.lock(&outcome);
-                locks::warn_of_refused_lock(&pod, &node, &outcome);
                 Some(Event::LockAnswered { pod, node, profiles, outcome })
             }
             Effect::ReleaseLock { node, resource_version, profiles } => {
@@ -92,6 +91,8 @@ impl Hands {
                 let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
+            Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
+            Effect::TellEvictionPostponed { pod, message } => self.tell_postponed(pod, &message).await,
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
             Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),

@@ -200,9 +200,11 @@ impl Writes {
                 Effect::TakeLock { pod, node, profiles, .. } => {
                     events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
                 }
-                // The next leader reports it again.
+                // The next leader reports, preempts or evicts again.
                 Effect::Nominate { .. }
                 | Effect::Preempt { .. }
+                | Effect::EvictFromZone { .. }
+                | Effect::TellEvictionPostponed { .. }
                 | Effect::TellUnschedulable { .. }
                 | Effect::TellSilent { .. }
                 | Effect::TellWaiting { .. }

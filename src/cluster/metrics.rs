@@ -14,10 +14,13 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
+use crate::scheduling::{
+    Attempt, BindOutcome, Event, EvictionOutcome, LockOutcome, Measure, Standing, node::NodeInfo,
+};
 pub use labels::Written;
 use labels::{
-    AttemptLabels, AttemptResult, NodeLabels, Outcome, OutcomeLabels, Queue, QueueLabels, WriteLabels,
+    AttemptLabels, AttemptResult, EvictionLabels, EvictionResult, NodeLabels, Outcome, OutcomeLabels, Queue,
+    QueueLabels, WriteLabels,
 };
 
 /// Whether this process leads.
@@ -45,6 +48,7 @@ pub struct Metrics {
     lock_hold: Histogram,
     longest_lock_wait: Gauge<f64, AtomicU64>,
     writes: Family<WriteLabels, Counter>,
+    evictions: Family<EvictionLabels, Counter>,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
@@ -74,6 +78,7 @@ impl Default for Metrics {
             lock_hold: seconds(),
             longest_lock_wait: Gauge::default(),
             writes: Family::default(),
+            evictions: Family::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
@@ -134,6 +139,8 @@ impl Metrics {
         scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
         let help = "Writes to the API server, by what is written; the Lease is not among them";
         scheduler.register("api_writes", help, self.writes.clone());
+        let help = "Evictions from nodes of revocable zones that are closed, by zone and result";
+        scheduler.register("evictions", help, self.evictions.clone());
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
@@ -217,6 +224,17 @@ impl Metrics {
         };
         self.bindings.get_or_create(&OutcomeLabels { outcome }).inc();
         self.binding_duration.observe(took.as_secs_f64());
+    }
+
+    /// Counts the answer to an eviction from a node of this zone.
+    pub fn eviction(&self, zone: &str, outcome: &EvictionOutcome) {
+        let result = match outcome {
+            EvictionOutcome::Granted => EvictionResult::evicted,
+            EvictionOutcome::Refused(_) => EvictionResult::postponed,
+            EvictionOutcome::Doubtful => EvictionResult::doubt,
+            EvictionOutcome::Gone => return,
+        };
+        self.evictions.get_or_create(&EvictionLabels { zone: zone.to_owned(), result }).inc();
     }
 
     /// Counts the answer to a node lock.

@@ -5,6 +5,7 @@
 mod holding;
 mod names;
 mod pod;
+pub mod time_division;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -41,6 +42,16 @@ pub struct Reader {
     weights: ScoreWeights,
     claims: Claims,
     judged: Judged,
+    division: Division,
+}
+
+/// Whether nodes are divided by time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Division {
+    /// They are: what evictions read of pods is kept.
+    On,
+    /// They are not.
+    Off,
 }
 
 /// What a waiting pod is read for.
@@ -74,6 +85,7 @@ impl Reader {
             weights: ScoreWeights::default(),
             claims: Claims::Own,
             judged: Judged::Everything,
+            division: Division::Off,
         }
     }
 
@@ -87,6 +99,17 @@ impl Reader {
     #[must_use]
     pub fn weighing(self, weights: ScoreWeights) -> Self {
         Self { weights, ..self }
+    }
+
+    /// The same reader for a scheduler that divides nodes by time.
+    #[must_use]
+    pub fn dividing_time(self) -> Self {
+        Self { division: Division::On, ..self }
+    }
+
+    /// Whether nodes are divided by time.
+    pub fn divides_time(&self) -> bool {
+        self.division == Division::On
     }
 
     /// The same reader for a shadow: every pod that requests a share is read as one that wants a place, whichever scheduler it names.
@@ -154,6 +177,7 @@ impl Reader {
             claim,
             holding,
             footprint: Arc::new(footprint),
+            member: self.divides_time().then(|| Arc::new(time_division::member(pod))),
             told: told(pod),
         };
         (info, troubles)
@@ -276,7 +300,7 @@ impl Reader {
                 resources: footprint.resources.clone(),
                 constraints: match self.judged {
                     Judged::Everything => constraints(pod, footprint),
-                    Judged::Cards => unconstrained(),
+                    Judged::Cards => unconstrained(pod),
                 },
             })),
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,

@@ -72,7 +72,19 @@ struct Reflector<T, I, R> {
     read: R,
     pauses: Pauses,
     state: State<T>,
+    installed: Installed,
     reading: PhantomData<fn(&T) -> I>,
+}
+
+/// Whether the API server serves the kind.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Installed {
+    /// It always does.
+    Surely,
+    /// It may not.
+    Perhaps,
+    /// It does not, and that has been told.
+    No,
 }
 
 /// The events of the objects of a kind that these fields select, beginning with a list, which is parsed while it arrives.
@@ -88,13 +100,43 @@ where
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
 {
+    reflector(client, fields, read, Installed::Surely)
+}
+
+/// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, an empty list is told once, no error is
+/// logged, and it is asked again from time to time.
+pub fn reflect_if_served<T, I>(
+    client: Client,
+    fields: Option<&str>,
+    read: impl Fn(&T) -> I + Send + Sync,
+) -> impl Stream<Item = Told<T, I>> + Send
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: Resource<DynamicType = ()>,
+    I: Send,
+{
+    reflector(client, fields, read, Installed::Perhaps)
+}
+
+fn reflector<T, I>(
+    client: Client,
+    fields: Option<&str>,
+    read: impl Fn(&T) -> I + Send + Sync,
+    installed: Installed,
+) -> impl Stream<Item = Told<T, I>> + Send
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
+    Watched<T>: Resource<DynamicType = ()>,
+    I: Send,
+{
     let reflector = Reflector {
         api: Api::all(client.clone()),
         client,
         fields: fields.map(str::to_owned),
         read,
-        pauses: retry::pauses(),
+        pauses: if installed == Installed::Surely { retry::pauses() } else { retry::pauses_of_unserved() },
         state: State::Unlisted,
+        installed,
         reading: PhantomData,
     };
     stream::unfold(reflector, async |mut reflector| Some((reflector.next().await, reflector)))
@@ -112,6 +154,12 @@ where
             match self.step().await {
                 Ok(Some(told)) => return told,
                 Ok(None) => {}
+                Err(error) if self.installed != Installed::Surely && error.is_unserved() => {
+                    if std::mem::replace(&mut self.installed, Installed::No) != Installed::No {
+                        return Told::Listed(Vec::new());
+                    }
+                    sleep(self.pauses.next().unwrap_or_default()).await;
+                }
                 Err(error) => {
                     tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
                     sleep(self.pauses.next().unwrap_or_default()).await;
@@ -144,6 +192,9 @@ where
         let parameters = ListParams { field_selector: self.fields.clone(), ..ListParams::default() };
         let read = |object| all.push((self.read)(&object));
         let version = list(&self.client, self.api.resource_url(), Form::Whole, parameters, read).await?;
+        if self.installed == Installed::No {
+            self.installed = Installed::Perhaps;
+        }
         tracing::debug!(kind = T::KIND, count = all.len(), took = ?began.elapsed(), "listed");
         self.state = State::Known(version);
         Ok(Told::Listed(all))
@@ -198,6 +249,12 @@ where
 }
 
 impl Failure {
+    /// Whether the API server does not serve the kind.
+    fn is_unserved(&self) -> bool {
+        let (Self::List(ListError::Request(error)) | Self::Watch(error)) = self else { return false };
+        matches!(error, kube::Error::Api(status) if status.code == 404)
+    }
+
     /// Whether the API server no longer has the changes since the known version, or has not reached that version (its etcd was restored;
     /// apiserver `pkg/storage/errors.go`, `NewTooLargeResourceVersionError`): everything has to be listed again.
     fn is_gone(&self) -> bool {

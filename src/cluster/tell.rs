@@ -82,6 +82,16 @@ pub enum News<'a> {
         /// What is missing, and what to do.
         message: &'a str,
     },
+    /// The pod is evicted from a node whose revocable zone is closed.
+    Evicted {
+        /// From which node, and until when the zone is closed.
+        message: &'a str,
+    },
+    /// The pod is to be evicted, and stays for now.
+    EvictionPostponed {
+        /// From which node, and why not yet.
+        message: &'a str,
+    },
     /// The settings file of this replica was rejected.
     RejectedSettings {
         /// What is wrong with it.
@@ -237,6 +247,10 @@ fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static 
         ),
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
+        News::Evicted { message } => ("Normal", "RevocableZoneClosed", "Evicting", message.to_owned()),
+        News::EvictionPostponed { message } => {
+            ("Warning", "EvictionPostponed", "Evicting", message.to_owned())
+        }
         News::RejectedSettings { message } => {
             let note =
                 format!("The settings file was rejected, the previous settings stay in force: {message}");
@@ -295,6 +309,8 @@ mod tests {
             (News::SilentAgent { node: "n1" }, pod(), ["Warning", "DevicePluginSilent", silent]),
             (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
             (News::Unassigned { message: "why" }, pod(), ["Warning", "MissingAssignment", "why"]),
+            (News::Evicted { message: "why" }, pod(), ["Normal", "RevocableZoneClosed", "why"]),
+            (News::EvictionPostponed { message: "why" }, pod(), ["Warning", "EvictionPostponed", "why"]),
             (
                 News::RejectedSettings { message: "why" },
                 pod(),
@@ -333,6 +349,7 @@ mod tests {
             News::Excess { message: &message },
             News::Unread { message: &message },
             News::Unassigned { message: &message },
+            News::EvictionPostponed { message: &message },
             News::RejectedSettings { message: &message },
         ] {
             let note = about("berth", &of, news, Timestamp::UNIX_EPOCH).note.unwrap();

@@ -9,13 +9,13 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    read::{Reader, Reading, quota_key},
-    reflector::{Told, reflect},
+    read::{Reader, Reading, quota_key, time_division::pod_group},
+    reflector::{Told, reflect, reflect_if_served},
     wire::{Watched, Wire},
 };
 use crate::{
     dialect::Unreadable,
-    object::{Metadata, Namespace, Node, Pod, ResourceQuota},
+    object::{Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
@@ -42,7 +42,8 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
         stream::empty().boxed()
     };
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
-    let few = stream::select_all([quotas.boxed(), namespaces, budgets]);
+    let groups = if reader.divides_time() { pod_groups(client) } else { stream::empty().boxed() };
+    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
@@ -99,6 +100,15 @@ where
         move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
     let listed = move |all| Event::Listed(kind, all);
     events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
+}
+
+/// The budgets of jobs. Where PodGroups are not installed, there are none.
+fn pod_groups(client: &Client) -> BoxStream<'static, Event> {
+    let gone = |group: &PodGroup| {
+        Event::Gone(Kind::PodGroup, full_name(&group.metadata.namespace, &group.metadata.name))
+    };
+    let told = reflect_if_served(client.clone(), None, pod_group);
+    events(told, |all| Event::Listed(Kind::PodGroup, all), Event::Seen, gone).boxed()
 }
 
 /// The storage objects, which decide where pods with claims can be placed.

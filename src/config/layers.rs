@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
     ChipConfig, Config, DEFAULT_SCHEDULER, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig,
@@ -22,7 +22,7 @@ use crate::{
     },
     device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
-        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
+        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami, marks,
         vendor::{
             self, Row, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
             row::{Resources, Splitting, Template, Templates},
@@ -30,7 +30,7 @@ use crate::{
         volcano::{self, ModelGeometries},
     },
     object::Workloads,
-    scheduling::{self, score::ScoreWeights},
+    scheduling::{self, score::ScoreWeights, tdm::RevocableZones},
 };
 
 /// The time after which Volcano's own scheduler considers a lock abandoned (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).
@@ -128,7 +128,8 @@ impl Config {
     /// What reads pods and nodes for the scheduler, where none of the adopted schedulers runs.
     pub fn reader(&self) -> Reader {
         let reader = Reader::new(self.dialects(), self.scheduler_name.clone());
-        reader.weighing(self.score_weights()).adopting(self.adopted_names())
+        let reader = reader.weighing(self.score_weights()).adopting(self.adopted_names());
+        if self.revocable_zones().is_off() { reader } else { reader.dividing_time() }
     }
 
     /// The names whose share pods are placed although admission has not renamed them; `default-scheduler`, which always runs, is none.
@@ -144,6 +145,28 @@ impl Config {
             lock_expiry: self.dialects.hami.node_lock_expire,
             weights: self.score_weights(),
             preemption: self.scheduling.preemption.rules(),
+            zones: self.revocable_zones(),
+        }
+    }
+
+    /// The revocable zones and their windows. Without Volcano's dialect or any window time division is off, and no node is in a zone.
+    pub fn revocable_zones(&self) -> RevocableZones {
+        let volcano = &self.dialects.volcano;
+        let tdm = &volcano.arguments.tdm;
+        if !volcano.enabled || tdm.revocable_zones.is_empty() {
+            return RevocableZones::default();
+        }
+        RevocableZones {
+            label: marks::REVOCABLE_ZONE.to_owned(),
+            windows: tdm
+                .revocable_zones
+                .iter()
+                .map(|(zone, windows)| (zone.as_str().into(), windows.clone()))
+                .collect(),
+            // The settings are refused where there is no such time zone.
+            time_zone: TimeZone::get(&volcano.time_zone).unwrap_or(TimeZone::UTC),
+            grace: tdm.grace_period,
+            evict_period: tdm.evict_period,
         }
     }
 

@@ -163,10 +163,12 @@ fn arguments() -> Value {
         ("deviceshare.ScheduleWeight", amount(0)),
         ("deviceshare.GPUExclusiveRules", anything()),
         ("tdm.evict.period", text()),
+        ("tdm.evict.grace-period", text()),
     ];
     let flags = flags.iter().map(|name| (name.as_str(), flag()));
     let mut arguments = mapping(flags.chain(own).chain(unused(&volcano::UNUSED_ARGUMENTS)));
-    arguments["patternProperties"] = json!({r"^tdm\.revocable-zone\..+": text()});
+    let windows = json!({"type": ["string", "array"], "items": text()});
+    arguments["patternProperties"] = json!({r"^tdm\.revocable-zone\..+": windows});
     arguments
 }
 

@@ -120,6 +120,14 @@ impl Field {
             .ok_or_else(|| self.must_be("a positive duration such as `5m` or `1m30s`"))
     }
 
+    /// A duration that may be 0.
+    pub(super) fn duration_or_zero(&self) -> Result<SignedDuration, Trouble> {
+        let duration = self.text().ok().and_then(|text| duration::parse(&text));
+        duration
+            .filter(|duration| !duration.is_negative())
+            .ok_or_else(|| self.must_be("a duration such as `5m` or `0s`"))
+    }
+
     pub(super) fn is_list(&self) -> bool {
         matches!(self.node.value, Value::List(_))
     }

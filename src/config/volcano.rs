@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, tz::TimeZone};
 use serde::Serialize;
 
-use crate::dialect::volcano::ModelGeometries;
+use crate::{dialect::volcano::ModelGeometries, scheduling::tdm::Window};
 
 use super::{
     duration,
@@ -76,18 +76,23 @@ pub struct Modes {
 /// Arguments of the `tdm` plugin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tdm {
-    /// Windows `H:MM-H:MM` by the name of the revocable zone.
-    pub revocable_zones: BTreeMap<String, String>,
+    /// Windows by the name of the revocable zone.
+    pub revocable_zones: BTreeMap<String, Vec<Window>>,
     /// How often pods are evicted from zones that have closed.
     pub evict_period: SignedDuration,
+    /// How long before a window's end pods are evicted, and no pod is placed any more.
+    pub grace_period: SignedDuration,
 }
 
 impl Serialize for Tdm {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let written =
+            |windows: &[Window]| windows.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         let zones =
-            self.revocable_zones.iter().map(|(zone, window)| (format!("{ZONE}{zone}"), window.clone()));
-        let period = ("tdm.evict.period".to_owned(), duration::format(self.evict_period));
-        serializer.collect_map(zones.chain([period]))
+            self.revocable_zones.iter().map(|(zone, windows)| (format!("{ZONE}{zone}"), written(windows)));
+        let period = (EVICT_PERIOD.to_owned(), duration::format(self.evict_period));
+        let grace = (GRACE_PERIOD.to_owned(), duration::format(self.grace_period));
+        serializer.collect_map(zones.chain([period, grace]))
     }
 }
 
@@ -104,7 +109,9 @@ pub enum LockValue {
 const ZONE: &str = "tdm.revocable-zone.";
 const NO_USE: &str = "has no effect: Berth does not use this setting of Volcano";
 const BUILT_IN_NAMES: &str = "has no effect: Berth reads Volcano's resources by their built-in names";
-const NO_TDM: &str = "has no effect: Berth does not serve revocable zones yet";
+const EVICT_PERIOD: &str = "tdm.evict.period";
+/// Berth's own; Volcano evicts when the window has closed.
+const GRACE_PERIOD: &str = "tdm.evict.grace-period";
 
 /// Arguments that Berth has no use for.
 pub(super) const UNUSED_ARGUMENTS: [&str; 4] = [
@@ -161,7 +168,7 @@ fn arguments(mut section: Section, notices: &mut Vec<Notice>) -> Result<DeviceSh
         schedule_policy: section.choice("deviceshare.SchedulePolicy", Policy::Binpack, &policies)?,
         schedule_weight: section.int("deviceshare.ScheduleWeight", 10, 0..=i64::from(i32::MAX))?,
         exclusive_rules: exclusive_rules(&mut section)?,
-        tdm: tdm(&mut section, notices)?,
+        tdm: tdm(&mut section)?,
     };
     section.unused(&UNUSED_ARGUMENTS, NO_USE, notices);
     section.finish()?;
@@ -188,37 +195,44 @@ fn modes(section: &mut Section) -> Result<Modes, Trouble> {
     Ok(Modes { vgpu: vgpu_on, gpu_sharing, gpu_number })
 }
 
-fn tdm(section: &mut Section, notices: &mut Vec<Notice>) -> Result<Tdm, Trouble> {
+fn tdm(section: &mut Section) -> Result<Tdm, Trouble> {
     let mut revocable_zones = BTreeMap::new();
     for (zone, field) in section.take_prefixed(ZONE, "<name>") {
         if zone.is_empty() {
             return Err(field.trouble("names no zone"));
         }
-        revocable_zones.insert(zone, window(&field)?);
-        notices.push(field.notice(NO_TDM));
+        revocable_zones.insert(zone, windows(&field)?);
     }
-    let period = section.take("tdm.evict.period");
-    let evict_period = period.map_or(Ok(SignedDuration::from_mins(1)), |field| field.duration())?;
-    Ok(Tdm { revocable_zones, evict_period })
+    let evict_period =
+        section.take(EVICT_PERIOD).map_or(Ok(SignedDuration::from_mins(1)), |field| field.duration())?;
+    let grace_period = match section.take(GRACE_PERIOD) {
+        Some(field) => grace(&field, &revocable_zones)?,
+        None => SignedDuration::ZERO,
+    };
+    Ok(Tdm { revocable_zones, evict_period, grace_period })
 }
 
-/// `H:MM-H:MM`: hours 0 to 23 in one or two digits, minutes in two.
-fn window(field: &Field) -> Result<String, Trouble> {
-    let text = field.text()?;
-    let number = |digits: &str, most: u8| {
-        digits.bytes().all(|digit| digit.is_ascii_digit())
-            && digits.parse::<u8>().is_ok_and(|number| number <= most)
+/// One window or more, separated by commas or in a list.
+fn windows(field: &Field) -> Result<Vec<Window>, Trouble> {
+    let texts: Vec<String> = match field.list() {
+        Ok(list) => list.iter().map(Field::text).collect::<Result<_, _>>()?,
+        Err(_) => field.text()?.split(',').map(str::to_owned).collect(),
     };
-    let time = |time: &str| {
-        let hours_and_minutes = time.split_once(':');
-        hours_and_minutes.is_some_and(|(hours, minutes)| {
-            hours.len() <= 2 && minutes.len() == 2 && number(hours, 23) && number(minutes, 59)
-        })
-    };
-    if text.trim().split_once('-').is_some_and(|(start, end)| time(start) && time(end)) {
-        return Ok(text.trim().to_owned());
+    if texts.is_empty() {
+        return Err(field.trouble("holds no window such as `1:00-4:00`"));
     }
-    Err(field.trouble(format!("`{text}` is not a window such as `1:00-4:00`")))
+    texts.iter().map(|text| text.parse().map_err(|error| field.trouble(format!("{error}")))).collect()
+}
+
+/// A grace period that leaves something of each window.
+fn grace(field: &Field, zones: &BTreeMap<String, Vec<Window>>) -> Result<SignedDuration, Trouble> {
+    let grace = field.duration_or_zero()?;
+    let too_short = |windows: &[Window]| windows.iter().copied().find(|window| window.length() <= grace);
+    if let Some((zone, window)) = zones.iter().find_map(|(zone, windows)| Some((zone, too_short(windows)?))) {
+        let message = format!("is as long as the window {window} of zone {zone} or longer");
+        return Err(field.trouble(message));
+    }
+    Ok(grace)
 }
 
 fn time_zone(field: &Field) -> Result<String, Trouble> {

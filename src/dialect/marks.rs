@@ -15,6 +15,8 @@ pub const COOLDOWN_TIME: &str = "volcano.sh/cooldown-time";
 pub const MIN_AVAILABLE: &str = "volcano.sh/jdb-min-available";
 /// How many of the job may be away: annotation.
 pub const MAX_UNAVAILABLE: &str = "volcano.sh/jdb-max-unavailable";
+/// How long the pod is expected to run, as Go writes durations: annotation. Berth's own.
+pub const EXPECTED_DURATION: &str = "berth.dev/expected-duration";
 /// The pod's group; the first that is set counts.
 pub const GROUP_NAMES: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
 

@@ -28,10 +28,24 @@ pub struct PodDisruptionBudget {
 /// `spec` of a PodDisruptionBudget. `minAvailable` and `maxUnavailable` are not read: the disruption controller makes
 /// `status.disruptionsAllowed` of them.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct PodDisruptionBudgetSpec {
     /// The labels of the pods in its namespace that it covers. Absent: no pod. Empty: every pod.
     pub selector: Option<LabelSelector>,
+    /// Which pods may be evicted that are not ready.
+    #[serde(deserialize_with = "nullable")]
+    pub unhealthy_pod_eviction_policy: UnhealthyPods,
+}
+
+/// Which pods that are not ready the Eviction API evicts although the budget allows no disruption.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
+pub enum UnhealthyPods {
+    /// All.
+    AlwaysAllow,
+    /// Those of a budget with as many healthy pods as it wants; the default.
+    #[default]
+    #[serde(other)]
+    IfHealthyBudget,
 }
 
 /// `status` of a PodDisruptionBudget, which the disruption controller writes.
@@ -41,6 +55,12 @@ pub struct PodDisruptionBudgetStatus {
     /// How many of its pods may be evicted now. It is 0 until the controller has seen the budget.
     #[serde(deserialize_with = "nullable")]
     pub disruptions_allowed: i32,
+    /// How many of its pods are ready.
+    #[serde(deserialize_with = "nullable")]
+    pub current_healthy: i32,
+    /// How many of its pods must be.
+    #[serde(deserialize_with = "nullable")]
+    pub desired_healthy: i32,
     /// Pods whose eviction the API server has granted and the controller has not yet seen, by name, with the time of the grant.
     /// They have been taken off `disruptionsAllowed` already.
     #[serde(deserialize_with = "nullable")]

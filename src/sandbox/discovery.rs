@@ -110,6 +110,7 @@ fn entries(row: &Resource) -> Vec<Value> {
     let below = row.subresources.iter().map(|below| {
         let (kind, verbs): (&str, &[&str]) = match *below {
             "binding" => ("Binding", &["create"]),
+            "eviction" => ("Eviction", &["create"]),
             "finalize" => (row.kind, &["update"]),
             _ => (row.kind, &["get", "patch", "update"]),
         };

@@ -129,7 +129,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource::cluster("", "v1", "persistentvolumes", "PersistentVolume").short(&["pv"]).below(&["status"]),
     Resource::namespaced("", "v1", "pods", "Pod")
         .short(&["po"])
-        .below(&["binding", "ephemeralcontainers", "resize", "status"])
+        .below(&["binding", "ephemeralcontainers", "eviction", "resize", "status"])
         .counted(),
     Resource::namespaced("", "v1", "replicationcontrollers", "ReplicationController")
         .short(&["rc"])

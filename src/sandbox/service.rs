@@ -1,7 +1,7 @@
 //! How an HTTP request becomes an answer: reads it, hands it to its verb, writes the reply; the rules are the verbs'.
 
 use super::{
-    access, binding, create, delete, discovery, list, patch,
+    access, binding, create, delete, discovery, evict, list, patch,
     request::{Call, Query, UserInfo, Verb},
     route::{self, Route, Target},
     server::Server,
@@ -146,7 +146,7 @@ fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
         Method::GET | Method::HEAD if one => Verb::Get,
         Method::GET if query.is_set("watch") => Verb::Watch,
         Method::GET => Verb::List,
-        Method::POST if one == (target.subresource == "binding") => Verb::Create,
+        Method::POST if one == matches!(target.subresource, "binding" | "eviction") => Verb::Create,
         Method::PUT if one => Verb::Update,
         Method::PATCH if one => Verb::Patch,
         Method::DELETE if one => Verb::Delete,
@@ -154,7 +154,7 @@ fn verb(method: &Method, target: &Target<'_>, query: &Query) -> Result<Verb> {
         _ => return Err(not_allowed()),
     };
     let served = match (target.resource.plural, target.subresource) {
-        ("bindings", _) | (_, "binding") => verb == Verb::Create,
+        ("bindings", _) | (_, "binding" | "eviction") => verb == Verb::Create,
         (_, "finalize") => verb == Verb::Update,
         (_, "") if target.resource.is_review() => verb == Verb::Create,
         (_, "") => verb != Verb::Create || scoped(target),
@@ -196,6 +196,9 @@ async fn dispatch(server: &Arc<Server>, call: &Call, body: &[u8]) -> Result<Repl
         }
         Verb::Create if call.resource.is_review() => {
             access::review(server, call, wire::read(&call.content_type, body)?)
+        }
+        Verb::Create if call.subresource == "eviction" => {
+            evict::evict(server, call, wire::read(&call.content_type, body)?).await
         }
         Verb::Create => create::create(server, call, wire::read(&call.content_type, body)?).await,
         Verb::Update => update::update(server, call, wire::read(&call.content_type, body)?).await,

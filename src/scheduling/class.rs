@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{
     cycle::Preferences,
     decide::{Decision, Filters, Refusals},
@@ -12,6 +14,7 @@ use super::{
     fit_error::{Awaits, FitError},
     nearest::{Closeness, Refused},
     node::NodeName,
+    plugin::tdm,
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
     score::{Feasible, Scale, ScoreWeights},
@@ -266,7 +269,13 @@ impl Classes {
 
     /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
     /// that wait for other nodes and their pods are among them only if the node did not fit when their class was last decided.
-    pub fn wake(&mut self, slot: usize, node: &NodeState, device_resources: &BTreeSet<String>) -> Vec<Uid> {
+    pub fn wake(
+        &mut self,
+        slot: usize,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> Vec<Uid> {
         let mut woken = Vec::new();
         for ask in &self.waiting {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };
@@ -277,7 +286,7 @@ impl Classes {
             if class.waiting.is_empty() && fitted {
                 continue;
             }
-            if filter(ask, node, device_resources, &[]).is_err() {
+            if filter(ask, node, device_resources, &[]).is_err() || !tdm::lasts(ask, node, now) {
                 continue;
             }
             woken.extend(std::mem::take(&mut class.waiting));

@@ -8,6 +8,7 @@ use super::{
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
         pod_topology_spread::{Spread, scoring::PreferredSpread},
+        tdm::Finish,
         volume_binding::{Claims, VolumeChoice, scoring::VolumeCapacity},
         volume_restrictions,
         volume_zone::Zones,
@@ -19,7 +20,8 @@ use super::{
     snapshot::NodeState,
 };
 
-/// What the plugins found out for one pod. It holds as long as no pod, no node and no other object changes.
+/// What the plugins found out for one pod. It holds as long as no pod, no node and no other object changes, and
+/// for this time.
 #[derive(Debug, Default)]
 pub struct Cycle<'a> {
     attachments: Option<Attachments<'a>>,
@@ -27,6 +29,7 @@ pub struct Cycle<'a> {
     zones: Option<Zones>,
     spread: Option<Spread>,
     neighbours: Option<Neighbours>,
+    finish: Option<Finish>,
 }
 
 impl<'a> Cycle<'a> {
@@ -44,22 +47,25 @@ impl<'a> Cycle<'a> {
             zones: Zones::prepare(demand, around.objects),
             spread: Spread::prepare(demand, around, counts),
             neighbours: Neighbours::prepare(demand, around, counts),
+            finish: Finish::of(&demand.ask, around.now),
         })
     }
 
     /// Whether no plugin has anything to do: every node passes.
     pub fn is_empty(&self) -> bool {
-        let Self { attachments, claims, zones, spread, neighbours } = self;
+        let Self { attachments, claims, zones, spread, neighbours, finish } = self;
         attachments.is_none()
             && claims.is_none()
             && zones.is_none()
             && spread.is_none()
             && neighbours.is_none()
+            && finish.is_none()
     }
 
     /// Every reason of the first plugin that rejects the node.
     pub fn test(&self, node: &NodeState) -> Result<(), NodeReasons> {
         let alone = |reason: Reason| vec![reason];
+        self.finish.map_or(Ok(()), |finish| finish.test(node)).map_err(alone)?;
         self.attachments.as_ref().map_or(Ok(()), |attachments| attachments.test(node)).map_err(alone)?;
         self.volumes(node)?;
         self.zones.as_ref().map_or(Ok(()), |zones| zones.test(&node.info.labels)).map_err(alone)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey};
+use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey, tdm::eviction::Eviction};
 use crate::{
     device::{Allocation, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
@@ -113,6 +113,18 @@ pub enum Effect {
         node: NodeName,
         /// In which dialects.
         profiles: Vec<ProfileName>,
+    },
+    /// Evict a pod from a node whose revocable zone is closed, through the Eviction API. Answered by `EvictionAnswered`.
+    EvictFromZone {
+        /// Which pod, and why.
+        eviction: Eviction,
+    },
+    /// Say why a pod of a closed zone is not evicted yet.
+    TellEvictionPostponed {
+        /// Which pod.
+        pod: PodKey,
+        /// Why.
+        message: String,
     },
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {

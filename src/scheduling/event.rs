@@ -6,6 +6,7 @@ use super::{
     object::{Kind, Object},
     pod::{Ask, PodInfo, PodKey, Uid},
     quota::{QuotaInfo, QuotaKey},
+    tdm::eviction::Eviction,
 };
 use crate::device::{LockOwner, ProfileName};
 use jiff::{SignedDuration, Timestamp};
@@ -95,6 +96,13 @@ pub enum Event {
         node: NodeName,
         /// What came of it.
         outcome: WithdrawOutcome,
+    },
+    /// What came of evicting a pod from a node of a closed zone.
+    EvictionAnswered {
+        /// Which pod.
+        eviction: Eviction,
+        /// What came of it.
+        outcome: EvictionOutcome,
     },
     /// What a pod looks like at the API server, read to settle a doubt; `None`: it is gone.
     PodRead {
@@ -234,6 +242,19 @@ pub enum WithdrawOutcome {
     Done,
     /// It may or may not be withdrawn.
     Failed,
+}
+
+/// What came of an eviction.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum EvictionOutcome {
+    /// The pod is on its way out.
+    Granted,
+    /// It is gone.
+    Gone,
+    /// The API server does not evict it now: a PodDisruptionBudget, too many requests, a missing right.
+    Refused(String),
+    /// It may or may not be on its way out.
+    Doubtful,
 }
 
 /// What came of a Binding.

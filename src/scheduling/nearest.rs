@@ -95,7 +95,7 @@ fn passes(reasons: &NodeReasons) -> u8 {
         Some(Plugin::NodePorts) => 4,
         Some(Plugin::NodeResourcesFit | Plugin::NodeResourcesBalancedAllocation) => 5,
         Some(Plugin::VolumeRestrictions) => 6,
-        Some(Plugin::NodeDeclaredFeatures) => 7,
+        Some(Plugin::NodeDeclaredFeatures | Plugin::Tdm) => 7,
         Some(Plugin::Devices) => 8,
         Some(Plugin::NodeVolumeLimits) => 9,
         Some(Plugin::VolumeBinding) => 10,

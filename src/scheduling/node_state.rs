@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, resources::ResourceAmounts};
+use super::{
+    footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, resources::ResourceAmounts, tdm::ZoneState,
+};
 use crate::device::{Allocation, InitPhase, ProfileName, Usage};
 
 /// Whether a node's device plugin does its work.
@@ -31,6 +33,8 @@ pub struct NodeState {
     pub agent: Agent,
     /// The plugins that have given no sign for too long.
     pub expired: BTreeSet<ProfileName>,
+    /// The revocable zone that it is in, as that stands now.
+    pub zone: Option<ZoneState>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
     /// Its place in the snapshot, which it keeps while the node exists.

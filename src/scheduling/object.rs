@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use super::tdm::job::JobBudget;
 use crate::object::{
     Labels, PodDisruptionBudget, Requirement,
     storage::{
@@ -36,6 +37,8 @@ pub enum Kind {
     VolumeAttachment,
     /// How many pods may be evicted.
     PodDisruptionBudget,
+    /// Groups of pods, which state the budgets of jobs.
+    PodGroup,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -67,6 +70,8 @@ pub enum Object {
     VolumeAttachment(Arc<VolumeAttachment>),
     /// How many of its pods may be evicted.
     PodDisruptionBudget(Arc<PodDisruptionBudget>),
+    /// A PodGroup's full name, and the budget that it states for its job.
+    PodGroup(Arc<str>, Option<JobBudget>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -89,6 +94,7 @@ impl Kind {
         Self::CsiStorageCapacity,
         Self::VolumeAttachment,
         Self::PodDisruptionBudget,
+        Self::PodGroup,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -118,6 +124,7 @@ impl Kind {
             Self::CsiStorageCapacity => "csistoragecapacities",
             Self::VolumeAttachment => "volumeattachments",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
+            Self::PodGroup => "podgroups",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -139,6 +146,7 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
+            Self::PodGroup(..) => Kind::PodGroup,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -150,6 +158,7 @@ impl Object {
     pub fn name(&self) -> Arc<str> {
         let metadata = match self {
             Self::Namespace(name, _)
+            | Self::PodGroup(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
@@ -312,6 +321,14 @@ impl Objects {
             Object::PodDisruptionBudget(budget) => Some(budget),
             _ => None,
         })
+    }
+
+    /// The budget that a PodGroup states for its job.
+    pub fn job_budget(&self, group: &str) -> Option<JobBudget> {
+        match self.get(Kind::PodGroup, group)? {
+            Object::PodGroup(_, budget) => *budget,
+            _ => None,
+        }
     }
 
     /// Greater after every change.

@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{
     decide::Filters,
     evaluation::Evaluation,
@@ -61,6 +63,8 @@ pub(super) struct Context {
     pub(super) device_resources: Arc<BTreeSet<String>>,
     /// How much each plugin's score counts.
     pub(super) weights: ScoreWeights,
+    /// When it was so.
+    pub(super) now: Timestamp,
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -160,6 +164,7 @@ impl Outlook {
             nominations: &context.nominations,
             quotas: &context.quotas,
             device_resources: &context.device_resources,
+            now: context.now,
         }
     }
 }

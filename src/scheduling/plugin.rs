@@ -1,5 +1,5 @@
 //! The tests that a node must pass before a pod may be placed on it, and what scores the nodes that pass: a closed table, one file
-//! for each plugin, named as in kube-scheduler. [`devices`] is Berth's own.
+//! for each plugin, named as in kube-scheduler. [`devices`] is Berth's own, and [`mod@tdm`] is Volcano's.
 //!
 //! Most look at one pod and one node, so that their answer holds until the node changes ([`super::class`] keeps it). Those that look
 //! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
@@ -16,6 +16,7 @@ pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod pod_topology_spread;
 pub mod taint_toleration;
+pub mod tdm;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
@@ -53,6 +54,8 @@ pub enum Plugin {
     InterPodAffinity,
     /// Features of the kubelet.
     NodeDeclaredFeatures,
+    /// Windows of revocable zones; named as Volcano's plugin.
+    Tdm,
     /// Cards: fit, quota and the device plugin's state.
     Devices,
 }
@@ -75,6 +78,7 @@ impl Plugin {
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
             Self::NodeDeclaredFeatures => "NodeDeclaredFeatures",
+            Self::Tdm => "tdm",
             Self::Devices => "Devices",
         }
     }
@@ -105,5 +109,6 @@ pub(super) const NODE_TESTS: &[Test] = &[
     node_resources_fit::test,
     volume_restrictions::test,
     node_declared_features::test,
+    tdm::test,
     devices::test_agent,
 ];

@@ -12,6 +12,7 @@ use super::{
     plugin::node_declared_features::Feature,
     reason::Reason,
     resources::ResourceAmounts,
+    tdm::{Revocable, job::JobMember},
 };
 use crate::{
     device::{Allocation, DeviceRequest, InitPhase, ProfileName},
@@ -58,6 +59,8 @@ pub struct Constraints {
     pub exclusive: Arc<Exclusive>,
     /// Features of the kubelet that it needs.
     pub features: Vec<Feature>,
+    /// Which revocable zones it may use, and how long it runs.
+    pub revocable: Revocable,
     /// Fields that ask for something that is not served: the pod is never placed against them.
     pub unserved: Vec<String>,
 }
@@ -240,6 +243,8 @@ pub struct PodInfo {
     pub footprint: Arc<Footprint>,
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
+    /// What evictions at the end of a window read of it, where the settings have windows.
+    pub member: Option<Arc<JobMember>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
     pub told: Option<String>,
 }

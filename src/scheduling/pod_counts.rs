@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::{
     footprint::Footprint, images::Images, nominations::Nominations, object::Objects,
     plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas, snapshot::NodeState,
@@ -37,6 +39,8 @@ pub struct Surroundings<'a> {
     pub quotas: &'a Quotas,
     /// The dialects' own resources: a node need not advertise them.
     pub device_resources: &'a BTreeSet<String>,
+    /// The time.
+    pub now: Timestamp,
 }
 
 impl<'a> Surroundings<'a> {

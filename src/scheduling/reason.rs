@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{object::Kind, plugin::Plugin};
+use super::{object::Kind, plugin::Plugin, tdm::Clock};
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -148,6 +148,22 @@ pub enum Reason {
     PodAntiAffinity,
     /// A pod that must be away from the pod stands in its domain.
     ExistingAntiAffinity,
+    /// It is in a revocable zone, and the pod is not preemptable or may not use this zone.
+    ZoneNotPermitted,
+    /// It is in a revocable zone that is closed.
+    ZoneClosed {
+        /// The zone.
+        zone: Arc<str>,
+        /// When it opens; `None`: never.
+        until: Option<Clock>,
+    },
+    /// It is in a revocable zone that closes before the pod could finish.
+    ZoneClosesTooSoon {
+        /// The zone.
+        zone: Arc<str>,
+        /// When it closes.
+        until: Option<Clock>,
+    },
     /// No device plugin of the pod's dialect runs there.
     NoDevices,
     /// What its device plugin registered can't be read.
@@ -217,6 +233,9 @@ impl Reason {
             Self::PodAffinity => "PodAffinity".to_owned(),
             Self::PodAntiAffinity => "PodAntiAffinity".to_owned(),
             Self::ExistingAntiAffinity => "ExistingPodAntiAffinity".to_owned(),
+            Self::ZoneNotPermitted => "RevocableZoneNotPermitted".to_owned(),
+            Self::ZoneClosed { .. } => "RevocableZoneClosed".to_owned(),
+            Self::ZoneClosesTooSoon { .. } => "RevocableZoneClosesTooSoon".to_owned(),
             Self::NoDevices => "NodeUnregistered".to_owned(),
             Self::UnreadableDevices => "NodeRegistrationUnreadable".to_owned(),
             Self::ExpiredRegistration => "NodeRegistrationExpired".to_owned(),
@@ -255,6 +274,7 @@ impl Reason {
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingAntiAffinity => {
                 Plugin::InterPodAffinity
             }
+            Self::ZoneNotPermitted | Self::ZoneClosed { .. } | Self::ZoneClosesTooSoon { .. } => Plugin::Tdm,
             Self::Unserved(_)
             | Self::NoDevices
             | Self::UnreadableDevices
@@ -279,6 +299,26 @@ impl Reason {
                 Self::AllocatedCardsInsufficientRequest { count: 0, of: 0 }
             }
             other => other.clone(),
+        }
+    }
+}
+
+impl Reason {
+    /// The words of a closed zone; of others none.
+    fn fmt_zone(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZoneClosed { zone, until: Some(until) } => {
+                write!(formatter, "node(s) in revocable zone {zone} closed until {until}")
+            }
+            Self::ZoneClosed { zone, until: None } => {
+                write!(formatter, "node(s) in revocable zone {zone}, which has no window")
+            }
+            Self::ZoneClosesTooSoon { zone, until } => {
+                write!(formatter, "node(s) in revocable zone {zone}, which closes")?;
+                until.iter().try_for_each(|until| write!(formatter, " at {until}"))?;
+                write!(formatter, ", before the Pod could finish")
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -333,6 +373,8 @@ impl fmt::Display for Reason {
             Self::PodAffinity => "node(s) didn't match pod affinity rules",
             Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
             Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+            Self::ZoneNotPermitted => "node(s) were in a revocable zone that the Pod may not use",
+            Self::ZoneClosed { .. } | Self::ZoneClosesTooSoon { .. } => return self.fmt_zone(formatter),
             Self::NoDevices => "node(s) had no GPUs of the kind that the Pod asks for",
             Self::UnreadableDevices => "node(s) had an unreadable GPU registration",
             Self::ExpiredRegistration => "node(s) had a device plugin that has stopped reporting",

@@ -9,6 +9,7 @@ mod audit;
 mod blocked;
 mod decide;
 mod direct;
+mod evict;
 pub mod excess;
 mod lock;
 mod locks;
@@ -35,6 +36,7 @@ mod unlisted;
 mod unread;
 mod waiting;
 mod withdraw;
+mod zones;
 
 pub use direct::Directed;
 
@@ -44,9 +46,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     class::Classes, effect::Effect, event::Event, line::Lines, node::NodeName, object::Kind, pod::Uid,
-    preemption::Rules, score::ScoreWeights, snapshot::Snapshot,
+    preemption::Rules, score::ScoreWeights, snapshot::Snapshot, tdm::RevocableZones,
 };
 use agent::Agents;
+use evict::Evictions;
 use locks::Locks;
 use pods::{Pods, Work};
 use prebind::Prebinding;
@@ -67,6 +70,8 @@ pub struct Settings {
     pub weights: ScoreWeights,
     /// By which rules pods are preempted; `None`: none are.
     pub preemption: Option<Rules>,
+    /// The revocable zones and their windows.
+    pub zones: RevocableZones,
 }
 
 /// What is still to be done.
@@ -104,6 +109,8 @@ pub struct Scheduler {
     locks: Locks,
     /// What the nodes' device plugins owe.
     agents: Agents,
+    /// Pods that leave nodes of closed zones.
+    evictions: Evictions,
     /// Pods that are being read.
     reads: Reads,
     synced: Synced,
@@ -118,10 +125,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption, zones } = settings;
         Self {
             lock_expiry,
-            snapshot: Snapshot::new(device_resources),
+            snapshot: Snapshot::new(device_resources).divided(zones),
             classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),
@@ -130,6 +137,7 @@ impl Scheduler {
             lines: Lines::default(),
             locks: Locks::default(),
             agents: Agents::default(),
+            evictions: Evictions::default(),
             reads: Reads::default(),
             synced: Synced::default(),
             course: Course::default(),
@@ -146,6 +154,7 @@ impl Scheduler {
 
     /// Takes in what happened.
     pub fn observe(&mut self, event: Event, now: Timestamp) {
+        self.watch_zones(now);
         let Some(event) = self.synced.admit(event) else { return };
         self.take_event(event, now);
         for event in self.synced.take_early() {
@@ -178,6 +187,7 @@ impl Scheduler {
             Event::Preempted { pod, preemptor, outcome } => {
                 self.preempted(&pod, &preemptor, &outcome, now);
             }
+            Event::EvictionAnswered { eviction, outcome } => self.eviction_answered(&eviction, outcome, now),
             Event::PodRead { pod, found } => self.pod_read(&pod, found, now),
             Event::LockReleased { node, outcome } => self.lock_released(&node, outcome, now),
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
@@ -206,6 +216,7 @@ impl Scheduler {
     /// Decides all that can be decided, and says what is to be done for it.
     pub fn settle(&mut self, now: Timestamp) -> Vec<Effect> {
         self.begin_turn(now);
+        self.watch_zones(now);
         self.wake_helped();
         if self.is_synced() {
             self.meet_deadlines(now);
@@ -213,6 +224,7 @@ impl Scheduler {
             self.schedule(now);
             self.serve_lines(now);
             if self.course != Course::Standby {
+                self.evict_when_due(now);
                 self.audit_when_due(now);
                 self.schedule(now);
                 self.serve_lines(now);
@@ -246,7 +258,8 @@ impl Scheduler {
         let Some(state) = self.snapshot.node(node) else { return };
         self.lines.touch_held_up();
         let Some(slot) = self.snapshot.slot(node) else { return };
-        for uid in self.classes.wake(slot, state, self.snapshot.device_resources()) {
+        let now = self.snapshot.now();
+        for uid in self.classes.wake(slot, state, self.snapshot.device_resources(), now) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }

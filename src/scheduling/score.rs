@@ -9,7 +9,7 @@ use super::{
     cycle::Preferences,
     plugin::{
         Plugin, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
-        node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration,
+        node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration, tdm,
         volume_binding::scoring::VolumeCapacity,
     },
     pod::Ask,
@@ -24,8 +24,9 @@ pub(super) const MOST: i64 = 100;
 
 /// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
 /// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
-/// every node's images be kept. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
-pub const SCORING: [(Plugin, u32); 8] = [
+/// every node's images be kept. [`Plugin::Tdm`] is Volcano's, which adds its score to others of about one tenth of that: with this weight a
+/// pod takes a node of an open revocable zone before any other. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
+pub const SCORING: [(Plugin, u32); 9] = [
     (Plugin::TaintToleration, 3),
     (Plugin::NodeAffinity, 2),
     (Plugin::PodTopologySpread, 2),
@@ -33,6 +34,7 @@ pub const SCORING: [(Plugin, u32); 8] = [
     (Plugin::NodeResourcesBalancedAllocation, 1),
     (Plugin::ImageLocality, 0),
     (Plugin::VolumeBinding, 0),
+    (Plugin::Tdm, 10),
     (Plugin::Devices, 1),
 ];
 
@@ -68,6 +70,8 @@ pub struct RawScores {
     taints: i64,
     /// How much the pod balances cpu and memory, 0 to 100; `None`: it requests neither.
     balance: Option<i64>,
+    /// How much the pod prefers the node's revocable zone, 0 to 100; `None`: it may use none.
+    zone: Option<i64>,
     /// How well the cards suit, 0 to 100.
     devices: f64,
 }
@@ -81,6 +85,7 @@ impl RawScores {
             affinity: constraints.affinity.preference(&info.name, &info.labels),
             taints: i64::try_from(taints).unwrap_or(i64::MAX / MOST),
             balance: node_resources_balanced_allocation::score(&ask.resources, node),
+            zone: tdm::score(ask, node),
             devices: cards::of_node(&ask.devices, node, allocations),
         }
     }
@@ -148,10 +153,11 @@ impl<'a> Scale<'a> {
             raw.balance,
             self.images.map(|images| images.score(&node.info)),
             self.volumes.map(|volumes| volumes.score(&node.info)),
+            raw.zone,
         ];
-        let [taints, affinity, spread, neighbours, balance, images, volumes] =
+        let [taints, affinity, spread, neighbours, balance, images, volumes, zone] =
             whole.map(|score| score.map(float));
-        Scores([taints, affinity, spread, neighbours, balance, images, volumes, Some(raw.devices)])
+        Scores([taints, affinity, spread, neighbours, balance, images, volumes, zone, Some(raw.devices)])
     }
 }
 

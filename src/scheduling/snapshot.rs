@@ -5,11 +5,14 @@
 mod before;
 mod nominees;
 mod objects;
+mod zones;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+use jiff::Timestamp;
 
 use super::{
     change::Change,
@@ -24,6 +27,7 @@ use super::{
     pod::Uid,
     pod_counts::Surroundings,
     quota::Quotas,
+    tdm::{RevocableZones, ZoneState},
 };
 use crate::device::{Cuts, ProfileName};
 
@@ -67,6 +71,12 @@ pub struct Snapshot {
     silent: BTreeSet<NodeName>,
     /// By node, the plugins that have given no sign for too long.
     expired: BTreeMap<NodeName, BTreeSet<ProfileName>>,
+    /// The revocable zones of the settings.
+    zones: Arc<RevocableZones>,
+    /// How the zones of nodes stand, by name.
+    zone_states: BTreeMap<Arc<str>, ZoneState>,
+    /// The time up to which windows have been looked at.
+    now: Timestamp,
     generation: u64,
     /// The dialects' own resources: a node need not advertise them.
     device_resources: Arc<BTreeSet<String>>,
@@ -228,6 +238,7 @@ impl Snapshot {
             nominations: &self.nominations,
             quotas: &self.quotas,
             device_resources: &self.device_resources,
+            now: self.now,
         }
     }
 
@@ -334,7 +345,8 @@ impl Snapshot {
 
     fn fold(&mut self, slot: usize, name: &NodeName, info: Arc<NodeInfo>) {
         self.generation += 1;
-        let state = self.state_with(slot, name, info, |_, _| true);
+        let zone = self.zone_of(&info);
+        let state = self.state_with(slot, name, (info, zone), |_, _| true);
         self.put(slot, Arc::new(state));
         self.choose_kept_cards(name);
     }
@@ -344,7 +356,7 @@ impl Snapshot {
         &self,
         slot: usize,
         name: &NodeName,
-        info: Arc<NodeInfo>,
+        (info, zone): (Arc<NodeInfo>, Option<ZoneState>),
         counts: impl Fn(&Uid, &Charge) -> bool,
     ) -> NodeState {
         let pods = self.ledger.pods_by(name, &counts);
@@ -356,6 +368,7 @@ impl Snapshot {
             pods,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
+            zone,
             generation: self.generation,
             slot,
         }

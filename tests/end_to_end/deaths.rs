@@ -30,6 +30,8 @@ pub(crate) enum Write {
     Disruption,
     /// The deletion of a pod.
     Deletion,
+    /// The pod's eviction.
+    Eviction,
 }
 
 /// On which side of the write the user dies.
@@ -101,6 +103,9 @@ fn write_of(request: &Request<Body>) -> Option<Write> {
     }
     if request.method() == Method::PATCH && path.contains("/pods/") && path.ends_with("/status") {
         return Some(if path.contains("/urgent") { Write::Nomination } else { Write::Disruption });
+    }
+    if request.method() == Method::POST && path.ends_with("/eviction") {
+        return Some(Write::Eviction);
     }
     let patched = |kind: &str| request.method() == Method::PATCH && path.contains(kind);
     let kinds = [

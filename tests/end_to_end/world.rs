@@ -93,7 +93,7 @@ impl World {
         self.start_binder(client, &Config::default());
     }
 
-    fn start_binder(&mut self, client: kube::Client, config: &Config) {
+    pub(crate) fn start_binder(&mut self, client: kube::Client, config: &Config) {
         let reader = Arc::new(config.reader());
         let binder = Binder {
             client,

@@ -110,6 +110,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         claim,
         holding,
         origin: None,
+        member: None,
         told: None,
     }))
 }
@@ -129,6 +130,7 @@ impl Trio {
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
             preemption: None,
+            zones: berth::scheduling::tdm::RevocableZones::default(),
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

@@ -15,11 +15,11 @@ use crate::{
         documents::{Document, DocumentError},
         review,
     },
-    cluster::watch::read_namespace,
+    cluster::{read::time_division::pod_group, watch::read_namespace},
     config::Config,
     dialect::Dialects,
     object::{
-        Metadata, Node, Pod, PodDisruptionBudget, ResourceQuota,
+        Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -136,7 +136,6 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                 let read = namespaced(document, |one: &mut ResourceQuota| &mut one.metadata)?;
                 input.quotas.push((Arc::unwrap_or_clone(read), called));
             }
-            "PodGroup" => {}
             "Pod" => {
                 let document = identified((document, &Places::default()), number, &mut uids)?;
                 let pod: Pod = document.read()?;
@@ -178,6 +177,10 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "CSIDriver" => Object::CsiDriver(document.read()?),
         "CSIStorageCapacity" => Object::CsiStorageCapacity(document.read()?),
         "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
+        "PodGroup" => {
+            let group = namespaced(document, |one: &mut PodGroup| &mut one.metadata)?;
+            pod_group(&group)
+        }
         "PodDisruptionBudget" => {
             let budget = namespaced(document, |one: &mut PodDisruptionBudget| &mut one.metadata)?;
             Object::PodDisruptionBudget(budget)

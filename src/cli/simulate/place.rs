@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{
     admit::{self, Entered, Entrance},
     input::{Incoming, Input, called},
-    report::{NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
+    report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
     volume::{self, VolumeRow},
 };
 use crate::{
@@ -33,6 +33,7 @@ use crate::{
         remedy::remedy,
         score::{ScoreWeights, Scores},
         snapshot::NodeState,
+        tdm::eviction,
     },
 };
 
@@ -71,7 +72,7 @@ pub(super) fn simulate(
 ) -> Result<(Simulation, Vec<String>)> {
     let reader = config.reader();
     let mut run = Run {
-        snapshot: Snapshot::new(reader.device_resources()),
+        snapshot: Snapshot::new(reader.device_resources()).divided(config.revocable_zones()),
         reader,
         classes: Classes::new(config.score_weights()),
         weights: config.score_weights(),
@@ -82,7 +83,7 @@ pub(super) fn simulate(
         warnings: Vec::new(),
         input,
     };
-    run.set_cluster();
+    let evictions = run.set_cluster();
     let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
     let mut waiting: BTreeMap<Uid, (u64, PodRow, PodInfo)> = BTreeMap::new();
     let mut queue = Queue::default();
@@ -102,12 +103,14 @@ pub(super) fn simulate(
         rows.insert(position, run.place(row, &info));
     }
     let nodes = ledger::nodes(&run.snapshot, run.reader.dialects(), &run.names);
-    Ok((Simulation { pods: rows.into_values().collect(), nodes }, run.warnings))
+    Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
 
 impl Run<'_> {
-    /// Takes in the nodes, and charges what pods already hold.
-    fn set_cluster(&mut self) {
+    /// Takes in the nodes, and charges what pods already hold. Returns the pods that are to leave.
+    fn set_cluster(&mut self) -> Vec<EvictionRow> {
+        self.snapshot.set_now(self.now);
+        let mut bound = Vec::new();
         for (node, called) in &self.input.nodes {
             let (info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);
@@ -118,8 +121,9 @@ impl Run<'_> {
             self.warn(called, &troubles);
             self.names.insert(info.key.uid.clone(), info.key.to_string());
             if let Some(charge) = held(&info, self.now) {
-                self.snapshot.charge(info.key.uid, charge);
+                self.snapshot.charge(info.key.uid.clone(), charge);
             }
+            bound.push(info);
         }
         for object in &self.input.objects {
             self.snapshot.set_object(object.clone());
@@ -137,6 +141,14 @@ impl Run<'_> {
             self.warn(called, &troubles);
             self.snapshot.set_quota(info);
         }
+        self.evictions(&bound)
+    }
+
+    /// The pods whose window has closed and whose budgets let them go.
+    fn evictions(&self, bound: &[PodInfo]) -> Vec<EvictionRow> {
+        let zone = |node: &NodeName| self.snapshot.node(node)?.zone.clone();
+        let round = eviction::round(bound.iter(), zone, self.snapshot.objects(), |_| false);
+        round.evictions.iter().map(EvictionRow::of).collect()
     }
 
     fn warn(&mut self, called: &str, troubles: &[Unreadable]) {

@@ -11,7 +11,7 @@ use crate::{
     cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
     cluster::ledger::NodeRow,
     dialect::Record,
-    scheduling::{FitError, node::NodeName},
+    scheduling::{FitError, node::NodeName, tdm::eviction::Eviction},
 };
 
 pub(super) use nearest::NearestRow;
@@ -22,8 +22,29 @@ pub(super) use verdict::{NodeVerdict, ReasonRow};
 pub struct Simulation {
     /// Every pod that wanted a place, in the order of the input.
     pub pods: Vec<PodRow>,
+    /// The pods of revocable zones that are closed, as far as their budgets let them go, in the order in which they are evicted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evictions: Vec<EvictionRow>,
     /// Every node with its cards, by name, after all placements.
     pub nodes: Vec<NodeRow>,
+}
+
+/// A pod that is evicted since its window has closed.
+#[derive(Clone, Debug, Serialize)]
+pub struct EvictionRow {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The zone that is closed.
+    pub zone: String,
+}
+
+impl EvictionRow {
+    pub(super) fn of(eviction: &Eviction) -> Self {
+        let Eviction { pod, zone, .. } = eviction;
+        Self { namespace: pod.namespace.to_string(), name: pod.name.to_string(), zone: zone.to_string() }
+    }
 }
 
 /// What came of a pod.
@@ -196,7 +217,19 @@ impl Simulation {
             pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
             remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
         }
-        format!("{}\n{}", pods.render(), self.cards(nodes))
+        format!("{}{}\n{}", pods.render(), self.evicted(), self.cards(nodes))
+    }
+
+    /// The pods that are evicted; nothing where there are none.
+    fn evicted(&self) -> String {
+        if self.evictions.is_empty() {
+            return String::new();
+        }
+        let mut evicted = Table::new(&["NAMESPACE", "EVICTED", "ZONE"]);
+        for EvictionRow { namespace, name, zone } in &self.evictions {
+            evicted.row([namespace, name, zone].map(String::as_str));
+        }
+        format!("\n{}", evicted.render())
     }
 
     fn cards(&self, nodes: &[String]) -> String {

@@ -26,7 +26,10 @@ impl Hands {
             lock::take(client, &self.lock_specs(profiles), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
-        self.fence.within(send::REACH, taken).await.unwrap_or_else(cut)
+        let outcome = self.fence.within(send::REACH, taken).await.unwrap_or_else(cut);
+        self.metrics.lock(&outcome);
+        warn_of_refused_lock(pod, node, &outcome);
+        outcome
     }
 
     pub(super) async fn release_locks(

@@ -37,6 +37,7 @@ fn scheduler() -> Scheduler {
         lock_expiry,
         weights: ScoreWeights::default(),
         preemption: None,
+        zones: crate::scheduling::tdm::RevocableZones::default(),
     })
 }
 

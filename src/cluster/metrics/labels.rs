@@ -34,12 +34,14 @@ pub enum Written {
     nomination,
     /// A pod is deleted to make room for another.
     preemption,
+    /// A pod is evicted from a node of a closed zone.
+    eviction,
     /// An Event.
     event,
 }
 
 impl Written {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::lock,
         Self::unlock,
         Self::binding,
@@ -48,6 +50,7 @@ impl Written {
         Self::withdrawal,
         Self::nomination,
         Self::preemption,
+        Self::eviction,
         Self::event,
     ];
 }
@@ -79,6 +82,21 @@ pub(super) struct OutcomeLabels {
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct NodeLabels {
     pub(super) node: String,
+}
+
+/// What came of an eviction.
+#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
+#[expect(non_camel_case_types, reason = "label values are lower case")]
+pub(super) enum EvictionResult {
+    evicted,
+    postponed,
+    doubt,
+}
+
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct EvictionLabels {
+    pub(super) zone: String,
+    pub(super) result: EvictionResult,
 }
 
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]

@@ -1,5 +1,6 @@
 //! What of a pod is read without a dialect: how far it is, what it was told, and what it demands of a node beside cards.
 
+use super::time_division::revocable;
 use crate::{
     dialect::marks,
     object::{Pod, Toleration},
@@ -61,10 +62,10 @@ pub(super) fn told(pod: &Pod) -> Option<String> {
     unschedulable.map(|condition| condition.message.clone())
 }
 
-/// No constraint beside the cards: every taint is tolerated.
-pub(super) fn unconstrained() -> Constraints {
+/// No constraint beside the cards and revocable zones, which kube-scheduler does not know: every taint is tolerated.
+pub(super) fn unconstrained(pod: &Pod) -> Constraints {
     let any = Toleration { operator: Some("Exists".into()), ..Toleration::default() };
-    Constraints { tolerations: vec![any], ..Constraints::default() }
+    Constraints { tolerations: vec![any], revocable: revocable(pod), ..Constraints::default() }
 }
 
 pub(super) fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
@@ -78,6 +79,7 @@ pub(super) fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         tolerations: pod.spec.tolerations.clone(),
         exclusive: footprint.exclusive.clone(),
         features: Feature::needed(pod),
+        revocable: revocable(pod),
         unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
 }

@@ -73,6 +73,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         anti_affinity: Vec::new(),
         agent: Agent::Answering,
         expired: BTreeSet::new(),
+        zone: None,
         generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
         slot: 0,
     }

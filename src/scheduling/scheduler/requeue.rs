@@ -68,6 +68,7 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         | Plugin::NodeResourcesBalancedAllocation
         | Plugin::ImageLocality
         | Plugin::NodeDeclaredFeatures
+        | Plugin::Tdm
         | Plugin::Devices => false,
     }
 }

@@ -20,9 +20,11 @@ impl Scheduler {
             [self.waiting.queue.next_deadline(), self.early_deadline(), self.waiting.unlisted.deadline()];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.directed);
-        let onward = queue.chain([self.reports.next_audit, self.prebind_deadline()]).flatten();
+        let others = [self.reports.next_audit, self.prebind_deadline(), self.eviction_deadline()];
+        let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
-        self.lines.next_deadline().into_iter().chain(retell).chain(onward).min()
+        let zones = self.snapshot.next_zone_change();
+        self.lines.next_deadline().into_iter().chain(retell).chain(zones).chain(onward).min()
     }
 
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {

@@ -98,6 +98,7 @@ impl Scheduler {
             nominations: self.snapshot.nominations().clone(),
             device_resources: self.snapshot.device_resources().clone(),
             weights: self.classes.weights(),
+            now: self.snapshot.now(),
         };
         Outlook::new(nodes, self.lines.passed_over(), context)
     }

@@ -60,7 +60,7 @@ impl Snapshot {
         let stays = |pod: &Uid, charge: &Charge| {
             charge.importance.deletion == Deletion::None && !self.nominations.is_victim(pod, name)
         };
-        let mut state = self.state_with(node.slot, name, node.info.clone(), stays);
+        let mut state = self.state_with(node.slot, name, (node.info.clone(), node.zone.clone()), stays);
         let mut chosen = Vec::new();
         for nominee in nominees {
             let cards = judge(&nominee.ask, &state, &self.device_resources, &[]);

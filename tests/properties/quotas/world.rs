@@ -57,6 +57,7 @@ impl World {
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
             preemption: None,
+            zones: berth::scheduling::tdm::RevocableZones::default(),
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
@@ -284,6 +285,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
         origin: None,
+        member: None,
         told: None,
     }
 }

@@ -42,6 +42,7 @@ impl World {
             lock_expiry: play::EXPIRY,
             weights: ScoreWeights::default(),
             preemption: None,
+            zones: crate::scheduling::tdm::RevocableZones::default(),
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };

@@ -53,6 +53,8 @@ pub(super) enum Sent<'a> {
     Unassigned(&'a str),
     ReportUnassigned(usize),
     WriteVolume(&'a str),
+    Evict(&'a str),
+    EvictionPostponed(&'a str),
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
@@ -88,6 +90,7 @@ impl Play {
             lock_expiry: EXPIRY,
             weights: ScoreWeights::default(),
             preemption: Some(crate::scheduling::preemption::Rules::default()),
+            zones: crate::scheduling::tdm::RevocableZones::default(),
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -185,6 +188,8 @@ impl Play {
             Effect::Withdraw { pod, .. } => Sent::Withdraw(self.name(&pod.name)),
             Effect::Nominate { pod, node } => Sent::Nominate(self.name(&pod.name), node.is_some()),
             Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
+            Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
+            Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }

@@ -1,0 +1,33 @@
+//! The opening and closing of revocable zones.
+
+use jiff::Timestamp;
+
+use super::Scheduler;
+use crate::scheduling::{node::NodeName, tdm::ZoneState};
+
+impl Scheduler {
+    /// Takes in the time. A zone that has opened wakes the pods that it would have; from one that has closed, those that wait in its
+    /// nodes' lines go back to the queue, and those that run there are evicted.
+    pub(super) fn watch_zones(&mut self, now: Timestamp) {
+        for node in self.snapshot.set_now(now) {
+            if self
+                .snapshot
+                .node(&node)
+                .is_some_and(|state| state.zone.as_ref().is_some_and(ZoneState::is_open))
+            {
+                self.open(&node);
+            } else {
+                self.dismiss(&node);
+                self.begin_evictions(now);
+            }
+        }
+    }
+
+    /// Pods that the node did not have for the time that was left are not known to it: all classes judge it anew.
+    fn open(&mut self, node: &NodeName) {
+        if let Some(slot) = self.snapshot.slot(node) {
+            self.classes.forget(slot);
+        }
+        self.wake(node);
+    }
+}

@@ -1,0 +1,211 @@
+//! Who is evicted in a round, in which order, and who is kept by which budget.
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::scheduling::{
+    Claim, Footprint, Holding, Importance, PodKey,
+    object::{Kind, Object},
+    pod::Placer,
+    tdm::{WindowState, job::Quantum},
+};
+
+/// A running, preemptable pod of job `a` on a node of the closed zone `rz1`.
+fn pod(name: &str) -> PodInfo {
+    let key = PodKey { uid: name.into(), namespace: "team".into(), name: name.into() };
+    let member = JobMember {
+        job: "a".into(),
+        group: None,
+        evictable: Evictable::Yes,
+        budget: None,
+        readiness: Readiness::Ready,
+    };
+    let holding = Holding {
+        node: "rz1-node".into(),
+        allocations: Vec::new(),
+        unassigned: Vec::new(),
+        init: crate::device::InitPhase::Done,
+        takeable: Vec::new(),
+        binding: Binding::Bound,
+    };
+    let labels = [("app".to_owned(), "a".to_owned())].into();
+    let footprint = Footprint { namespace: "team".into(), labels: Arc::new(labels), ..Footprint::default() };
+    PodInfo {
+        key,
+        resource_version: "1".to_owned(),
+        importance: Importance::default(),
+        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
+        created: Timestamp::UNIX_EPOCH,
+        nominated: None,
+        placer: Placer::Berth,
+        leaving: None,
+        stage: Stage::Running,
+        claim: Claim::None,
+        holding: Some(holding),
+        footprint: Arc::new(footprint),
+        origin: None,
+        member: Some(Arc::new(member)),
+        told: None,
+    }
+}
+
+fn member(mut pod: PodInfo, change: impl FnOnce(&mut JobMember)) -> PodInfo {
+    change(Arc::make_mut(pod.member.as_mut().unwrap()));
+    pod
+}
+
+/// The pods with a budget of their job.
+fn with(budget: JobBudget, pods: Vec<PodInfo>) -> Vec<PodInfo> {
+    pods.into_iter().map(|pod| member(pod, |member| member.budget = Some(budget))).collect()
+}
+
+fn named<const N: usize>(names: [&str; N]) -> Vec<PodInfo> {
+    names.map(pod).into()
+}
+
+fn zone(node: &NodeName) -> Option<ZoneState> {
+    let (zone, _) = node.split_once('-')?;
+    let open = zone == "open";
+    let window = if open { WindowState::Open(None) } else { WindowState::Closed(None) };
+    Some(ZoneState { zone: zone.into(), window, until: None, closed_since: None })
+}
+
+fn run(pods: &[PodInfo], objects: &Objects) -> Round {
+    round(pods.iter(), zone, objects, |_| false)
+}
+
+fn names(round: &Round) -> Vec<&str> {
+    round.evictions.iter().map(|eviction| &*eviction.pod.name).collect()
+}
+
+fn evicted(pods: &[PodInfo]) -> Vec<String> {
+    names(&run(pods, &Objects::default())).into_iter().map(str::to_owned).collect()
+}
+
+fn budgets(of: &[&str]) -> Objects {
+    let mut objects = Objects::default();
+    for json in of {
+        objects.set(Object::PodDisruptionBudget(serde_json::from_str(json).unwrap()));
+    }
+    objects.note_listed(Kind::PodDisruptionBudget);
+    objects
+}
+
+const ALL: JobBudget = JobBudget::MaxUnavailable(Quantum::Percent(100));
+
+#[test]
+fn the_least_important_pods_go_first() {
+    let important =
+        PodInfo { importance: Importance { priority: 10, ..Importance::default() }, ..pod("important") };
+    let young = PodInfo { created: Timestamp::from_second(9).unwrap(), ..pod("young") };
+    let pods = with(ALL, vec![important, pod("old"), pod("elder"), young]);
+    assert_eq!(evicted(&pods), ["young", "elder", "old", "important"]);
+}
+
+#[test]
+fn only_preemptable_pods_of_closed_zones_go() {
+    let on = |node: &str, name: &str| {
+        let mut pod = pod(name);
+        pod.holding.as_mut().unwrap().node = node.into();
+        pod
+    };
+    let fixed = member(pod("fixed"), |member| member.evictable = Evictable::No);
+    let leaving = PodInfo { leaving: Some(Timestamp::UNIX_EPOCH), ..pod("leaving") };
+    let ended = PodInfo { stage: Stage::Ended, ..pod("ended") };
+    let mut intended = pod("intended");
+    intended.holding.as_mut().unwrap().binding = Binding::Intended;
+    let pods =
+        vec![on("open-node", "open"), on("plain", "plain"), fixed, leaving, ended, intended, pod("goes")];
+    assert_eq!(evicted(&with(ALL, pods)), ["goes"]);
+}
+
+#[test]
+fn a_job_without_a_budget_loses_one_pod_in_a_round_over_all_zones() {
+    let mut other = pod("b");
+    other.holding.as_mut().unwrap().node = "rz2-node".into();
+    let own = member(pod("c"), |member| member.job = "other".into());
+    let round = run(&[pod("a"), other, own], &Objects::default());
+    assert_eq!(names(&round), ["a", "c"]);
+    let postponed: Vec<_> = round.postponed.iter().map(|one| (&*one.eviction.pod.name, &one.why)).collect();
+    assert_eq!(postponed, [("b", &Postponement::Job)]);
+}
+
+#[test]
+fn budgets_of_jobs_count_pods_that_do_not_run_as_away() {
+    use JobBudget::{MaxUnavailable, MinAvailable, Unreadable};
+    use Quantum::{Count, Percent};
+    // The budget, how many pods run, how many do not, and how many go.
+    for (budget, running, away, expected) in [
+        (MaxUnavailable(Percent(30)), 5, 0, 2),
+        (MaxUnavailable(Percent(30)), 3, 2, 0),
+        (MaxUnavailable(Count(3)), 5, 1, 2),
+        (MaxUnavailable(Count(9)), 2, 0, 2),
+        (MinAvailable(Count(3)), 5, 0, 2),
+        (MinAvailable(Count(3)), 3, 4, 0),
+        // Volcano takes one more where too few run already.
+        (MinAvailable(Count(3)), 2, 4, 0),
+        (MinAvailable(Percent(30)), 5, 0, 3),
+        (MinAvailable(Percent(99)), 5, 0, 0),
+        // Volcano reads it as 0 and lets all go.
+        (Unreadable, 5, 0, 0),
+    ] {
+        assert_eq!(budget.allows(running + away, running), expected, "{budget:?} {running} {away}");
+    }
+}
+
+#[test]
+fn a_pod_whose_eviction_was_granted_is_away() {
+    let pods = with(JobBudget::MaxUnavailable(Quantum::Count(2)), named(["a", "b", "c"]));
+    let round = round(pods.iter(), zone, &Objects::default(), |uid| **uid == *"a");
+    assert_eq!(names(&round), ["b"]);
+}
+
+#[test]
+fn a_pod_that_does_not_run_yet_costs_no_budget() {
+    let starting = PodInfo { stage: Stage::Pending, ..pod("starting") };
+    let pods = with(JobBudget::MinAvailable(Quantum::Count(1)), vec![pod("runs"), starting]);
+    assert_eq!(evicted(&pods), ["starting"]);
+}
+
+#[test]
+fn the_budget_of_the_pod_group_is_that_of_the_job() {
+    let mut objects = Objects::default();
+    let most = JobBudget::MaxUnavailable(Quantum::Count(2));
+    objects.set(Object::PodGroup("team/pg1".into(), Some(most)));
+    let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));
+    let pods = ["a", "b", "c"].map(grouped);
+    assert_eq!(names(&run(&pods, &objects)), ["a", "b"]);
+}
+
+#[test]
+fn disruption_budgets_postpone_what_they_do_not_allow() {
+    let budget = |name: &str, allowed: i32, app: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"team"}},"spec":{{"selector":{{"matchLabels":{{"app":"{app}"}}}}}},
+                "status":{{"disruptionsAllowed":{allowed},"currentHealthy":3,"desiredHealthy":3}}}}"#
+        )
+    };
+    let pods = with(ALL, named(["a", "b", "c"]));
+    let one = budgets(&[&budget("one", 1, "a")]);
+    let round = run(&pods, &one);
+    assert_eq!(names(&round), ["a"]);
+    let blocked = Postponement::PodDisruptionBudget("one".into());
+    assert!(round.postponed.iter().all(|postponed| postponed.why == blocked), "{round:?}");
+    assert_eq!(names(&run(&pods, &budgets(&[&budget("other", 0, "b")]))), ["a", "b", "c"]);
+    let several = run(&pods, &budgets(&[&budget("one", 3, "a"), &budget("two", 3, "a")]));
+    assert_eq!(several.postponed[0].why, Postponement::SeveralPodDisruptionBudgets);
+    assert!(several.evictions.is_empty());
+    // A pod that is not ready does not count among the healthy ones.
+    let unready =
+        member(pod("d"), |member| (member.readiness, member.budget) = (Readiness::Unready, Some(ALL)));
+    assert_eq!(names(&run(&[pods[0].clone(), unready], &budgets(&[&budget("none", 0, "a")]))), ["d"]);
+}
+
+#[test]
+fn what_a_disruption_budget_keeps_does_not_use_up_the_budget_of_the_job() {
+    let pods = with(JobBudget::MaxUnavailable(Quantum::Count(1)), named(["a", "b"]));
+    let mut kept = pods.clone();
+    Arc::make_mut(&mut kept[0].footprint).labels = Arc::default();
+    let none = r#"{"metadata":{"name":"n","namespace":"team"},"spec":{"selector":{"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}}}"#;
+    assert_eq!(names(&run(&kept, &budgets(&[none]))), ["b"]);
+}

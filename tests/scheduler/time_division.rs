@@ -1,0 +1,305 @@
+//! Nodes of revocable zones: who is placed there, when, and who is woken when a zone opens.
+
+use berth::{
+    config::Config,
+    scheduling::{Effect, Event, EvictionOutcome, object::Kind, tdm::eviction::Eviction},
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    machine::{Machine, bound, without_nearest},
+    neighbours::{hami_node, share},
+};
+
+/// The machine begins at 08:00 UTC.
+fn config(window: &str) -> Config {
+    let file = json!({"dialects": {"volcano": {"arguments": {"tdm.revocable-zone.rz1": window}}}});
+    Config::parse(&file.to_string(), "berth.yaml").unwrap().0
+}
+
+/// A node of zone `rz1`.
+fn lent(name: &str) -> Value {
+    let mut node = hami_node(name, "a");
+    node["metadata"]["labels"]["volcano.sh/revocable-zone"] = json!("rz1");
+    node
+}
+
+/// A pod with these annotations.
+fn annotated(name: &str, annotations: &Value) -> Value {
+    let mut pod = share(name, "web", &json!({}));
+    pod["metadata"]["annotations"] = annotations.clone();
+    pod
+}
+
+fn preemptable(name: &str) -> Value {
+    annotated(name, &json!({"volcano.sh/preemptable": "true"}))
+}
+
+fn lasting(name: &str, duration: &str) -> Value {
+    annotated(name, &json!({"volcano.sh/preemptable": "true", "berth.dev/expected-duration": duration}))
+}
+
+/// What is said of the pod that waits.
+fn told(effects: &[Effect], name: &str) -> String {
+    let of_pod = |effect: &Effect| match effect {
+        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
+            Some(without_nearest(message).to_owned())
+        }
+        _ => None,
+    };
+    effects.iter().rev().find_map(of_pod).unwrap_or_default()
+}
+
+fn placed(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(pod, node)| ((*pod).to_owned(), (*node).to_owned())).collect()
+}
+
+#[test]
+fn a_closed_zone_is_a_reason_and_its_opening_wakes_exactly_the_pods_that_it_helps() {
+    let mut machine = Machine::new(&config("10:00-12:00"), &[lent("n1")], &[]);
+    for pod in [
+        preemptable("helped"),
+        annotated("plain", &json!({})),
+        lasting("long", "3h"),
+        annotated("elsewhere", &json!({"volcano.sh/revocable-zone": "rz2"})),
+    ] {
+        machine.show_pod(&pod);
+    }
+    let (effects, bound) = machine.run();
+    assert_eq!(bound, []);
+    let closed = "0/1 nodes are available: 1 node(s) in revocable zone rz1 closed until 10:00.";
+    assert_eq!(told(&effects, "helped"), closed);
+    assert_eq!(told(&effects, "long"), closed);
+    let never = "0/1 nodes are available: 1 node(s) were in a revocable zone that the Pod may not use.";
+    assert_eq!([told(&effects, "plain"), told(&effects, "elsewhere")], [never, never]);
+    // Nothing is decided before.
+    machine.pass(2 * 3600 - 60);
+    machine.run();
+    machine.take_decisions();
+    let opening: Timestamp = "2027-01-15T10:00:00Z".parse().unwrap();
+    assert_eq!(machine.next_deadline(), Some(opening));
+    machine.pass(60);
+    assert_eq!(machine.run().1, placed(&[("helped", "n1")]));
+    let (with_node, without) = machine.take_decisions();
+    // The audit of that minute tells the others apart anew, and decides none.
+    assert_eq!((with_node, without), (1, 0));
+}
+
+#[test]
+fn a_preemptable_pod_prefers_an_open_zone_and_another_is_kept_out() {
+    let labelled = |value: &str| {
+        let mut pod = share("p", "web", &json!({}));
+        pod["metadata"]["labels"]["volcano.sh/preemptable"] = json!(value);
+        pod
+    };
+    let zone = |zone: &str| json!({"volcano.sh/revocable-zone": zone});
+    let mut refused = annotated("p", &zone("*"));
+    refused["metadata"]["labels"]["volcano.sh/preemptable"] = json!("false");
+    for (pod, node) in [
+        (preemptable("p"), "b"),
+        (annotated("p", &zone("*")), "b"),
+        (annotated("p", &zone("rz1")), "b"),
+        (annotated("p", &zone("rz2")), "a"),
+        (annotated("p", &zone("")), "a"),
+        (annotated("p", &json!({"volcano.sh/preemptable": "yes"})), "a"),
+        (annotated("p", &json!({})), "a"),
+        // The label alone is no permission, as in Volcano.
+        (labelled("true"), "a"),
+        (refused, "a"),
+    ] {
+        // By name and by its cards `a` comes first.
+        let mut machine = Machine::new(&config("7:00-9:00"), &[hami_node("a", "a"), lent("b")], &[]);
+        machine.show_pod(&pod);
+        assert_eq!(machine.run().1, placed(&[("p", node)]), "{}", pod["metadata"]);
+    }
+}
+
+#[test]
+fn a_pod_that_can_not_finish_in_time_waits_for_the_next_window() {
+    let begin = || Machine::new(&config("7:00-9:00"), &[lent("n1")], &[]);
+    let mut machine = begin();
+    machine.show_pod(&lasting("short", "60m"));
+    assert_eq!(machine.run().1, placed(&[("short", "n1")]));
+
+    let mut machine = begin();
+    machine.show_pod(&lasting("long", "61m"));
+    let (effects, bound) = machine.run();
+    assert_eq!(bound, []);
+    let message = "0/1 nodes are available: 1 node(s) in revocable zone rz1, which closes at 09:00, before the Pod could finish.";
+    assert_eq!(told(&effects, "long"), message);
+    machine.pass(3600);
+    assert_eq!(machine.run().1, []);
+    machine.take_decisions();
+    machine.pass(22 * 3600);
+    assert_eq!(machine.run().1, placed(&[("long", "n1")]));
+}
+
+#[test]
+fn what_was_found_out_for_a_pod_a_moment_ago_does_not_hold_for_one_that_can_not_finish() {
+    let mut machine = Machine::new(&config("7:00-9:00"), &[lent("n1"), lent("n2")], &[]);
+    machine.show_pod(&lasting("in-time", "60m"));
+    assert_eq!(machine.run().1.len(), 1);
+    machine.pass(1);
+    machine.show_pod(&lasting("late", "60m"));
+    assert_eq!(machine.run().1, []);
+}
+
+#[test]
+fn a_pod_in_the_line_of_a_node_whose_zone_closes_is_not_bound_there() {
+    let mut machine = Machine::new(&config("7:00-9:00"), &[lent("n1")], &[]);
+    machine.show_pod(&preemptable("first"));
+    machine.show_pod(&preemptable("second"));
+    assert_eq!(machine.run().1, placed(&[("first", "n1")]));
+    assert_eq!(machine.scheduler().standing(machine.now()).in_line, 1);
+    machine.pass(3600);
+    let (effects, bound) = machine.run();
+    assert_eq!(bound, []);
+    let message = "0/1 nodes are available: 1 node(s) in revocable zone rz1 closed until 07:00.";
+    assert_eq!(told(&effects, "second"), message);
+    assert_eq!(machine.scheduler().standing(machine.now()).in_line, 0);
+}
+
+#[test]
+fn without_a_window_in_the_settings_no_node_is_in_a_zone() {
+    let mut machine = Machine::new(&Config::default(), &[lent("n1")], &[]);
+    machine.show_pod(&annotated("p", &json!({})));
+    assert_eq!(machine.run().1, placed(&[("p", "n1")]));
+}
+
+#[test]
+fn a_zone_without_a_window_beside_others_never_opens() {
+    let mut node = lent("n1");
+    node["metadata"]["labels"]["volcano.sh/revocable-zone"] = json!("rz9");
+    let mut machine = Machine::new(&config("0:00-0:00"), &[node], &[]);
+    machine.show_pod(&preemptable("p"));
+    let message = "0/1 nodes are available: 1 node(s) in revocable zone rz9, which has no window.";
+    assert_eq!(told(&machine.run().0, "p"), message);
+    // Its operator gives the node back.
+    machine.show_node(&hami_node("n1", "a"));
+    assert_eq!(machine.run().1, placed(&[("p", "n1")]));
+}
+
+/// A running pod of job `train` on node `n1`, of which so many must run.
+fn running(name: &str, least: &str) -> Value {
+    let annotations = json!({
+        "volcano.sh/preemptable": "true", "scheduling.k8s.io/group-name": "train",
+        "volcano.sh/jdb-min-available": least,
+    });
+    let mut pod = bound(annotated(name, &json!({})), "n1", annotations);
+    pod["status"]["phase"] = json!("Running");
+    pod
+}
+
+fn leaving(name: &str, least: &str) -> Value {
+    let mut pod = running(name, least);
+    pod["metadata"]["deletionTimestamp"] = json!("2027-01-15T12:00:00Z");
+    pod
+}
+
+/// The machine with these pods, which are known to have no other budgets.
+fn lent_out(window: &str, pods: &[Value]) -> Machine {
+    let mut machine = Machine::new(&config(window), &[lent("n1")], pods);
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine
+}
+
+/// The evictions that are begun, and what is said of pods that stay.
+fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
+    let (mut evictions, mut said) = (Vec::new(), Vec::new());
+    for effect in machine.run().0 {
+        match effect {
+            Effect::EvictFromZone { eviction } => evictions.push(eviction),
+            Effect::TellEvictionPostponed { message, .. } => said.push(message),
+            _ => {}
+        }
+    }
+    (evictions, said)
+}
+
+fn names(evictions: &[Eviction]) -> Vec<&str> {
+    evictions.iter().map(|eviction| &*eviction.pod.name).collect()
+}
+
+fn answer(machine: &mut Machine, eviction: &Eviction, outcome: EvictionOutcome) {
+    machine.tell(Event::EvictionAnswered { eviction: eviction.clone(), outcome });
+}
+
+#[test]
+fn a_round_comes_when_the_zone_closes_and_again_after_each_period() {
+    let mut machine = lent_out("7:00-9:00", &["a", "b", "c", "d"].map(|name| running(name, "2")));
+    assert_eq!(evictions(&mut machine), (Vec::new(), Vec::new()));
+    machine.pass(3600);
+    let (first, said) = evictions(&mut machine);
+    assert_eq!(names(&first), ["a", "b"]);
+    let stays = "Not evicted yet from node n1: revocable zone rz1 is closed until 07:00; \
+                 the budget of its job does not allow another eviction now";
+    assert_eq!(said, [stays, stays]);
+    let nine: Timestamp = "2027-01-15T09:00:00Z".parse().unwrap();
+    for eviction in &first {
+        answer(&mut machine, eviction, EvictionOutcome::Granted);
+    }
+    machine.show_pod(&leaving("a", "2"));
+    machine.pass(60);
+    // `b` is not seen to leave yet, and still counts as away; what was said is not said again.
+    assert_eq!(evictions(&mut machine), (Vec::new(), Vec::new()));
+    assert_eq!(machine.next_deadline(), Some(nine + SignedDuration::from_mins(2)));
+    // Two more run that may go.
+    machine.show_pod(&running("e", "2"));
+    machine.pass(60);
+    assert_eq!(names(&evictions(&mut machine).0), ["c"]);
+}
+
+#[test]
+fn a_scheduler_that_is_started_while_a_zone_is_closed_waits_for_the_next_round() {
+    let pods = ["a", "b"].map(|name| running(name, "1"));
+    // The zone has closed 7 hours and 40 seconds ago.
+    let mut machine = lent_out("0:00-1:00", &pods);
+    machine.pass(40);
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.pass(19);
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.pass(1);
+    assert_eq!(names(&evictions(&mut machine).0), ["a"]);
+}
+
+#[test]
+fn nothing_is_evicted_before_all_budgets_are_known() {
+    let mut machine =
+        Machine::new(&config("7:00-9:00"), &[lent("n1")], &[running("a", "1"), running("b", "1")]);
+    machine.pass(3600);
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    assert_eq!(evictions(&mut machine).0, []);
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    assert_eq!(names(&evictions(&mut machine).0), ["a"]);
+}
+
+#[test]
+fn a_pod_that_the_api_server_keeps_is_told_so_once_and_tried_again() {
+    let mut machine = lent_out("7:00-9:00", &[running("a", "1"), running("b", "1")]);
+    machine.pass(3600);
+    for said in [1, 0, 0] {
+        let (round, _) = evictions(&mut machine);
+        assert_eq!(names(&round), ["a"]);
+        answer(&mut machine, &round[0], EvictionOutcome::Refused("no".to_owned()));
+        assert_eq!(evictions(&mut machine).1.len(), said);
+        machine.pass(60);
+    }
+}
+
+#[test]
+fn an_eviction_without_an_answer_counts_for_as_long_as_it_may_take_effect() {
+    let mut file = config("7:00-9:00");
+    file.dialects.volcano.arguments.tdm.evict_period = SignedDuration::from_secs(2);
+    let mut machine = Machine::new(&file, &[lent("n1")], &["a", "b"].map(|name| running(name, "1")));
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+    machine.pass(3600);
+    let (round, _) = evictions(&mut machine);
+    answer(&mut machine, &round[0], EvictionOutcome::Doubtful);
+    for begun in [0, 0, 1] {
+        machine.pass(2);
+        assert_eq!(evictions(&mut machine).0.len(), begun);
+    }
+}
