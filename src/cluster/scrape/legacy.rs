@@ -64,8 +64,8 @@ pub(super) fn cards(encoder: &mut DescriptorEncoder, cards: &[CardRow<'_>]) -> f
         ([zone, node, uuid, index, kind, size[0], size[1]], allocated(row))
     });
     gauge(encoder, NODE_GPU_OVERVIEW, rows)?;
-    let sized = cards.iter().filter(|row| row.offered.card.memory.get() > 0);
-    let rows = sized.map(|row| {
+    let with_memory = cards.iter().filter(|row| row.offered.card.memory.get() > 0);
+    let rows = with_memory.map(|row| {
         let [zone, node, uuid, index, _] = labels_of(row);
         ([zone, node, uuid, index], allocated(row) / bytes(row.offered.card.memory))
     });
