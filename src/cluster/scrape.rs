@@ -4,6 +4,7 @@
 //! references: all counting is done outside it. Must not change anything.
 
 mod hami;
+mod legacy;
 mod own;
 mod rows;
 
@@ -109,6 +110,9 @@ impl Collector for Exposition {
             hami::cards(&mut encoder, &rows.cards)?;
             hami::pods(&mut encoder, &rows.pods)?;
             hami::quotas(&mut encoder, &self.holdings)?;
+            legacy::cards(&mut encoder, &rows.cards)?;
+            legacy::pods(&mut encoder, &rows.pods)?;
+            legacy::quotas(&mut encoder, &self.holdings)?;
             hami::build(&mut encoder)?;
         }
         Ok(())

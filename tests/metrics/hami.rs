@@ -145,3 +145,38 @@ async fn names_and_labels_are_those_of_hamis_scheduler() {
     );
     assert_eq!(lines(&page, "hami_resource_quota_limit{").len(), 2, "no limit where there is no quota");
 }
+
+#[tokio::test]
+async fn the_names_of_legacy_metrics_are_exported_with_the_same_values() {
+    let config = config(HAMI);
+    let page = page(&cluster(&config), &config, "text/plain").await;
+    let card = |name: &str, uuid: &str, index: u32, rest: &str| {
+        format!(r#"{name}{{zone="vGPU",nodeid="n1",deviceuuid="{uuid}",deviceidx="{index}"{rest}}}"#)
+    };
+    let kind = r#",devicetype="NVIDIA A100""#;
+    let cores = r#",devicetype="NVIDIA A100",devicecores="100""#;
+    let size = r#",devicetype="NVIDIA A100",devicecores="100",devicememorylimit="16000""#;
+    for (name, rest, on_a, on_b) in [
+        ("GPUDeviceMemoryLimit", kind, 16_000.0 * MIB, 16_000.0 * MIB),
+        ("GPUDeviceCoreLimit", kind, 100.0, 100.0),
+        ("GPUDeviceMemoryAllocated", cores, 6000.0 * MIB, 0.0),
+        ("GPUDeviceSharedNum", kind, 2.0, 0.0),
+        ("GPUDeviceCoreAllocated", kind, 30.0, 0.0),
+        ("nodeGPUOverview", size, 6000.0 * MIB, 0.0),
+        ("nodeGPUMemoryPercentage", "", 0.375, 0.0),
+    ] {
+        let expected = [("GPU-a", 0, on_a), ("GPU-b", 1, on_b)];
+        let expected =
+            expected.map(|(uuid, index, value)| format!("{} {value:?}", card(name, uuid, index, rest)));
+        assert_eq!(lines(&page, &format!("{name}{{")), expected);
+    }
+    let train = r#"{zone="vGPU",podnamespace="default",nodename="n1",podname="train",containeridx="0",deviceuuid="GPU-a"}"#;
+    for (name, value) in [("vGPUMemoryAllocated", 4000.0 * MIB), ("vGPUCoreAllocated", 30.0)] {
+        let held = lines(&page, &format!("{name}{{"));
+        assert!(held.contains(&&*format!("{name}{train} {value:?}")), "{held:?}");
+        assert_eq!(held.len(), 2, "one for each pod");
+    }
+    let quota =
+        r#"QuotaUsed{zone="vGPU",quotanamespace="default",quotaName="nvidia.com/gpumem",limit="8000"} 4000"#;
+    assert!(lines(&page, "QuotaUsed{").contains(&quota), "{page}");
+}

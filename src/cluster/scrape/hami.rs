@@ -102,18 +102,30 @@ struct Standing {
 
 /// Quotas by namespace and resource. HAMi counts memory and compute, also where no quota bounds them.
 pub(super) fn quotas(encoder: &mut DescriptorEncoder, holdings: &Holdings) -> fmt::Result {
+    used(encoder, holdings, QUOTA_USED, QUOTA, LIMIT)?;
     let standings = standings(holdings);
     let [namespace, name] = QUOTA;
-    let limits: Vec<String> =
-        standings.values().map(|standing| standing.limit.unwrap_or(0).to_string()).collect();
-    let rows = standings.iter().zip(&limits).map(|(((in_namespace, resource), standing), limit)| {
-        ([ZONE, (namespace, *in_namespace), (name, *resource), (LIMIT, limit.as_str())], standing.used)
-    });
-    gauge(encoder, QUOTA_USED, rows)?;
     let rows = standings.iter().filter_map(|((in_namespace, resource), standing)| {
         Some(([ZONE, (namespace, *in_namespace), (name, *resource)], standing.limit?))
     });
     gauge(encoder, QUOTA_LIMIT, rows)
+}
+
+/// What is used of each quota, under this name and with these labels; the last one is the bound.
+pub(super) fn used(
+    encoder: &mut DescriptorEncoder,
+    holdings: &Holdings,
+    named: Named,
+    [namespace, name]: [&'static str; 2],
+    bound: &'static str,
+) -> fmt::Result {
+    let standings = standings(holdings);
+    let limits: Vec<String> =
+        standings.values().map(|standing| standing.limit.unwrap_or(0).to_string()).collect();
+    let rows = standings.iter().zip(&limits).map(|(((in_namespace, resource), standing), limit)| {
+        ([ZONE, (namespace, *in_namespace), (name, *resource), (bound, limit.as_str())], standing.used)
+    });
+    gauge(encoder, named, rows)
 }
 
 fn standings(holdings: &Holdings) -> BTreeMap<(&str, &str), Standing> {

@@ -55,3 +55,42 @@ pub const QUOTA_LIMIT: Named = ("hami_resource_quota_limit", "resourcequota limi
 /// Always 1, with the build as labels.
 pub const BUILD_INFO: Named =
     ("hami_build_info", "hami build metadata exposed as labels with a constant value of 1");
+
+/// The names and labels that HAMi's scheduler exports in addition with `--legacy-metrics`, with the values of the others except that
+/// compute is in a card's own units.
+pub mod legacy {
+    use super::Named;
+
+    /// The labels of a card, as [`super::CARD`].
+    pub const CARD: [&str; 4] = ["nodeid", "deviceuuid", "deviceidx", "devicetype"];
+    /// What a card has of compute, as a label.
+    pub const CORES: &str = "devicecores";
+    /// What a card has of memory, in MiB, as a label.
+    pub const MEMORY_LIMIT: &str = "devicememorylimit";
+    /// The labels of what a pod holds of a card, as [`super::HELD`].
+    pub const HELD: [&str; 5] = ["podnamespace", "nodename", "podname", "containeridx", "deviceuuid"];
+    /// The labels of a quota, as [`super::QUOTA`].
+    pub const QUOTA: [&str; 2] = ["quotanamespace", "quotaName"];
+
+    /// Memory of a card, in bytes.
+    pub const GPU_MEMORY_LIMIT: Named = ("GPUDeviceMemoryLimit", super::GPU_MEMORY_LIMIT.1);
+    /// Compute of a card.
+    pub const GPU_CORE_LIMIT: Named = ("GPUDeviceCoreLimit", "Device memory core limit for a certain GPU");
+    /// Memory of a card that is given away, in bytes.
+    pub const GPU_MEMORY_ALLOCATED: Named = ("GPUDeviceMemoryAllocated", super::GPU_MEMORY_ALLOCATED.1);
+    /// Containers that share a card.
+    pub const GPU_SHARED_COUNT: Named = ("GPUDeviceSharedNum", super::GPU_SHARED_COUNT.1);
+    /// Compute of a card that is given away.
+    pub const GPU_CORE_ALLOCATED: Named = ("GPUDeviceCoreAllocated", super::GPU_CORE_ALLOCATED.1);
+    /// Memory of a card that is given away, in bytes, with the card's size as labels.
+    pub const NODE_GPU_OVERVIEW: Named = ("nodeGPUOverview", super::NODE_GPU_OVERVIEW.1);
+    /// The part of a card's memory that is given away, 0 to 1; it bears no model.
+    pub const NODE_GPU_MEMORY_ALLOCATED: Named =
+        ("nodeGPUMemoryPercentage", super::NODE_GPU_MEMORY_ALLOCATED.1);
+    /// Memory of a card that a pod holds, in bytes.
+    pub const VGPU_MEMORY_ALLOCATED: Named = ("vGPUMemoryAllocated", super::VGPU_MEMORY_ALLOCATED.1);
+    /// Compute of a card that a pod holds.
+    pub const VGPU_CORE_ALLOCATED: Named = ("vGPUCoreAllocated", super::VGPU_CORE_ALLOCATED.1);
+    /// What the pods of a namespace hold: MiB of memory or compute.
+    pub const QUOTA_USED: Named = ("QuotaUsed", super::QUOTA_USED.1);
+}
