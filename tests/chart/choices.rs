@@ -106,6 +106,7 @@ pub(crate) const CHOICES: &[Choice] = &[
         ..DEFAULT
     },
     settings(NAMES),
+    settings("scheduling: {preemption: {enabled: false}}\n"),
     settings(VENDORS),
     settings(RENAMED_VENDORS),
     settings(NO_VENDORS),

@@ -44,14 +44,16 @@ The folder is that of the repository (webhook-config), so that the chart and `be
 {{- else if has $name (list "berth-assignments.berth.dev" "berth-nodes.berth.dev") -}}
 {{- $_ := set $object.spec "validationActions" .settings.protection -}}
 {{- end -}}
-{{- else if and (eq $kind "ClusterRole") $values.certManager.enabled -}}
-{{- if eq $object.metadata.name "berth:webhook" -}}
+{{- else if eq $kind "ClusterRole" -}}
+{{- $registers := and (eq $object.metadata.name "berth:webhook") $values.certManager.enabled -}}
 {{- $kept := list -}}
 {{- range $rule := $object.rules -}}
-{{- if ne (first $rule.apiGroups) "admissionregistration.k8s.io" -}}{{- $kept = append $kept $rule -}}{{- end -}}
+{{- $group := first ($rule.apiGroups | default (list "")) -}}
+{{- $registration := and $registers (eq $group "admissionregistration.k8s.io") -}}
+{{- $deletion := and (not $.settings.preempts) (eq (toJson $rule.resources) `["pods"]`) (eq (toJson $rule.verbs) `["delete"]`) -}}
+{{- if not (or $registration $deletion) -}}{{- $kept = append $kept $rule -}}{{- end -}}
 {{- end -}}
 {{- $_ := set $object "rules" $kept -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 

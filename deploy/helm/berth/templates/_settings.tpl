@@ -3,6 +3,7 @@ What the settings (berth.yaml, the value `config`) change in the objects, as JSO
   literals    a name that the manifests have in CEL expressions, and the text that takes its place
   schedulers  the schedulers of shares, as a CEL list
   optOut      whether namespaces come in unasked
+  preempts    whether pods are preempted
   unmanaged, protection  the actions of the policies
   workloads   further kinds, as in the settings
   config      the text, where there is one
@@ -30,10 +31,12 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- if not $optOut -}}
 {{- fail "config: scope: must be `opt-in` or `opt-out`" -}}
 {{- end -}}
+{{- $preemption := get (get $config "scheduling" | default dict) "preemption" | default dict -}}
 {{- dict
   "literals" (include "berth.literals" (dict "names" $names "config" $config) | fromJson)
   "schedulers" (printf "['%s']" (uniq $schedulers | join "', '"))
   "optOut" (eq $optOut "true")
+  "preempts" (ne (get $preemption "enabled" | toString) "false")
   "unmanaged" $unmanaged
   "protection" $protection
   "workloads" ($config.workloads | default list)
