@@ -1,5 +1,7 @@
 //! The binder's metrics, named by Prometheus' conventions.
 
+mod evictions;
+
 use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
@@ -13,9 +15,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{
-    Attempt, BindOutcome, Event, EvictionOutcome, LockOutcome, Measure, Standing, node::NodeInfo,
-};
+use evictions::Evictions;
+
+use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
 
 /// Whether this process leads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,21 +91,6 @@ struct NodeLabels {
     node: String,
 }
 
-/// What came of an eviction.
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "label values are lower case")]
-enum EvictionResult {
-    evicted,
-    postponed,
-    doubt,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-struct EvictionLabels {
-    zone: String,
-    result: EvictionResult,
-}
-
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 enum Queue {
     #[expect(non_camel_case_types, reason = "label values are lower case")]
@@ -135,7 +122,7 @@ pub struct Metrics {
     lock_hold: Histogram,
     longest_lock_wait: Gauge<f64, AtomicU64>,
     writes: Family<WriteLabels, Counter>,
-    evictions: Family<EvictionLabels, Counter>,
+    evictions: Evictions,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
@@ -163,7 +150,7 @@ impl Default for Metrics {
             lock_hold: seconds(),
             longest_lock_wait: Gauge::default(),
             writes: Family::default(),
-            evictions: Family::default(),
+            evictions: Evictions::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
@@ -229,8 +216,7 @@ impl Metrics {
         scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
         let help = "Writes to the API server, by what is written; the Lease is not among them";
         scheduler.register("api_writes", help, self.writes.clone());
-        let help = "Evictions from nodes of revocable zones that are closed, by zone and result";
-        scheduler.register("evictions", help, self.evictions.clone());
+        self.evictions.register(scheduler);
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
@@ -304,17 +290,6 @@ impl Metrics {
         };
         self.bindings.get_or_create(&OutcomeLabels { outcome }).inc();
         self.binding_duration.observe(took.as_secs_f64());
-    }
-
-    /// Counts the answer to an eviction from a node of this zone.
-    pub fn eviction(&self, zone: &str, outcome: &EvictionOutcome) {
-        let result = match outcome {
-            EvictionOutcome::Granted => EvictionResult::evicted,
-            EvictionOutcome::Refused(_) => EvictionResult::postponed,
-            EvictionOutcome::Doubtful => EvictionResult::doubt,
-            EvictionOutcome::Gone => return,
-        };
-        self.evictions.get_or_create(&EvictionLabels { zone: zone.to_owned(), result }).inc();
     }
 
     /// Counts the answer to a node lock.
