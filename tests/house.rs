@@ -12,7 +12,7 @@ use berth::{
     cluster::{Clock, scrape::Holdings},
     config::Config,
     object::Node,
-    scheduling::{Event, Scheduler, object::Kind},
+    scheduling::{Event, EvictionOutcome, Scheduler, object::Kind},
 };
 use jiff::Timestamp;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -368,6 +368,7 @@ fn metric_rows() -> Vec<String> {
     binder.overcommitted("some-node", 1);
     binder.unreadable_assignments("some-node", 1);
     binder.unassigned_pods("some-node", 1);
+    binder.eviction("some-zone", &EvictionOutcome::Granted);
     berth::app::settings::Reloads::register(&mut registry, Clock::System);
     let mut page = String::new();
     for registry in [&registry, &scraped()] {

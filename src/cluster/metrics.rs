@@ -1,5 +1,6 @@
 //! The binder's metrics, named by Prometheus' conventions.
 
+mod evictions;
 mod labels;
 
 use std::{sync::atomic::AtomicU64, time::Duration};
@@ -14,13 +15,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{
-    Attempt, BindOutcome, Event, EvictionOutcome, LockOutcome, Measure, Standing, node::NodeInfo,
-};
+use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
+use evictions::Evictions;
 pub use labels::Written;
 use labels::{
-    AttemptLabels, AttemptResult, EvictionLabels, EvictionResult, NodeLabels, Outcome, OutcomeLabels, Queue,
-    QueueLabels, WriteLabels,
+    AttemptLabels, AttemptResult, NodeLabels, Outcome, OutcomeLabels, Queue, QueueLabels, WriteLabels,
 };
 
 /// Whether this process leads.
@@ -48,7 +47,7 @@ pub struct Metrics {
     lock_hold: Histogram,
     longest_lock_wait: Gauge<f64, AtomicU64>,
     writes: Family<WriteLabels, Counter>,
-    evictions: Family<EvictionLabels, Counter>,
+    evictions: Evictions,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
@@ -78,7 +77,7 @@ impl Default for Metrics {
             lock_hold: seconds(),
             longest_lock_wait: Gauge::default(),
             writes: Family::default(),
-            evictions: Family::default(),
+            evictions: Evictions::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
@@ -139,8 +138,7 @@ impl Metrics {
         scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
         let help = "Writes to the API server, by what is written; the Lease is not among them";
         scheduler.register("api_writes", help, self.writes.clone());
-        let help = "Evictions from nodes of revocable zones that are closed, by zone and result";
-        scheduler.register("evictions", help, self.evictions.clone());
+        self.evictions.register(scheduler);
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
@@ -224,17 +222,6 @@ impl Metrics {
         };
         self.bindings.get_or_create(&OutcomeLabels { outcome }).inc();
         self.binding_duration.observe(took.as_secs_f64());
-    }
-
-    /// Counts the answer to an eviction from a node of this zone.
-    pub fn eviction(&self, zone: &str, outcome: &EvictionOutcome) {
-        let result = match outcome {
-            EvictionOutcome::Granted => EvictionResult::evicted,
-            EvictionOutcome::Refused(_) => EvictionResult::postponed,
-            EvictionOutcome::Doubtful => EvictionResult::doubt,
-            EvictionOutcome::Gone => return,
-        };
-        self.evictions.get_or_create(&EvictionLabels { zone: zone.to_owned(), result }).inc();
     }
 
     /// Counts the answer to a node lock.

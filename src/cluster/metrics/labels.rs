@@ -84,21 +84,6 @@ pub(super) struct NodeLabels {
     pub(super) node: String,
 }
 
-/// What came of an eviction.
-#[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
-#[expect(non_camel_case_types, reason = "label values are lower case")]
-pub(super) enum EvictionResult {
-    evicted,
-    postponed,
-    doubt,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
-pub(super) struct EvictionLabels {
-    pub(super) zone: String,
-    pub(super) result: EvictionResult,
-}
-
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 pub(super) enum Queue {
     #[expect(non_camel_case_types, reason = "label values are lower case")]

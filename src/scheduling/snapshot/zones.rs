@@ -52,10 +52,10 @@ impl Snapshot {
         self.zone_states.values().filter_map(ZoneState::changes).min()
     }
 
-    /// When the last of the zones closed that are closed now: the epoch where none of them was ever open. `None`: no node is in a closed
-    /// zone.
+    /// When the last of the zones closed that are closed now: the epoch where none of them was ever open. `None`: no zone that a node has
+    /// named is closed.
     pub fn last_closed(&self) -> Option<Timestamp> {
-        let closed = self.nodes().filter_map(|node| node.zone.as_ref()).filter(|state| !state.is_open());
+        let closed = self.zone_states.values().filter(|state| !state.is_open());
         closed.map(|state| state.closed_since.unwrap_or(Timestamp::UNIX_EPOCH)).max()
     }
 
