@@ -2,6 +2,7 @@
 //!
 //! A node's state is an immutable value that is replaced when anything on the node changes; its generation tells whether it has.
 
+mod agents;
 mod before;
 mod nominees;
 mod objects;
@@ -143,42 +144,6 @@ impl Snapshot {
         for namespace in self.ledger.set_cuts(name, cuts) {
             self.quotas.refold(&namespace, &self.ledger);
         }
-    }
-
-    /// Takes in whether a node's device plugin answers; returns what was thought of it before.
-    pub(super) fn set_agent(&mut self, name: &NodeName, agent: Agent) -> Agent {
-        let changed = match agent {
-            Agent::Silent => self.silent.insert(name.clone()),
-            Agent::Answering => self.silent.remove(name),
-        };
-        if !changed {
-            return agent;
-        }
-        self.refold(name);
-        if agent == Agent::Silent { Agent::Answering } else { Agent::Silent }
-    }
-
-    /// How many nodes have a device plugin that does not answer.
-    pub fn silent_agents(&self) -> usize {
-        self.silent.iter().filter(|name| self.by_name.contains_key(*name)).count()
-    }
-
-    /// Takes in which of a node's plugins have given no sign for too long; returns what was thought of it before.
-    pub(super) fn set_expired(
-        &mut self,
-        name: &NodeName,
-        expired: BTreeSet<ProfileName>,
-    ) -> BTreeSet<ProfileName> {
-        let known = self.expired.get(name).cloned().unwrap_or_default();
-        if known != expired {
-            if expired.is_empty() {
-                self.expired.remove(name);
-            } else {
-                self.expired.insert(name.clone(), expired);
-            }
-            self.refold(name);
-        }
-        known
     }
 
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
