@@ -305,7 +305,7 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("write berth.dev/assignments", false, true),
         ("create authentication.k8s.io/tokenreviews", false, true),
         ("create authorization.k8s.io/subjectaccessreviews", false, true),
-        ("delete /pods", false, false),
+        ("delete /pods", false, true),
         ("patch /pods", false, false),
         ("create /pods", false, false),
     ];

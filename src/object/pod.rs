@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use compact_str::CompactString;
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -41,7 +42,7 @@ pub struct PodSpec {
     /// Priority, as the API server resolved it.
     pub priority: Option<i32>,
     /// `PreemptLowerPriority`, the default, or `Never`.
-    pub preemption_policy: Option<String>,
+    pub preemption_policy: Option<CompactString>,
     /// The name of the priority class.
     pub priority_class_name: Option<String>,
     /// Names of gates that hold the pod back.

@@ -90,6 +90,7 @@ pub(crate) async fn page_with(
     if findings == Findings::One {
         binder.overcommitted("n1", 1);
         binder.unreadable_assignments("n1", 1);
+        binder.eviction("rz1", &berth::scheduling::EvictionOutcome::Granted);
         binder.unassigned_pods("n1", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
         binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));
