@@ -18,7 +18,7 @@ pub(super) async fn nominate(client: Client, pod: &PodKey, node: Option<&str>) -
 }
 
 /// Deletes a pod with its own grace period, after its condition says why (v1.36 `pkg/scheduler/framework/preemption/executor.go`). A pod
-/// that is gone, or whose name another pod has by now, counts as written.
+/// that is gone counts as written.
 pub(super) async fn preempt(client: Client, pod: &PodKey, scheduler: &str, now: Timestamp) -> WriteOutcome {
     let condition = json!({
         "type": "DisruptionTarget",
@@ -40,10 +40,8 @@ fn outcome(answer: Result<Value, SendError>) -> WriteOutcome {
             let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
             WriteOutcome::Written { resource_version: version.to_owned() }
         }
-        // The uid in the request makes another pod of the name a conflict.
-        Err(error) if matches!(error.code(), Some(404 | 409)) => {
-            WriteOutcome::Written { resource_version: String::new() }
-        }
+        Err(error) if error.code() == Some(404) => WriteOutcome::Written { resource_version: String::new() },
+        // A conflict among others: another pod may have the name by now, or the pod is being changed by others.
         Err(error) if error.is_refusal() => WriteOutcome::Refused(error.to_string()),
         Err(error) => WriteOutcome::Failed(error.setback()),
     }
@@ -68,4 +66,39 @@ fn deletion(pod: &PodKey) -> Request<Vec<u8>> {
 
 fn path(pod: &PodKey) -> String {
     format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_pod_that_is_gone_needs_no_further_write() {
+        let answered = |code| {
+            let error = SendError::Answered { code, message: "why".to_owned(), retry_after: None };
+            outcome(Err(error))
+        };
+        let version = |version: &str| WriteOutcome::Written { resource_version: version.to_owned() };
+        assert_eq!(outcome(Ok(json!({"metadata": {"resourceVersion": "7"}}))), version("7"));
+        assert_eq!(answered(404), version(""));
+        for code in [400, 401, 403, 422] {
+            assert!(matches!(answered(code), WriteOutcome::Refused(_)), "{code}");
+        }
+        for code in [409, 429, 500, 503, 504] {
+            assert!(matches!(answered(code), WriteOutcome::Failed(_)), "{code}");
+        }
+    }
+
+    #[test]
+    fn each_write_is_of_this_pod_alone_and_ends_in_time() {
+        let pod = PodKey { uid: "u".into(), namespace: "team-a".into(), name: "p".into() };
+        let patch = status(&pod, &json!({"metadata": {"uid": "u"}}));
+        let delete = deletion(&pod);
+        assert_eq!(
+            patch.uri().to_string(),
+            format!("/api/v1/namespaces/team-a/pods/p/status?timeout={}s", SERVER_TIMEOUT.as_secs())
+        );
+        let body: Value = serde_json::from_slice(delete.body()).unwrap();
+        assert_eq!((delete.method().as_str(), &body["preconditions"]), ("DELETE", &json!({"uid": "u"})));
+    }
 }

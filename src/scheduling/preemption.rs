@@ -119,7 +119,14 @@ fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<Strin
         NodeVerdict::Fits(..) => false,
         NodeVerdict::Fails(reasons) => {
             let is_of_node = |reason: &Reason| {
-                matches!(reason, Reason::Unschedulable | Reason::UntoleratedTaint | Reason::AffinityMismatch)
+                matches!(
+                    reason,
+                    Reason::Unschedulable
+                        | Reason::UntoleratedTaint
+                        | Reason::AffinityMismatch
+                        | Reason::ZoneNotPermitted
+                        | Reason::ZoneClosed { .. }
+                )
             };
             reasons.iter().any(is_of_node) || Resolvable::on_node(&reasons) == Resolvable::No
         }
