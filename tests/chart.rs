@@ -1,6 +1,7 @@
 //! The Helm chart and the kustomize base render the objects that `berth manifests` prints with the same choices.
 //!
 //! Both are rendered by the programs that users run, which Go builds from `tests/clients`.
+#![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
 #[path = "chart/choices.rs"]
