@@ -407,7 +407,8 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
         .await
         .unwrap();
     let pods: Api<core::Pod> = Api::default_namespaced(client.clone());
-    pods.create(&PostParams::default(), &third).await.unwrap();
+    // The API server learns by a watch that the namespace is out, and asks the webhook until then.
+    until("the webhook is not asked", async || pods.create(&PostParams::default(), &third).await.ok()).await;
     let bound = |pod: Option<&core::Pod>| pod.and_then(|pod| pod.spec.as_ref()?.node_name.as_ref()).is_some();
     tokio::time::timeout(LIMIT, await_condition(pods, "three", bound)).await.unwrap().unwrap();
     assert_ne!(holder(&client, NAMESPACE).await, Some(leader), "the second replica has taken over");
