@@ -22,6 +22,8 @@ mod lie;
 mod plan;
 #[path = "simulation/pod.rs"]
 mod pod;
+#[path = "simulation/preemption.rs"]
+mod preemption;
 #[path = "simulation/quota.rs"]
 mod quota;
 #[path = "simulation/record.rs"]

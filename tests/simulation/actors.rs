@@ -7,7 +7,7 @@ use berth::sandbox::{
     storage::{Conduct, PROVISIONER},
 };
 use jiff::Timestamp;
-use k8s_openapi::api::{core::v1 as core, storage::v1::StorageClass};
+use k8s_openapi::api::{core::v1 as core, scheduling::v1::PriorityClass, storage::v1::StorageClass};
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -52,6 +52,11 @@ impl Actors {
             for (name, zone) in NODES.iter().zip(["a", "b", "a", "b", "a"]) {
                 patch(world, name, json!({"metadata": {"labels": {"zone": zone}}})).await;
             }
+        }
+        if self.story.crowd.urgent > 0 {
+            let classes: Api<PriorityClass> = Api::all(world.client.clone());
+            let class = json!({"metadata": {"name": pod::URGENT}, "value": 1000});
+            classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
         }
         if self.story.crowd.claims > 0 {
             let classes: Api<StorageClass> = Api::all(world.client.clone());

@@ -47,6 +47,10 @@ pub(crate) enum Bug {
     NeighbourNotCounted,
     /// A pod that is gone still counts in the zone where it stood.
     CountNotUndone,
+    /// Pods are preempted although the nomination of the pod that they go for was not written.
+    NominationNotWritten,
+    /// What becomes free for a pod is given to others meanwhile: its nomination is forgotten.
+    FreedCapacityGivenTwice,
 }
 
 /// All is full, and what is free is taken at once.
@@ -193,6 +197,7 @@ const NEIGHBOURS: Story = Story {
         claims: 400,
         apart: 500,
         spread: 0,
+        urgent: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -228,8 +233,28 @@ const ZONES: Story = Story {
     ..NEIGHBOURS
 };
 
+/// All is full, and some pods preempt others, which take their time to end.
+const RANKS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (6000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 6), (Act::Kill, 1)],
+    crowd: Crowd {
+        hami: 1000,
+        odd: 0,
+        memory: &["3300", "6600", "9900", "12200"],
+        cores: &["0"],
+        grace: &[1, 20, 90],
+        quota: 0,
+        urgent: 250,
+        ..GENERAL.crowd
+    },
+    calls: &[("/leases", 0), ("/status", 150), ("", 50)],
+    watches: &[("", 30)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -250,6 +275,8 @@ impl Bug {
         Self::ClaimLeftSelected,
         Self::NeighbourNotCounted,
         Self::CountNotUndone,
+        Self::NominationNotWritten,
+        Self::FreedCapacityGivenTwice,
     ];
 
     /// What shows it.
@@ -267,12 +294,13 @@ impl Bug {
             Self::FenceIgnored | Self::LeaseGivenBackEarly => &HANDOVERS,
             Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
             Self::CountNotUndone => &ZONES,
+            Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 12] = [
+pub(crate) const STORIES: [&Story; 13] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
@@ -285,4 +313,5 @@ pub(crate) const STORIES: [&Story; 12] = [
     &QUOTAS,
     &LEADS,
     &HANDOVERS,
+    &RANKS,
 ];

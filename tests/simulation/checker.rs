@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     fresh,
+    preemption::Preemptions,
     quota::Quotas,
     record::{Amount, Family, Pod, Wish, annotation, cards, text},
     spread::{self, Spread},
@@ -50,6 +51,7 @@ pub(crate) struct Checker {
     locks: BTreeMap<String, String>,
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
+    preemptions: Preemptions,
     quotas: Quotas,
     spread: Spread,
     /// Which lives of Berth have bound a pod of this name.
@@ -67,6 +69,7 @@ impl Checker {
             inventories: BTreeMap::new(),
             locks: BTreeMap::new(),
             taken: BTreeMap::new(),
+            preemptions: Preemptions::default(),
             quotas: Quotas::default(),
             spread: Spread::default(),
             binders: BTreeMap::new(),
@@ -101,6 +104,10 @@ impl Checker {
         let living: Vec<&Pod> =
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
+        self.violations.extend(self.preemptions.see(&pods, now));
+        for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
+            self.violations.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
+        }
         for pod in &living {
             self.judge_bound(pod, &living, now);
         }
@@ -320,8 +327,10 @@ impl Checker {
         if !pod.readable || maybe_over {
             return;
         }
+        // Pods of lower priority would go for it.
+        let staying: Vec<_> = pods.iter().filter(|other| other.priority >= pod.priority).cloned().collect();
         for node in nodes {
-            if node["spec"]["unschedulable"] != true && would_fit(pod, node, nodes, pods) {
+            if node["spec"]["unschedulable"] != true && would_fit(pod, node, nodes, &staying) {
                 let text = format!(
                     "{} waits though {} would have it: {reason}",
                     pod.name,
@@ -340,6 +349,25 @@ fn called<'a>(objects: &'a [Arc<Value>], name: &str) -> Option<&'a Arc<Value>> {
 fn is_bound(claim: &Value) -> bool {
     annotation(claim, "pv.kubernetes.io/bind-completed").is_some()
         && !text(claim, "/spec/volumeName").is_empty()
+}
+
+/// The pods for which a node is kept and that have no room any more since this pod has been bound there.
+fn taken_away(
+    bound: &Pod,
+    preemptions: &Preemptions,
+    pods: &[Arc<Pod>],
+    nodes: &[Arc<Value>],
+    now: Timestamp,
+) -> Vec<String> {
+    let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
+    let with: Vec<_> = pods.iter().filter(|pod| !pod.terminating && !pod.preempted).cloned().collect();
+    let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
+    let kept = preemptions.kept_before(bound, pods, now);
+    let robbed =
+        kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
+    let words =
+        |pod: &Arc<Pod>| format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name);
+    robbed.map(words).collect()
 }
 
 /// Whether a plain search, container by container, finds room: if it does, there is some.

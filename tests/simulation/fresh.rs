@@ -33,6 +33,7 @@ pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
     let namespaces = all::<Namespace>(sandbox, "namespaces").into_iter();
     let namespaces = namespaces.map(|namespace| read_namespace(Arc::new(namespace))).collect();
     scheduler.observe(Event::Listed(Kind::Namespace, namespaces), now);
+    scheduler.observe(Event::Listed(Kind::PodDisruptionBudget, Vec::new()), now);
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
     }
@@ -45,6 +46,12 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
     match effect {
         Effect::TakeLock { pod, node, .. } | Effect::Bind { pod, node, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look gives it a place on {node}", told(&pod)))
+        }
+        Effect::Nominate { pod, node } => {
+            Some(format!("{pod} waits ({}), and a fresh look nominates it to {node:?}", told(&pod)))
+        }
+        Effect::Preempt { pod, preemptor, .. } => {
+            Some(format!("{pod} stays, and a fresh look preempts it for {preemptor}"))
         }
         Effect::WriteVolume { pod, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look binds its claims", told(&pod)))

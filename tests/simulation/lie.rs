@@ -68,6 +68,9 @@ impl Lie {
                     forget(&mut sent["metadata"], "annotations");
                 }
             }
+            Bug::NominationNotWritten if call.path.ends_with("/status") => {
+                forget(&mut sent["status"], "nominatedNodeName");
+            }
             Bug::WrongAssignment if binding => {
                 for value in sent["metadata"]["annotations"]
                     .as_object_mut()
@@ -130,6 +133,7 @@ impl Lie {
                     *lock = lock.replace(",foreign-", ",gone-");
                 }
             }
+            Bug::FreedCapacityGivenTwice if pod => forget(&mut object["status"], "nominatedNodeName"),
             Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::{dice::Dice, story::Crowd};
 
+/// The class of pods that preempt others.
+pub(crate) const URGENT: &str = "urgent";
+
 /// A pod of some request, now and then a wrong one.
 pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
     let hami = dice.in_thousand(crowd.hami);
@@ -54,6 +57,9 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
         pod["metadata"]["labels"] = json!({"app": "spread"});
         pod["spec"]["topologySpreadConstraints"] = json!([{"maxSkew": 1, "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "spread"}}}]);
+    }
+    if crowd.urgent > 0 && dice.in_thousand(crowd.urgent) {
+        pod["spec"]["priorityClassName"] = json!(URGENT);
     }
     pod
 }

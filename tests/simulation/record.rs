@@ -123,6 +123,11 @@ pub(crate) struct Pod {
     pub(crate) spreads: bool,
     /// The claims that it uses.
     pub(crate) claims: Vec<String>,
+    pub(crate) priority: i64,
+    /// The node that is kept for it.
+    pub(crate) nominated: String,
+    /// Whether it is to make room for another.
+    pub(crate) preempted: bool,
 }
 
 impl Pod {
@@ -164,6 +169,9 @@ impl Pod {
             apart: text(object, "/metadata/labels/app") == "apart",
             spreads: text(object, "/metadata/labels/app") == "spread",
             claims,
+            priority: object["spec"]["priority"].as_i64().unwrap_or_default(),
+            nominated: text(object, "/status/nominatedNodeName").to_owned(),
+            preempted: is_preempted(object),
         }
     }
 
@@ -347,4 +355,11 @@ pub(crate) fn cards(node: &Value) -> Option<(Family, BTreeMap<String, Amount>)> 
         (fields[4] == "true").then(|| (fields[0].to_owned(), amount))
     };
     Some((Family::Volcano, register.split(':').filter(|card| !card.is_empty()).filter_map(card).collect()))
+}
+
+fn is_preempted(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .filter(|condition| condition["type"] == "DisruptionTarget")
+        .any(|condition| condition["status"] == "True" && condition["reason"] == "PreemptionByScheduler")
 }

@@ -123,6 +123,8 @@ pub(crate) struct Crowd {
     pub(crate) apart: u64,
     /// So many of a thousand pods are spread over zones; where there are any, so are pods of another scheduler.
     pub(crate) spread: u64,
+    /// So many of a thousand pods are of a priority above that of the others.
+    pub(crate) urgent: u64,
 }
 
 /// How the network is.
@@ -232,6 +234,7 @@ pub(crate) const GENERAL: Story = Story {
         claims: 0,
         apart: 0,
         spread: 0,
+        urgent: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],

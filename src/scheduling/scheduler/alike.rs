@@ -88,7 +88,7 @@ impl Scheduler {
     }
 
     /// `None`: what is found for the pod holds for no other; a node may be kept for it.
-    fn alike(&self, uid: &Uid) -> Option<Alike> {
+    pub(super) fn alike(&self, uid: &Uid) -> Option<Alike> {
         let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
         alike.filter(|_| !self.snapshot.nominations().holds(uid))
     }

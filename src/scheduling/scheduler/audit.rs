@@ -21,6 +21,17 @@ const PERIOD: SignedDuration = SignedDuration::from_mins(1);
 /// A Binding that was answered is seen within this time, or the pod is read.
 const UNSEEN: SignedDuration = SignedDuration::from_secs(30);
 
+/// What becomes of a pod that waits, were it decided now.
+#[derive(Clone, Debug)]
+enum Audited {
+    /// A node would have it.
+    Fits,
+    /// Other pods could go for it.
+    Preempts,
+    /// It waits, for this reason.
+    Waits(FitError),
+}
+
 impl Scheduler {
     /// Audits if it is time.
     pub(super) fn audit_when_due(&mut self, now: Timestamp) {
@@ -142,21 +153,25 @@ impl Scheduler {
 
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<Alike, Option<FitError>> = HashMap::new();
+        let mut said: HashMap<Alike, Audited> = HashMap::new();
         for uid in uids {
+            let alike = self.alike(uid);
             let Some(entry) = self.pods.get(uid) else { continue };
-            let (alike, reason) = (Alike::of(&entry.info), entry.reason.clone().unwrap_or_default());
+            let reason = entry.reason.clone().unwrap_or_default();
             match (&entry.work, entry.info.claim.clone()) {
                 (Work::Waiting(_) | Work::OverQuota, Claim::Place(_)) => {
                     let known = alike.as_ref().and_then(|alike| said.get(alike)).cloned();
-                    let error = known.unwrap_or_else(|| self.decide(uid).err());
+                    let found = known.unwrap_or_else(|| self.audit_wait(uid));
                     if let Some(alike) = alike {
-                        said.insert(alike, error.clone());
+                        said.insert(alike, found.clone());
                     }
-                    match error {
-                        Some(error) if error.repeats(&reason) => {}
-                        Some(error) => self.tell_unschedulable(uid, error.blame(), error.to_string()),
-                        None => self.end_needless_wait(uid),
+                    match found {
+                        Audited::Waits(error) if error.repeats(&reason) => {}
+                        Audited::Waits(error) => {
+                            self.tell_unschedulable(uid, error.blame(), error.to_string());
+                        }
+                        Audited::Fits => self.end_needless_wait(uid),
+                        Audited::Preempts => self.decide_waiting_again(uid),
                     }
                 }
                 (Work::Idle, Claim::Place(ask)) => {
@@ -167,6 +182,11 @@ impl Scheduler {
                 _ => {}
             }
         }
+    }
+
+    fn audit_wait(&mut self, uid: &Uid) -> Audited {
+        let Err(error) = self.decide(uid) else { return Audited::Fits };
+        self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
     }
 
     fn end_needless_wait(&mut self, uid: &Uid) {

@@ -123,6 +123,7 @@ impl Scheduler {
             self.snapshot.ledger().get(uid).filter(|charge| charge.commitment == Commitment::Assumed);
         if assumed.is_some() {
             self.release(uid);
+            self.preempting.note_going(uid);
         }
         let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
             Work::InLine(node) => Some(node.clone()),

@@ -58,6 +58,8 @@ impl Scheduler {
         self.snapshot.nominate(&pod);
         if pod.importance.deletion != Deletion::None {
             self.preempting.note_going(&uid);
+        } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
+            self.delete_if_victim(&pod.key);
         }
         let changed = self.pods.see(pod, now);
         let Some(entry) = self.pods.get(&uid) else { return };

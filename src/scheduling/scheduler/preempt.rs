@@ -21,7 +21,7 @@ use crate::scheduling::{
     node::NodeName,
     object::Kind,
     pod::{Deletion, PodKey, Uid, is_older},
-    preemption::{self, Candidate, Rules},
+    preemption::{self, Candidate, Hopeless, Rules},
 };
 
 /// How far a preemption is.
@@ -40,6 +40,8 @@ struct Preemption {
     step: Step,
     /// Pods that have not been seen to go yet.
     victims: BTreeSet<Uid>,
+    /// Those of them whose deletion has been asked for.
+    asked: BTreeSet<Uid>,
 }
 
 /// The preemptions under way, by the pod that they are for.
@@ -65,7 +67,7 @@ impl Preempting {
         self.under_way.remove(pod).is_some()
     }
 
-    /// A pod is being deleted, or is gone.
+    /// A pod is being deleted, is gone, or holds nothing any more.
     pub(super) fn note_going(&mut self, pod: &Uid) {
         self.under_way.retain(|_, preemption| {
             preemption.victims.remove(pod);
@@ -78,35 +80,47 @@ impl Scheduler {
     /// Looks for pods of lower priority that can go for a pod that fits nowhere, and begins to preempt them. The error says where that
     /// makes no room.
     pub(super) fn preempt(&mut self, uid: &Uid, error: FitError) -> FitError {
-        let Some(rules) = self.preempting.rules else { return error };
-        let known = error.is_hopeless() || error.blame().resolvable() == Resolvable::No;
-        let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
-        if known || !ready || self.preempting.under_way.contains_key(uid) {
-            return error;
-        }
-        let Some(demand) = self.demand(uid).filter(|demand| preemption::is_eligible(demand, &self.snapshot))
-        else {
-            return error;
-        };
-        let pods = &self.pods;
-        let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
-        let before = self.versions();
-        let counts = self.classes.counts();
-        let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
-        self.keep_rejections(before);
-        match chosen {
-            Ok(candidate) => {
+        match self.choose_victims(uid, &error) {
+            None => error,
+            Some(Ok((priority, candidate))) => {
                 self.outbox.measures.push(Measure::Preemption(candidate.victims.len()));
-                self.nominate(uid, demand.priority, candidate);
+                self.nominate(uid, priority, candidate);
                 error
             }
-            Err(hopeless) => {
+            Some(Err(hopeless)) => {
                 let tried = hopeless.was_tried().then_some(Measure::Preemption(0));
                 self.outbox.measures.extend(tried);
                 self.withdraw_nomination(uid);
                 error.beside_preemption(hopeless)
             }
         }
+    }
+
+    /// Why the pod still waits, with what preemption makes of it; `None`: it could preempt others by now, and is to be decided again.
+    pub(super) fn still_waits(&mut self, uid: &Uid, error: FitError) -> Option<FitError> {
+        match self.choose_victims(uid, &error) {
+            None => Some(error),
+            Some(Ok(_)) => None,
+            Some(Err(hopeless)) => Some(error.beside_preemption(hopeless)),
+        }
+    }
+
+    /// The pods that could go for a pod that fits nowhere, with its priority; `None`: it may preempt none now, or that is known already.
+    fn choose_victims(&mut self, uid: &Uid, error: &FitError) -> Option<Result<(i32, Candidate), Hopeless>> {
+        let rules = self.preempting.rules?;
+        let known = error.is_hopeless() || error.blame().resolvable() == Resolvable::No;
+        let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
+        if known || !ready || self.preempting.under_way.contains_key(uid) {
+            return None;
+        }
+        let demand = self.demand(uid).filter(|demand| preemption::is_eligible(demand, &self.snapshot))?;
+        let pods = &self.pods;
+        let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
+        let before = self.versions();
+        let counts = self.classes.counts();
+        let chosen = preemption::choose(&demand, &mut self.snapshot, counts, rules, &name);
+        self.keep_rejections(before);
+        Some(chosen.map(|candidate| (demand.priority, candidate)))
     }
 
     /// Keeps the node for the pod, and has its status say so.
@@ -126,7 +140,7 @@ impl Scheduler {
             self.withdraw_nomination(&lower);
             self.decide_waiting_again(&lower);
         }
-        let preemption = Preemption { node, step: Step::Nominating, victims };
+        let preemption = Preemption { node, step: Step::Nominating, victims, asked: BTreeSet::new() };
         self.preempting.under_way.insert(uid.clone(), preemption);
     }
 
@@ -173,7 +187,8 @@ impl Scheduler {
         }
     }
 
-    /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead.
+    /// Deletes the victims of a pod that still waits and still fits nowhere. One that is not bound yet is decided anew instead; one that
+    /// is just being bound is deleted once it is.
     fn delete_victims(&mut self, preemptor: &PodKey, now: Timestamp) {
         let waits = self.pods.get(&preemptor.uid).is_some_and(|entry| {
             matches!(entry.work, Work::Waiting(_) | Work::OverQuota | Work::Queued | Work::BackingOff)
@@ -194,14 +209,40 @@ impl Scheduler {
                 self.preempting.note_going(&victim);
                 continue;
             };
-            if charge.commitment == Commitment::Assumed && !self.is_served(&node, &victim) {
-                self.preempting.note_going(&victim);
-                self.back_off(&victim, now);
-            } else {
-                let (preemptor, node) = (preemptor.clone(), node.clone());
-                self.outbox.effects.push(Effect::Preempt { pod, node, preemptor });
+            match charge.commitment {
+                Commitment::Assumed if self.is_served(&node, &victim) => {}
+                Commitment::Assumed => {
+                    self.preempting.note_going(&victim);
+                    self.back_off(&victim, now);
+                }
+                Commitment::Intended | Commitment::Bound => self.delete(pod, preemptor, &node),
             }
         }
+    }
+
+    /// A pod is bound. If it is to go for another, it is deleted now.
+    pub(super) fn delete_if_victim(&mut self, pod: &PodKey) {
+        let awaits = |preemption: &Preemption| {
+            preemption.step == Step::Deleting
+                && preemption.victims.contains(&pod.uid)
+                && !preemption.asked.contains(&pod.uid)
+        };
+        let found = self.preempting.under_way.iter().find(|(_, preemption)| awaits(preemption));
+        let Some((preemptor, node)) = found.map(|(uid, preemption)| (uid.clone(), preemption.node.clone()))
+        else {
+            return;
+        };
+        if let Some(preemptor) = self.pods.get(&preemptor).map(|entry| entry.info.key.clone()) {
+            self.delete(pod.clone(), &preemptor, &node);
+        }
+    }
+
+    fn delete(&mut self, pod: PodKey, preemptor: &PodKey, node: &NodeName) {
+        if let Some(preemption) = self.preempting.under_way.get_mut(&preemptor.uid) {
+            preemption.asked.insert(pod.uid.clone());
+        }
+        let (preemptor, node) = (preemptor.clone(), node.clone());
+        self.outbox.effects.push(Effect::Preempt { pod, node, preemptor });
     }
 
     /// What came of deleting a victim. That it goes is seen by itself.

@@ -7,6 +7,7 @@ use crate::{
     device::Answer,
     scheduling::{
         Event, PodInfo, WriteOutcome,
+        event::BindOutcome,
         ledger::Commitment,
         pod::{Deletion, PodKey},
     },
@@ -130,12 +131,31 @@ fn a_victim_that_is_not_bound_yet_is_decided_anew_instead() {
     assert_eq!(play.sent(), [Sent::Lock("first")], "the other stands in line");
     let high = high(&play, 9_500);
     assert_eq!(seen(&mut play, high), [Sent::Nominate("high", true)]);
-    assert_eq!(nominated(&mut play, written("7")), [Sent::Preempt("first"), Sent::Unschedulable("high")]);
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Unschedulable("high")]);
     assert!(play.is_charged("first", Commitment::Assumed) && play.is_settled("second"));
-    play.gone("first");
-    assert!(play.is_charged("high", Commitment::Assumed));
+    play.lock_taken("first");
+    assert_eq!(play.sent(), [Sent::Unschedulable("first"), Sent::Lock("high")]);
+    assert!(play.is_charged("high", Commitment::Assumed) && play.is_settled("first"));
     play.wait(SignedDuration::from_secs(20));
     assert!(play.is_settled("second"), "beside the other there is no room for it");
+}
+
+#[test]
+fn a_victim_that_is_being_bound_is_deleted_once_it_is() {
+    let mut play = Play::new();
+    play.create("first");
+    play.lock_taken("first");
+    assert_eq!(play.sent(), [Sent::Lock("first"), Sent::Bind("first")]);
+    let high = high(&play, 9_500);
+    assert_eq!(seen(&mut play, high), [Sent::Nominate("high", true)]);
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Unschedulable("high")]);
+    play.bind_answered("first", BindOutcome::Bound);
+    play.served("first", Answer::Awaited);
+    assert!(play.sent().contains(&Sent::Preempt("first")));
+    play.served("first", Answer::Succeeded);
+    assert!(!play.sent().contains(&Sent::Preempt("first")), "once is enough");
+    play.ended("first");
+    assert!(play.is_charged("high", Commitment::Assumed));
 }
 
 #[test]
