@@ -5,7 +5,6 @@ use std::{
     fs,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
-    thread,
 };
 
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     family::Family,
     plugins::{Candidate, Plugins, PodVerdict},
-    run::without_others,
+    run::{on_all_processors, without_others},
     simulate::{self, PodRow},
     world::{Case, World},
 };
@@ -162,17 +161,10 @@ pub(crate) fn run(program: &Path, clusters: u64, seed: u64) -> Findings {
             findings.compare(&mut plugins, &generate(seed + at));
         }
     };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
     let mut all = Findings::default();
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
-        for worker in running {
-            match worker.join() {
-                Ok(findings) => all.merge(findings),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
+    for findings in on_all_processors(worker) {
+        all.merge(findings);
+    }
     all
 }
 

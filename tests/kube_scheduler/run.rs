@@ -138,18 +138,21 @@ pub(crate) fn run(program: &Path, plan: &Plan) -> Findings {
             }
         }
     };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
     let mut all = Findings::default();
-    thread::scope(|scope| {
-        let running: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
-        for worker in running {
-            match worker.join() {
-                Ok(findings) => all.merge(findings),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
+    for findings in on_all_processors(worker) {
+        all.merge(findings);
+    }
     all
+}
+
+/// What came of this work, done once on every processor at the same time.
+pub(crate) fn on_all_processors<T: Send>(work: impl Fn() -> T + Sync) -> Vec<T> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..workers).map(|_| scope.spawn(&work)).collect();
+        let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
+        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
 }
 
 /// What kube-scheduler's plugins answer, and where Berth differs.

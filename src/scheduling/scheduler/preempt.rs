@@ -3,10 +3,7 @@
 //! In this order nothing is deleted for a pod whose nomination is not written, and a binder that ends in between leaves a nominated pod
 //! that preempts again. Until every victim is seen to go the pod preempts no others; after a restart the victims' own conditions tell.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -267,21 +264,15 @@ impl Scheduler {
     fn preempt_again(&mut self, uid: &Uid, now: Timestamp) {
         self.withdraw_nomination(uid);
         self.preempting.stop(uid);
-        let Some(entry) = self.pods.get(uid) else { return };
-        match entry.work.clone() {
-            Work::Waiting(ask) => self.classes.leave(&ask, uid),
-            Work::OverQuota => {}
-            _ => return,
+        if self.stop_waiting(uid) {
+            self.back_off(uid, now);
         }
-        self.waiting.over_quota.leave(&entry.info.key);
-        self.back_off(uid, now);
     }
 
     /// Decides pods again that may preempt others, now that it is known which budgets there are.
     pub(super) fn end_wait_for_budgets(&mut self) {
-        let waiting: Vec<Uid> = self.pods.uids().cloned().collect();
-        let mut waiting: Vec<Arc<str>> =
-            waiting.into_iter().filter(|uid| self.waiting.queue.has_set_aside(uid)).collect();
+        let waiting = self.pods.uids().filter(|uid| self.waiting.queue.has_set_aside(uid));
+        let mut waiting: Vec<Uid> = waiting.cloned().collect();
         waiting.sort();
         for uid in waiting {
             self.decide_waiting_again(&uid);

@@ -107,13 +107,20 @@ impl Scheduler {
 
     /// Decides a pod again that no node would have, or that its namespace's quota kept out.
     pub(super) fn decide_waiting_again(&mut self, uid: &Uid) {
-        let Some(entry) = self.pods.get(uid) else { return };
+        if self.stop_waiting(uid) {
+            self.enqueue(uid);
+        }
+    }
+
+    /// The pod waits for no node and no quota any more; whether it did.
+    pub(super) fn stop_waiting(&mut self, uid: &Uid) -> bool {
+        let Some(entry) = self.pods.get(uid) else { return false };
         match entry.work.clone() {
             Work::Waiting(ask) => self.classes.leave(&ask, uid),
             Work::OverQuota => {}
-            _ => return,
+            _ => return false,
         }
         self.waiting.over_quota.leave(&entry.info.key);
-        self.enqueue(uid);
+        true
     }
 }
