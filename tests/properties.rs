@@ -1,5 +1,5 @@
 //! What holds for every pod, card and order of events: no card is ever given away twice, no namespace put beyond its quota, records
-//! read back as they were written, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
+//! read back as they were written, no pod is preempted in vain, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
 #[path = "properties/decoders.rs"]
@@ -10,6 +10,8 @@ mod hints;
 mod holdings;
 #[path = "properties/plans.rs"]
 mod plans;
+#[path = "properties/preemptions.rs"]
+mod preemptions;
 #[path = "properties/quotas.rs"]
 mod quotas;
 #[path = "properties/records.rs"]
