@@ -104,7 +104,9 @@ pub fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
     if demand.preemption_policy == PreemptionPolicy::Never {
         return false;
     }
-    let Some(node) = snapshot.nominations().node_of(&demand.uid) else { return true };
+    // A decision that was taken back has ended the nomination; the pod's status states it all the same.
+    let nominated = snapshot.nominations().node_of(&demand.uid).or(demand.nominated.as_ref());
+    let Some(node) = nominated else { return true };
     let Some(state) = snapshot.node(node) else { return true };
     let is_waited_for = |charge: &Charge| {
         charge.importance.priority < demand.priority && charge.importance.deletion == Deletion::Preempted

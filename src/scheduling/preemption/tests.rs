@@ -241,6 +241,10 @@ fn a_pod_preempts_once_and_if_it_may() {
     leaving.importance.deletion = Deletion::Preempted;
     snapshot.charge("low".into(), leaving);
     assert!(!is_eligible(&preemptor, &snapshot), "it goes already");
+    snapshot.end_nomination(&preemptor.uid);
+    let stated = Demand { nominated: Some("n1".into()), ..preemptor.clone() };
+    assert!(!is_eligible(&stated, &snapshot), "its status states the node");
+    snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&preemptor) });
     let mut cordoned = (*node("n1", 2, 16_000).info).clone();
     cordoned.cordoned = true;
     snapshot.set_node(cordoned);

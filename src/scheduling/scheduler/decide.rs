@@ -107,6 +107,7 @@ impl Scheduler {
         if let Some(entry) = self.pods.get(uid) {
             let charge = assumed(&entry.info, node, allocations, volumes, now);
             self.snapshot.charge(uid.clone(), charge);
+            self.preempting.stop(uid);
         }
     }
 

@@ -159,6 +159,24 @@ fn a_victim_that_is_being_bound_is_deleted_once_it_is() {
 }
 
 #[test]
+fn a_victim_that_is_not_bound_after_all_is_not_deleted() {
+    let mut play = Play::new();
+    play.create("first");
+    play.lock_taken("first");
+    play.foreign("low", 8_000);
+    play.sent();
+    let high = high(&play, 9_500);
+    seen(&mut play, high);
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Preempt("low"), Sent::Unschedulable("high")]);
+    play.bind_answered("first", BindOutcome::Refused("no".to_owned()));
+    assert!(play.is_settled("first"));
+    play.ended("low");
+    assert!(play.is_charged("high", Commitment::Assumed));
+    play.wait(SignedDuration::from_secs(60));
+    assert!(play.is_settled("first") && !play.sent().contains(&Sent::Preempt("first")));
+}
+
+#[test]
 fn a_new_term_knows_what_was_begun() {
     let (mut play, high) = full();
     let low = leaving(play.foreign_pod("low", 8_000), Deletion::Preempted, &play);
