@@ -55,6 +55,8 @@ pub(super) struct Nominee {
     pub(super) ask: Arc<Ask>,
     /// What it is to the plugins beside its cards.
     pub(super) footprint: Arc<Footprint>,
+    /// The pods that are deleted to make room for it.
+    pub(super) victims: BTreeSet<Uid>,
 }
 
 impl Nominations {
@@ -125,12 +127,6 @@ impl Nominations {
         self.by_pod.get(pod).map(|nomination| &nomination.node)
     }
 
-    /// Whether the pod is deleted to make room for another.
-    pub(super) fn is_victim(&self, pod: &Uid, node: &NodeName) -> bool {
-        let nominated = self.by_node.get(node).into_iter().flatten();
-        nominated.filter_map(|uid| self.by_pod.get(uid)).any(|nomination| nomination.victims.contains(pod))
-    }
-
     /// The pods that Berth places for which this node is kept and whose priority is lower than this.
     pub(super) fn below(&self, priority: i32, node: &NodeName) -> Vec<Uid> {
         let pods = self.by_node.get(node).into_iter().flatten();
@@ -143,9 +139,9 @@ impl Nominations {
         let pods = self.by_node.get(node).into_iter().flatten();
         let mut nominees: Vec<_> = pods
             .filter_map(|pod| {
-                let Nomination { ask, footprint, priority, .. } = self.by_pod.get(pod)?;
-                let (ask, footprint) = (ask.clone()?, footprint.clone());
-                Some((Reverse(*priority), Nominee { pod: pod.clone(), ask, footprint }))
+                let Nomination { ask, footprint, priority, victims, .. } = self.by_pod.get(pod)?;
+                let (ask, footprint, victims) = (ask.clone()?, footprint.clone(), victims.clone());
+                Some((Reverse(*priority), Nominee { pod: pod.clone(), ask, footprint, victims }))
             })
             .collect();
         nominees.sort_by_key(|(priority, _)| *priority);

@@ -226,6 +226,22 @@ fn the_cards_that_become_free_are_kept_for_the_preemptor() {
     assert_eq!(goes_to(&other(0, 12_000), &snapshot).as_deref(), Some("GPU-n1-0"));
 }
 
+/// If the kept cards of one pod moved with the victims of another, the other would fit until it was placed, and not any more then.
+#[test]
+fn the_cards_of_a_pod_do_not_move_with_the_victims_of_another() {
+    for full in [0, 1] {
+        let mut snapshot = cluster(&["n1"], &[("low", held(("n1", full), 12_000, 0))]);
+        let first = Demand { uid: "first".into(), ..preemptor(10_000) };
+        snapshot.nominate(&PodInfo { nominated: Some("n1".into()), ..pod(&first) });
+        let second = Demand { uid: "second".into(), ..preemptor(10_000) };
+        assert_eq!(goes_to(&second, &snapshot), None, "the other card is kept");
+        snapshot.keep_for(&pod(&second), &"n1".into(), BTreeSet::from(["low".into()]));
+        assert_eq!(goes_to(&second, &snapshot), None, "its victim is still there");
+        snapshot.release(&"low".into());
+        assert!(goes_to(&second, &snapshot).is_some());
+    }
+}
+
 #[test]
 fn a_pod_preempts_once_and_if_it_may() {
     let mut snapshot = cluster(&["n1"], &[("low", held(("n1", 0), 12_000, 0))]);

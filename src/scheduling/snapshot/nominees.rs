@@ -53,19 +53,22 @@ impl Snapshot {
         }
     }
 
-    /// Chooses the cards of the pods that this node is kept for: as if every pod that is being deleted were gone.
+    /// Chooses the cards of the pods that this node is kept for: as if every pod that is being deleted were gone, and the victims of the
+    /// pod itself. Those of other pods stay: if the cards of one pod moved with the victims of another, both would take turns without end.
     pub(super) fn choose_kept_cards(&mut self, name: &NodeName) {
         let nominees = self.nominations.nominees(name);
         let Some(node) = self.node(name).filter(|_| !nominees.is_empty()) else { return };
-        let stays = |pod: &Uid, charge: &Charge| {
-            charge.importance.deletion == Deletion::None && !self.nominations.is_victim(pod, name)
-        };
-        let mut state = self.state_with(node.slot, name, (node.info.clone(), node.zone.clone()), stays);
-        let mut chosen = Vec::new();
+        let (mut footprints, mut kept, mut chosen) = (Vec::new(), Vec::new(), Vec::new());
         for nominee in nominees {
+            let stays = |pod: &Uid, charge: &Charge| {
+                charge.importance.deletion == Deletion::None && !nominee.victims.contains(pod)
+            };
+            let state = self.state_with(node.slot, name, (node.info.clone(), node.zone.clone()), stays);
+            let state = state.beside(footprints.clone(), kept.iter());
             let cards = judge(&nominee.ask, &state, &self.device_resources, &[]);
             let cards = self.ledger.sized(cards.map(|(cards, _)| cards).unwrap_or_default(), name);
-            state = state.beside(vec![nominee.footprint], cards.iter());
+            footprints.push(nominee.footprint);
+            kept.extend(cards.iter().cloned());
             if self.nominations.cards(&nominee.pod) != cards {
                 chosen.push((nominee.pod, cards));
             }
