@@ -134,7 +134,7 @@ impl Scheduler {
     /// The namespace's quota is another: pods that wait for it are decided again.
     fn wake_namespace(&mut self, namespace: &Arc<str>) {
         for uid in self.waiting.over_quota.take(namespace) {
-            self.wake_over_quota(&uid);
+            self.decide_waiting_again(&uid);
         }
     }
 
@@ -153,10 +153,7 @@ impl Scheduler {
         };
         let woken: Vec<Uid> = self.waiting.over_quota.of(namespace).filter(within).cloned().collect();
         for uid in woken {
-            if let Some(entry) = self.pods.get(&uid) {
-                self.waiting.over_quota.leave(&entry.info.key);
-            }
-            self.wake_over_quota(&uid);
+            self.decide_waiting_again(&uid);
         }
     }
 
@@ -172,16 +169,5 @@ impl Scheduler {
         if let Some(entry) = self.pods.get(uid) {
             self.wake_within_quota(&entry.info.key.namespace.clone());
         }
-    }
-
-    /// Decides a pod again that has waited for its namespace's quota, unless something else has happened to it meanwhile.
-    fn wake_over_quota(&mut self, uid: &Uid) {
-        match self.pods.get(uid).map(|entry| entry.work.clone()) {
-            Some(Work::OverQuota) => {}
-            Some(Work::Waiting(ask)) => self.classes.leave(&ask, uid),
-            _ => return,
-        }
-        self.set_work(uid, Work::Idle);
-        self.enqueue(uid);
     }
 }
