@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use super::{
     blame::Resolvable,
     decide::Filters,
+    fit_error::FitError,
     ledger::{Charge, Commitment},
     node::NodeName,
     plan::Plan,
@@ -98,9 +99,15 @@ impl std::fmt::Display for Hopeless {
     }
 }
 
+/// Whether victims are looked for, for a pod that fits nowhere for this reason: other pods could be in its way, it may preempt them now, and
+/// it is not known yet that preemption makes no room.
+pub fn is_tried(demand: &Demand, error: &FitError, snapshot: &Snapshot) -> bool {
+    !error.is_hopeless() && error.blame().resolvable() == Resolvable::Yes && is_eligible(demand, snapshot)
+}
+
 /// Whether the pod may preempt others now: its policy allows it, and none is being deleted for it on the node that is kept for it, unless
 /// that node can't have the pod any more, whatever runs there.
-pub fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
+fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
     if demand.preemption_policy == PreemptionPolicy::Never {
         return false;
     }

@@ -19,7 +19,6 @@ use crate::{
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
-        blame::Resolvable,
         class::Classes,
         decide::{Decision, Filters, Refusal},
         evaluation::Evaluation,
@@ -221,7 +220,7 @@ impl Run<'_> {
     /// them before the pod is placed.
     fn preempt(&mut self, row: PodRow, info: &PodInfo, demand: &Demand, error: FitError) -> PodRow {
         let Some(rules) = self.preemption else { return row.unfit(&error) };
-        if error.blame().resolvable() == Resolvable::No || !preemption::is_eligible(demand, &self.snapshot) {
+        if !preemption::is_tried(demand, &error, &self.snapshot) {
             return row.unfit(&error);
         }
         let names = &self.names;

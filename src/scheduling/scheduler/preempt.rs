@@ -9,7 +9,6 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::scheduling::{
-    blame::Resolvable,
     effect::Effect,
     event::WriteOutcome,
     fit_error::FitError,
@@ -105,12 +104,14 @@ impl Scheduler {
     /// The pods that could go for a pod that fits nowhere, with its priority; `None`: it may preempt none now, or that is known already.
     fn choose_victims(&mut self, uid: &Uid, error: &FitError) -> Option<Result<(i32, Candidate), Hopeless>> {
         let rules = self.preempting.rules?;
-        let known = error.is_hopeless() || error.blame().resolvable() == Resolvable::No;
         let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
-        if known || !ready || self.preempting.under_way.contains_key(uid) {
+        if !ready || self.preempting.under_way.contains_key(uid) {
             return None;
         }
-        let demand = self.demand(uid).filter(|demand| preemption::is_eligible(demand, &self.snapshot))?;
+        let demand = self.demand(uid)?;
+        if !preemption::is_tried(&demand, error, &self.snapshot) {
+            return None;
+        }
         let pods = &self.pods;
         let name = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let before = self.versions();
