@@ -31,8 +31,13 @@ fn share(name: &str, class: Option<&str>, memory: u32) -> Value {
 impl World {
     async fn create_priority_classes(&self) {
         let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
-        for (name, policy) in [("high", "PreemptLowerPriority"), ("polite", "Never")] {
-            let class = json!({"metadata": {"name": name}, "value": 1000, "preemptionPolicy": policy});
+        let named = [
+            ("high", 1000, "PreemptLowerPriority"),
+            ("middle", 500, "PreemptLowerPriority"),
+            ("polite", 1000, "Never"),
+        ];
+        for (name, value, policy) in named {
+            let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
             classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
         }
     }
@@ -66,19 +71,27 @@ fn nominated(pod: &Pod) -> Option<&str> {
 }
 
 pub(crate) async fn a_victim_goes_for_the_card_that_is_needed(floor: Floor) {
-    let Some(world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
     world.create_priority_classes().await;
-    for (name, memory) in [("large", 16_000), ("protected", 8_000), ("victim", 8_000)] {
-        world.create(share(name, None, memory)).await;
+    // Berth lists the budget at its start: one created while it runs could reach it after the pod that preempts.
+    world.protect("protected").await;
+    world.start_berth();
+    // The victim matters most of the three: it goes for its card alone, and since a budget protects the other pod there.
+    for (name, class, memory) in
+        [("large", None, 16_000), ("protected", None, 8_000), ("victim", Some("middle"), 8_000)]
+    {
+        world.create(share(name, class, memory)).await;
         world.running(name).await;
     }
     let held = |pod: &Pod| annotation(pod, "hami.io/vgpu-devices-allocated").to_owned();
     let victim = world.running("victim").await;
-    world.protect("protected").await;
     // With a finalizer it can still be looked at once it has ended.
     let keep = |finalizers: Value| Patch::Merge(json!({"metadata": {"finalizers": finalizers}}));
     world.pods().patch("victim", &PatchParams::default(), &keep(json!(["example.com/keep"]))).await.unwrap();
-    let urgent = world.create(share("urgent", Some("high"), 7_000)).await;
+    let card = |text: String| text.split(',').next().unwrap().trim_start_matches([';', ':', '[']).to_owned();
+    let mut urgent = share("urgent", Some("high"), 7_000);
+    urgent["metadata"]["annotations"] = json!({"nvidia.com/use-gpuuuid": card(held(&victim))});
+    let urgent = world.create(urgent).await;
     let going = world.pod_when("victim", |pod| pod.metadata.deletion_timestamp.is_some()).await;
     let condition = disruption(&going).expect("it says why it is deleted");
     assert_eq!(
@@ -94,7 +107,6 @@ pub(crate) async fn a_victim_goes_for_the_card_that_is_needed(floor: Floor) {
     world.pods().patch("victim", &PatchParams::default(), &keep(Value::Null)).await.unwrap();
     let urgent = world.running("urgent").await;
     assert_eq!(node_of(&urgent), "gpu-1");
-    let card = |text: String| text.split(',').next().unwrap().trim_start_matches([';', ':', '[']).to_owned();
     assert_eq!(card(held(&urgent)), card(held(&victim)), "it has the victim's card");
     assert!(world.is_there("large").await && world.is_there("protected").await);
     world.agents_are_content();
