@@ -16,6 +16,7 @@ pub mod extension;
 pub mod filter;
 pub mod fit_error;
 pub mod footprint;
+pub mod gang;
 pub mod images;
 pub mod ledger;
 pub mod line;

@@ -24,8 +24,12 @@ mod deaths;
 mod events;
 #[path = "end_to_end/extender.rs"]
 mod extender;
+#[path = "end_to_end/gangs.rs"]
+mod gangs;
 #[path = "end_to_end/gates.rs"]
 mod gates;
+#[path = "end_to_end/groups.rs"]
+mod groups;
 #[path = "end_to_end/handshakes.rs"]
 mod handshakes;
 #[path = "end_to_end/leases.rs"]
@@ -81,6 +85,11 @@ mod with_kube_scheduler {
     }
 
     #[tokio::test]
+    async fn a_gang_of_kubernetes_own_api() {
+        super::gangs::a_gang_of_kubernetes_own_api().await;
+    }
+
+    #[tokio::test]
     async fn what_an_extender_costs() {
         super::extender::what_an_extender_costs().await;
     }
@@ -107,6 +116,9 @@ on_both_floors! {
     autoscaling::karpenter_counts_on_a_node_of_hamis_plugin_and_does_not_remove_it,
     autoscaling::karpenter_moves_shares_as_if_a_node_were_one_card,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
+    gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
+    gangs::a_group_stays_within_one_rack,
+    gangs::a_gang_is_completed_by_another_binder_after_a_kill,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     vendors::each_vendors_pods_go_to_its_nodes,
     vendors::a_share_is_cut_by_its_template,

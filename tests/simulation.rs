@@ -16,6 +16,8 @@ mod checker;
 mod dice;
 #[path = "simulation/fresh.rs"]
 mod fresh;
+#[path = "simulation/gang.rs"]
+mod gang;
 #[path = "simulation/lie.rs"]
 mod lie;
 #[path = "simulation/plan.rs"]

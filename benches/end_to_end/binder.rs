@@ -85,6 +85,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         weights: score::ScoreWeights::default(),
         preemption: None,
         zones: berth::scheduling::tdm::RevocableZones::default(),
+        gangs: None,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

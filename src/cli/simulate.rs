@@ -5,6 +5,7 @@
 
 mod admit;
 mod expand;
+mod gang;
 mod input;
 pub(super) mod place;
 mod report;

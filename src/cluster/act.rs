@@ -91,6 +91,7 @@ impl Hands {
                 let outcome = self.withdraw(&pod, &node, &profiles).await;
                 Some(Event::Withdrawn { pod, node, outcome })
             }
+            Effect::RollBack { pod, gang } => self.roll_back(pod, &gang).await,
             Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
             Effect::TellEvictionPostponed { pod, message } => self.tell_postponed(pod, &message).await,
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),

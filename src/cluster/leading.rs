@@ -52,7 +52,7 @@ async fn elected(
     }));
     let ended = tokio::select! {
         biased;
-        ended = terms(binder, claimed, shutdown) => ended?,
+        ended = Box::pin(terms(binder, claimed, shutdown)) => ended?,
         died = lease.join_next() => return Err(match died {
             Some(Ok(Err(missing))) => ClusterError::NoNamespace(missing),
             died => ClusterError::Lease(died.and_then(Result::err)),

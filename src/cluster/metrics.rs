@@ -1,6 +1,7 @@
 //! The binder's metrics, named by Prometheus' conventions.
 
 mod evictions;
+mod gangs;
 mod labels;
 
 use std::{sync::atomic::AtomicU64, time::Duration};
@@ -17,6 +18,7 @@ use prometheus_client::{
 
 use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
 use evictions::Evictions;
+use gangs::Gangs;
 pub use labels::Written;
 use labels::{
     AttemptLabels, AttemptResult, NodeLabels, Outcome, OutcomeLabels, Queue, QueueLabels, WriteLabels,
@@ -48,6 +50,7 @@ pub struct Metrics {
     longest_lock_wait: Gauge<f64, AtomicU64>,
     writes: Family<WriteLabels, Counter>,
     evictions: Evictions,
+    gangs: Gangs,
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
@@ -78,6 +81,7 @@ impl Default for Metrics {
             longest_lock_wait: Gauge::default(),
             writes: Family::default(),
             evictions: Evictions::default(),
+            gangs: Gangs::default(),
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
@@ -139,6 +143,7 @@ impl Metrics {
         let help = "Writes to the API server, by what is written; the Lease is not among them";
         scheduler.register("api_writes", help, self.writes.clone());
         self.evictions.register(scheduler);
+        self.gangs.register(scheduler);
     }
 
     fn register_locks(&self, scheduler: &mut Registry) {
@@ -188,6 +193,7 @@ impl Metrics {
                     self.decision_duration.observe(share);
                 }
                 Measure::Preemption(victims) => self.note_preemption(*victims),
+                Measure::Gang(attempt) => self.gangs.count(*attempt),
                 Measure::Flushed => {
                     self.flushed_pods.inc();
                 }

@@ -2,6 +2,7 @@
 //!
 //! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
+pub mod group;
 mod holding;
 mod names;
 mod pod;
@@ -177,6 +178,7 @@ impl Reader {
             claim,
             holding,
             footprint: Arc::new(footprint),
+            gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
             member: self.divides_time().then(|| Arc::new(time_division::member(pod))),
             told: told(pod),
         };

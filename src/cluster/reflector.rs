@@ -32,6 +32,8 @@ const SHORT: Duration = Duration::from_secs(1);
 pub enum Told<T, I> {
     /// All objects, after a list.
     Listed(Vec<I>),
+    /// The API server does not serve the kind.
+    Unserved,
     /// A new or changed object.
     Seen(I),
     /// The last state of an object that was deleted, or is no longer selected.
@@ -103,8 +105,8 @@ where
     reflector(client, fields, read, Installed::Surely)
 }
 
-/// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, an empty list is told once, no error is
-/// logged, and it is asked again from time to time.
+/// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, [`Told::Unserved`] comes once, no error
+/// is logged, and it is listed again from time to time.
 pub fn reflect_if_served<T, I>(
     client: Client,
     fields: Option<&str>,
@@ -156,7 +158,7 @@ where
                 Ok(None) => {}
                 Err(error) if self.installed != Installed::Surely && error.is_unserved() => {
                     if std::mem::replace(&mut self.installed, Installed::No) != Installed::No {
-                        return Told::Listed(Vec::new());
+                        return Told::Unserved;
                     }
                     sleep(self.pauses.next().unwrap_or_default()).await;
                 }

@@ -9,9 +9,9 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    read::{Reader, Reading, quota_key, time_division::pod_group},
+    read::{Reader, Reading, group::pod_group, quota_key},
     reflector::{Told, reflect, reflect_if_served},
-    wire::{Watched, Wire},
+    wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
 use crate::{
     dialect::Unreadable,
@@ -42,7 +42,7 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
         stream::empty().boxed()
     };
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
-    let groups = if reader.divides_time() { pod_groups(client) } else { stream::empty().boxed() };
+    let groups = pod_groups(client);
     let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
@@ -102,13 +102,32 @@ where
     events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
 }
 
-/// The budgets of jobs. Where PodGroups are not installed, there are none.
+/// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.
 fn pod_groups(client: &Client) -> BoxStream<'static, Event> {
-    let gone = |group: &PodGroup| {
-        Event::Gone(Kind::PodGroup, full_name(&group.metadata.namespace, &group.metadata.name))
-    };
-    let told = reflect_if_served(client.clone(), None, pod_group);
-    events(told, |all| Event::Listed(Kind::PodGroup, all), Event::Seen, gone).boxed()
+    let all = [
+        pod_groups_of::<PodGroup>(client, Kind::PodGroup),
+        pod_groups_of::<CoschedulingPodGroup>(client, Kind::CoschedulingPodGroup),
+        pod_groups_of::<KubernetesPodGroup>(client, Kind::KubernetesPodGroup),
+        pod_groups_of::<KubernetesPodGroupAlpha>(client, Kind::KubernetesPodGroupAlpha),
+    ];
+    stream::select_all(all).boxed()
+}
+
+fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>
+where
+    T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    Watched<T>: kube::Resource<DynamicType = ()>,
+{
+    let gone =
+        move |group: &T| Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name));
+    let told = reflect_if_served(client.clone(), None, move |group: &T| pod_group(kind, group.as_ref()));
+    told.map(move |told| match told {
+        Told::Listed(all) => Event::Listed(kind, all),
+        Told::Unserved => Event::Unserved(kind),
+        Told::Seen(one) => Event::Seen(one),
+        Told::Gone(one) => gone(&one),
+    })
+    .boxed()
 }
 
 /// The storage objects, which decide where pods with claims can be placed.
@@ -164,6 +183,8 @@ fn events<T, I>(
 ) -> impl Stream<Item = Event> + Send {
     told.map(move |told| match told {
         Told::Listed(all) => listed(all),
+        // Only kinds that an API server always serves arrive here.
+        Told::Unserved => listed(Vec::new()),
         Told::Seen(one) => seen(one),
         Told::Gone(one) => gone(&one),
     })

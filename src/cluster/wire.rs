@@ -100,6 +100,59 @@ impl Wire for PodGroup {
     }
 }
 
+/// PodGroups of another API, which are read as Volcano's are.
+macro_rules! pod_group {
+    ($(#[$doc:meta])* $name:ident, $group:literal, $version:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub PodGroup);
+
+        impl Wire for $name {
+            type Scope = NamespaceResourceScope;
+            const GROUP: &'static str = $group;
+            const VERSION: &'static str = $version;
+            const KIND: &'static str = "PodGroup";
+            const PLURAL: &'static str = "podgroups";
+
+            fn metadata(&self) -> &Metadata {
+                &self.0.metadata
+            }
+        }
+
+        impl AsRef<PodGroup> for $name {
+            fn as_ref(&self) -> &PodGroup {
+                &self.0
+            }
+        }
+    };
+}
+
+pod_group!(
+    /// A PodGroup of the coscheduling plugin.
+    CoschedulingPodGroup,
+    "scheduling.x-k8s.io",
+    "v1alpha1"
+);
+pod_group!(
+    /// A PodGroup of Kubernetes 1.37 and later.
+    KubernetesPodGroup,
+    "scheduling.k8s.io",
+    "v1beta1"
+);
+pod_group!(
+    /// A PodGroup of Kubernetes 1.36.
+    KubernetesPodGroupAlpha,
+    "scheduling.k8s.io",
+    "v1alpha2"
+);
+
+impl AsRef<Self> for PodGroup {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 /// A kind whose object keeps its metadata under that name.
 macro_rules! wire {
     ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {

@@ -146,6 +146,7 @@ impl Config {
             weights: self.score_weights(),
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
+            gangs: self.scheduling.gangs.timeout(),
         }
     }
 

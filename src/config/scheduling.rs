@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::section::{Section, Trouble};
+use super::{
+    duration,
+    section::{Section, Trouble},
+};
 use crate::scheduling::{plugin::Plugin, preemption::Rules, score::SCORING};
 
 /// How nodes are compared, and which pods are preempted.
@@ -14,6 +18,27 @@ pub struct SchedulingConfig {
     pub weights: BTreeMap<&'static str, u32>,
     /// Which pods are preempted.
     pub preemption: PreemptionConfig,
+    /// Which pods are placed together.
+    pub gangs: GangsConfig,
+}
+
+/// Which pods are placed together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GangsConfig {
+    /// Whether the pods of a PodGroup are.
+    pub enabled: bool,
+    /// For how long bound pods of a group wait for the others before they are evicted.
+    #[serde(serialize_with = "duration::serialize")]
+    pub timeout: SignedDuration,
+}
+
+impl GangsConfig {
+    /// For how long bound pods wait for the others; `None`: every pod is placed alone.
+    pub fn timeout(self) -> Option<SignedDuration> {
+        let Self { enabled, timeout } = self;
+        enabled.then_some(timeout)
+    }
 }
 
 /// Which pods are preempted for a pod of higher priority that fits nowhere.
@@ -39,8 +64,9 @@ impl PreemptionConfig {
 pub(super) fn read(mut section: Section) -> Result<SchedulingConfig, Trouble> {
     let weights = weights(section.section("weights")?)?;
     let preemption = preemption(section.section("preemption")?)?;
+    let gangs = gangs(section.section("gangs")?)?;
     section.finish()?;
-    Ok(SchedulingConfig { weights, preemption })
+    Ok(SchedulingConfig { weights, preemption, gangs })
 }
 
 fn weights(mut section: Section) -> Result<BTreeMap<&'static str, u32>, Trouble> {
@@ -59,6 +85,15 @@ fn preemption(mut section: Section) -> Result<PreemptionConfig, Trouble> {
     };
     section.finish()?;
     Ok(preemption)
+}
+
+fn gangs(mut section: Section) -> Result<GangsConfig, Trouble> {
+    // Longer than a lock of a holder that is gone is respected.
+    let timeout =
+        section.take("timeout").map_or(Ok(SignedDuration::from_mins(10)), |field| field.duration())?;
+    let gangs = GangsConfig { enabled: section.on_unless_off("enabled")?, timeout };
+    section.finish()?;
+    Ok(gangs)
 }
 
 #[cfg(test)]

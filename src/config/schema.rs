@@ -18,6 +18,7 @@ pub fn schema() -> Value {
     let severity = || one_of(&["deny", "warn", "allow"]);
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
     let weights = SCORING.into_iter().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
+    let gangs = mapping([("enabled", switch()), ("timeout", text())]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));
     let mut schema = mapping([
         ("schedulerName", text()),
@@ -27,7 +28,10 @@ pub fn schema() -> Value {
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
         ("metrics", mapping([("hamiNames", switch()), ("pods", switch())])),
-        ("scheduling", mapping([("weights", mapping(weights)), ("preemption", preemption)])),
+        (
+            "scheduling",
+            mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),
+        ),
         ("workloads", list(&workload())),
         ("dialects", mapping([("hami", of_hami()), ("volcano", of_volcano())])),
     ]);

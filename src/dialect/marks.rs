@@ -20,6 +20,17 @@ pub const EXPECTED_DURATION: &str = "berth.dev/expected-duration";
 /// The pod's group; the first that is set counts.
 pub const GROUP_NAMES: [&str; 2] = ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"];
 
+/// The task of a Volcano Job that a pod belongs to (volcano `staging/src/volcano.sh/apis/pkg/apis/batch/v1alpha1/labels.go`): annotation.
+pub const TASK: &str = "volcano.sh/task-spec";
+/// The pod's group, as the coscheduling plugin has it: label (scheduler-plugins `apis/scheduling/v1alpha1/types.go`).
+pub const COSCHEDULING_GROUP: &str = "scheduling.x-k8s.io/pod-group";
+/// How many pods of a PodGroup run at most: annotation. Berth's own.
+pub const MAX_MEMBERS: &str = "berth.dev/max-members";
+/// The node label of which all pods of a PodGroup share one value: annotation. Berth's own.
+pub const REQUIRED_TOPOLOGY: &str = "berth.dev/required-topology";
+/// The node label of which all pods of a PodGroup share one value where that is possible: annotation. Berth's own.
+pub const PREFERRED_TOPOLOGY: &str = "berth.dev/preferred-topology";
+
 /// The API group of PodGroups (volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/register.go`).
 pub const GROUPS_API: &str = "scheduling.volcano.sh";
 /// Its version.

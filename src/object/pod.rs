@@ -87,7 +87,15 @@ pub struct PodSpec {
     /// The runtime class.
     pub runtime_class_name: Option<String>,
     /// The group that is to be placed together.
-    pub scheduling_group: Option<Present>,
+    pub scheduling_group: Option<SchedulingGroup>,
+}
+
+/// `spec.schedulingGroup`.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SchedulingGroup {
+    /// The PodGroup's name.
+    pub pod_group_name: Option<CompactString>,
 }
 
 /// How evenly pods must be spread over the values of a node label.
@@ -192,9 +200,7 @@ pub struct Terminated {
 impl PodSpec {
     /// The fields that constrain where the pod may go and that Berth does not serve: it never places a pod against them.
     pub fn unserved_constraints(&self) -> impl Iterator<Item = &'static str> {
-        let claims = (!self.resource_claims.is_empty()).then_some("spec.resourceClaims");
-        let group = self.scheduling_group.is_some().then_some("spec.schedulingGroup");
-        claims.into_iter().chain(group)
+        (!self.resource_claims.is_empty()).then_some("spec.resourceClaims").into_iter()
     }
 }
 

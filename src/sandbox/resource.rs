@@ -187,6 +187,9 @@ pub static RESOURCES: &[Resource] = &[
         .short(&["pg"])
         .below(&["status"])
         .counted(),
+    Resource::namespaced("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+        .below(&["status"])
+        .counted(),
     Resource::cluster("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass").short(&["pc"]).counted(),
     Resource::cluster(STORAGE, "v1", "csidrivers", "CSIDriver"),
     Resource::cluster(STORAGE, "v1", "csinodes", "CSINode"),

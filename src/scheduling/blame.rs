@@ -26,6 +26,8 @@ pub enum Blame {
     Claims,
     /// Objects that decide on its claims are not listed.
     Lists,
+    /// Its gang can't be placed, for this reason.
+    Gang(&'static str),
 }
 
 /// Whether a pod can be placed once other pods have ended, or a node is well again.
@@ -85,6 +87,7 @@ impl Blame {
             Self::Binding => one("DefaultBinder", "BindingRefused"),
             Self::Claims => one(Plugin::VolumeBinding.name(), "ClaimsNotBound"),
             Self::Lists => one(Plugin::VolumeBinding.name(), "StorageNotListed"),
+            Self::Gang(reason) => one("GangScheduling", reason),
         }
     }
 
@@ -93,7 +96,9 @@ impl Blame {
         match self {
             Self::Request => Resolvable::No,
             Self::Reasons(_, resolvable) => *resolvable,
-            Self::Quota | Self::Lock | Self::Binding | Self::Claims | Self::Lists => Resolvable::Yes,
+            Self::Quota | Self::Lock | Self::Binding | Self::Claims | Self::Lists | Self::Gang(_) => {
+                Resolvable::Yes
+            }
         }
     }
 }

@@ -236,6 +236,12 @@ impl Classes {
         }
     }
 
+    /// As [`Self::wait`] for a pod whose class may not be known yet.
+    pub(super) fn wait_known(&mut self, ask: &Arc<Ask>, uid: Uid) {
+        self.make_known(ask, Known::Decided);
+        self.wait(ask, uid, Rejected::Itself);
+    }
+
     /// A pod of this class waits no more.
     pub fn leave(&mut self, ask: &Arc<Ask>, uid: &Uid) {
         if let Some(class) = self.by_ask.get_mut(ask) {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey, tdm::eviction::Eviction};
+use super::{
+    gang::GangName, node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey,
+    tdm::eviction::Eviction,
+};
 use crate::{
     device::{Allocation, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
@@ -118,6 +121,14 @@ pub enum Effect {
     EvictFromZone {
         /// Which pod, and why.
         eviction: Eviction,
+    },
+    /// Evict a bound pod of a gang that could not be bound as a whole in time, through the Eviction API. It is sent again until the pod is
+    /// seen to go.
+    RollBack {
+        /// Which pod.
+        pod: PodKey,
+        /// Its gang.
+        gang: GangName,
     },
     /// Say why a pod of a closed zone is not evicted yet.
     TellEvictionPostponed {

@@ -37,6 +37,8 @@ pub enum Event {
     QuotaGone(QuotaKey),
     /// Every object that there is of another kind that plugins read: what is not among them is gone.
     Listed(Kind, Vec<Object>),
+    /// The API server does not serve this kind: there are no objects of it.
+    Unserved(Kind),
     /// An object of another kind, new or changed.
     Seen(Object),
     /// An object of another kind is gone.

@@ -17,6 +17,17 @@ pub enum Attempt {
     Failed,
 }
 
+/// What came of deciding a gang once.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum GangAttempt {
+    /// Enough of its pods found room together.
+    Scheduled,
+    /// They did not.
+    Unschedulable,
+    /// It could not be bound as a whole in time.
+    RolledBack,
+}
+
 /// One thing that was measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Measure {
@@ -28,6 +39,8 @@ pub enum Measure {
     LockHold(SignedDuration),
     /// Pods were tried that could be preempted, and so many must go; 0: preemption makes no room.
     Preemption(usize),
+    /// The pods of a gang were decided together.
+    Gang(GangAttempt),
     /// A pod that no node would have is decided again since it has waited for five minutes.
     Flushed,
     /// So long after it was first seen, a pod was bound.

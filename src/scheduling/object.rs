@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use super::tdm::job::JobBudget;
+use super::{
+    gang::{GangName, Group, GroupApi, Membership, Policy},
+    tdm::job::JobBudget,
+};
 use crate::object::{
     Labels, PodDisruptionBudget, Requirement,
     storage::{
@@ -37,8 +40,14 @@ pub enum Kind {
     VolumeAttachment,
     /// How many pods may be evicted.
     PodDisruptionBudget,
-    /// Groups of pods, which state the budgets of jobs.
+    /// Volcano's groups of pods.
     PodGroup,
+    /// The coscheduling plugin's groups of pods.
+    CoschedulingPodGroup,
+    /// Kubernetes' groups of pods, `v1beta1`.
+    KubernetesPodGroup,
+    /// The same, `v1alpha2`: Kubernetes 1.36.
+    KubernetesPodGroupAlpha,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -70,8 +79,8 @@ pub enum Object {
     VolumeAttachment(Arc<VolumeAttachment>),
     /// How many of its pods may be evicted.
     PodDisruptionBudget(Arc<PodDisruptionBudget>),
-    /// A PodGroup's full name, and the budget that it states for its job.
-    PodGroup(Arc<str>, Option<JobBudget>),
+    /// A PodGroup of this kind, its full name, and what it says.
+    PodGroup(Kind, Arc<str>, Arc<Group>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -95,6 +104,9 @@ impl Kind {
         Self::VolumeAttachment,
         Self::PodDisruptionBudget,
         Self::PodGroup,
+        Self::CoschedulingPodGroup,
+        Self::KubernetesPodGroup,
+        Self::KubernetesPodGroupAlpha,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -112,6 +124,33 @@ impl Kind {
         Self::VolumeAttachment,
     ];
 
+    /// The kinds of groups of pods; the API server may serve none of them.
+    pub const POD_GROUPS: &[Self] = &[
+        Self::PodGroup,
+        Self::CoschedulingPodGroup,
+        Self::KubernetesPodGroup,
+        Self::KubernetesPodGroupAlpha,
+    ];
+
+    /// The kinds of groups of pods of this API, the newest version first.
+    pub const fn of_groups(api: GroupApi) -> &'static [Self] {
+        match api {
+            GroupApi::Volcano => &[Self::PodGroup],
+            GroupApi::Coscheduling => &[Self::CoschedulingPodGroup],
+            GroupApi::Kubernetes => &[Self::KubernetesPodGroup, Self::KubernetesPodGroupAlpha],
+        }
+    }
+
+    /// Whose groups of pods these are.
+    pub const fn group_api(self) -> Option<GroupApi> {
+        match self {
+            Self::PodGroup => Some(GroupApi::Volcano),
+            Self::CoschedulingPodGroup => Some(GroupApi::Coscheduling),
+            Self::KubernetesPodGroup | Self::KubernetesPodGroupAlpha => Some(GroupApi::Kubernetes),
+            _ => None,
+        }
+    }
+
     /// The resource, as a ClusterRole names it.
     pub const fn resource(self) -> &'static str {
         match self {
@@ -124,7 +163,10 @@ impl Kind {
             Self::CsiStorageCapacity => "csistoragecapacities",
             Self::VolumeAttachment => "volumeattachments",
             Self::PodDisruptionBudget => "poddisruptionbudgets",
-            Self::PodGroup => "podgroups",
+            Self::PodGroup
+            | Self::CoschedulingPodGroup
+            | Self::KubernetesPodGroup
+            | Self::KubernetesPodGroupAlpha => "podgroups",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -146,7 +188,7 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
-            Self::PodGroup(..) => Kind::PodGroup,
+            Self::PodGroup(kind, ..) => *kind,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -158,7 +200,7 @@ impl Object {
     pub fn name(&self) -> Arc<str> {
         let metadata = match self {
             Self::Namespace(name, _)
-            | Self::PodGroup(name, _)
+            | Self::PodGroup(_, name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
@@ -186,6 +228,8 @@ pub fn full_name(namespace: &str, name: &str) -> Arc<str> {
 pub struct Objects {
     by_kind: BTreeMap<Kind, BTreeMap<Arc<str>, Object>>,
     listed: BTreeSet<Kind>,
+    /// Of these the API server serves none.
+    unserved: BTreeSet<Kind>,
     no_labels: Arc<Labels>,
     version: u64,
     namespaces: u64,
@@ -221,7 +265,19 @@ impl Objects {
     /// Takes in that all objects of a kind are known.
     pub fn note_listed(&mut self, kind: Kind) {
         self.listed.insert(kind);
+        self.unserved.remove(&kind);
         self.version += 1;
+    }
+
+    /// Takes in that the API server does not serve this kind.
+    pub fn note_unserved(&mut self, kind: Kind) {
+        self.note_listed(kind);
+        self.unserved.insert(kind);
+    }
+
+    /// Whether it is known that the API server does not serve this kind.
+    pub fn is_unserved(&self, kind: Kind) -> bool {
+        self.unserved.contains(&kind)
     }
 
     /// Whether all objects of these kinds are known.
@@ -325,10 +381,29 @@ impl Objects {
 
     /// The budget that a PodGroup states for its job.
     pub fn job_budget(&self, group: &str) -> Option<JobBudget> {
-        match self.get(Kind::PodGroup, group)? {
-            Object::PodGroup(_, budget) => *budget,
+        self.group(Kind::PodGroup, group)?.budget
+    }
+
+    fn group(&self, kind: Kind, name: &str) -> Option<&Group> {
+        match self.get(kind, name)? {
+            Object::PodGroup(_, _, group) => Some(group),
             _ => None,
         }
+    }
+
+    /// How the pods of this group are placed, by its PodGroup.
+    pub fn membership(&self, gang: &GangName) -> Membership {
+        let kinds = Kind::of_groups(gang.api);
+        if let Some(group) = kinds.iter().find_map(|kind| self.group(*kind, &gang.group)) {
+            return Membership::Policy(group.policy.clone());
+        }
+        if !self.are_listed(kinds) {
+            return Membership::Unlisted;
+        }
+        if kinds.iter().all(|kind| self.is_unserved(*kind)) {
+            return Membership::Policy(Policy::Alone);
+        }
+        Membership::NotFound
     }
 
     /// Greater after every change.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     footprint::{Exclusive, Footprint},
+    gang::Member,
     node::NodeName,
     origin::Origin,
     plugin::node_affinity::NodeAffinity,
@@ -243,6 +244,8 @@ pub struct PodInfo {
     pub footprint: Arc<Footprint>,
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
+    /// The group of pods that it is placed with.
+    pub gang: Option<Arc<Member>>,
     /// What evictions at the end of a window read of it, where the settings have windows.
     pub member: Option<Arc<JobMember>>,
     /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.

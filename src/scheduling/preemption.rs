@@ -157,6 +157,23 @@ pub fn choose(
     rules: Rules,
     names: &dyn Fn(&Uid) -> Option<Arc<str>>,
 ) -> Result<Candidate, Hopeless> {
+    choose_among(demand, &mut snapshot.plan(), counts, rules, names, &|_| true)
+}
+
+/// As [`choose`], in a plan, which is as it was afterwards, and among some of the nodes.
+///
+/// # Errors
+///
+/// None of these nodes would have the pod, whichever pods of lower priority were gone.
+pub fn choose_among(
+    demand: &Demand,
+    plan: &mut Plan<'_>,
+    counts: &mut PodCounts,
+    rules: Rules,
+    names: &dyn Fn(&Uid) -> Option<Arc<str>>,
+    allowed: &dyn Fn(&NodeName) -> bool,
+) -> Result<Candidate, Hopeless> {
+    let snapshot: &Snapshot = plan;
     if snapshot.ledger().lowest_priority().is_none_or(|lowest| lowest >= demand.priority) {
         return Err(Hopeless { without_victims: snapshot.nodes().count(), not_helpful: 0 });
     }
@@ -166,8 +183,11 @@ pub fn choose(
     let mut hopeless = Hopeless::default();
     let nodes = from_offset(snapshot, &demand.uid);
     let enough = (nodes.len() / 10).max(FEWEST_CANDIDATES);
-    for node in nodes {
-        match search.dry_run(&mut snapshot.plan(), &node) {
+    for node in nodes.into_iter().filter(allowed) {
+        let mark = plan.mark();
+        let dry_run = search.dry_run(plan, &node);
+        plan.undo(mark);
+        match dry_run {
             DryRun::NoVictims => hopeless.without_victims += 1,
             DryRun::Fails => hopeless.not_helpful += 1,
             DryRun::Fits(candidate) => candidates.push(candidate),

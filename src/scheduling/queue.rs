@@ -78,6 +78,11 @@ impl Queue {
         self.put(Part::Active, pod, seen, Timestamp::MIN);
     }
 
+    /// The pod is decided now, before all others, whatever its priority.
+    pub fn push_ahead(&mut self, pod: &PodInfo, seen: u64) {
+        self.put_as(Part::Active, pod, seen, (Timestamp::MIN, i32::MAX));
+    }
+
     /// Something has happened for the pod, which was rejected before: it is decided then, or earlier where there is nothing else to do.
     pub fn back_off(&mut self, pod: &PodInfo, seen: u64, until: Timestamp) {
         self.put(Part::Backoff, pod, seen, until);
@@ -94,9 +99,13 @@ impl Queue {
     }
 
     fn put(&mut self, part: Part, pod: &PodInfo, seen: u64, at: Timestamp) {
+        self.put_as(part, pod, seen, (at, pod.importance.priority));
+    }
+
+    fn put_as(&mut self, part: Part, pod: &PodInfo, seen: u64, (at, priority): (Timestamp, i32)) {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
-        let turn = (at, (Reverse(pod.importance.priority), pod.created, seen, uid.clone()));
+        let turn = (at, (Reverse(priority), pod.created, seen, uid.clone()));
         self.part_mut(part).insert(turn.clone());
         self.turns.insert(uid, (part, turn));
     }

@@ -11,6 +11,7 @@ mod decide;
 mod direct;
 mod evict;
 pub mod excess;
+mod gang;
 mod lock;
 mod locks;
 mod objects;
@@ -50,6 +51,7 @@ use super::{
 };
 use agent::Agents;
 use evict::Evictions;
+use gang::Gangs;
 use locks::Locks;
 use pods::{Pods, Work};
 use prebind::Prebinding;
@@ -72,6 +74,8 @@ pub struct Settings {
     pub preemption: Option<Rules>,
     /// The revocable zones and their windows.
     pub zones: RevocableZones,
+    /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
+    pub gangs: Option<SignedDuration>,
 }
 
 /// What is still to be done.
@@ -99,6 +103,8 @@ pub struct Scheduler {
     classes: Classes,
     /// Pods that wait to be decided.
     waiting: Waiting,
+    /// Pods that are placed together.
+    gangs: Gangs,
     /// Preemptions under way.
     preempting: Preempting,
     /// Pods whose claims are being bound.
@@ -125,13 +131,14 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption, zones } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs } = settings;
         Self {
             lock_expiry,
             snapshot: Snapshot::new(device_resources).divided(zones),
             classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),
+            gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
             prebinding: Prebinding::default(),
             lines: Lines::default(),
@@ -175,8 +182,9 @@ impl Scheduler {
             Event::QuotaSeen(quota) => self.see_quota(quota),
             Event::QuotaGone(key) => self.lose_quota(&key),
             Event::Listed(kind, objects) => self.resync_objects(kind, objects),
-            Event::Seen(object) => self.snapshot.set_object(object),
-            Event::Gone(kind, name) => self.snapshot.remove_object(kind, &name),
+            Event::Unserved(kind) => self.miss_kind(kind),
+            Event::Seen(object) => self.see_object(object),
+            Event::Gone(kind, name) => self.lose_object(kind, &name),
             Event::LockAnswered { pod, node, profiles, outcome } => {
                 self.lock_answered(&pod, &node, profiles, outcome, now);
             }
@@ -221,6 +229,9 @@ impl Scheduler {
         if self.is_synced() {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
+            if self.course == Course::Onward {
+                self.roll_back_gangs(now);
+            }
             self.schedule(now);
             self.serve_lines(now);
             if self.course != Course::Standby {
@@ -275,6 +286,9 @@ impl Scheduler {
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {
             match entry.backoff_until {
+                _ if self.gangs.is_partly_bound(&entry.info) => {
+                    self.waiting.queue.push_ahead(&entry.info, entry.seen);
+                }
                 Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),
                 None => self.waiting.queue.push(&entry.info, entry.seen),
             }
@@ -289,7 +303,7 @@ impl Scheduler {
         if work != Work::Unlisted {
             self.waiting.unlisted.leave(uid);
         }
-        if !matches!(work, Work::Waiting(_) | Work::OverQuota) {
+        if !matches!(work, Work::Waiting(_) | Work::OverQuota | Work::Ungathered) {
             self.waiting.queue.take_back(uid);
         }
         if let Some(entry) = self.pods.get_mut(uid) {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::ControlFlow};
 
 use berth::{
-    cluster::read::time_division::pod_group,
+    cluster::read::group::pod_group,
     config::Config,
     object::{Node, Pod},
     scheduling::{
@@ -11,6 +11,7 @@ use berth::{
         decide::Filters,
         evaluation::Evaluation,
         node::NodeName,
+        object::Kind,
         plugin::Plugin,
         pod_counts::PodCounts,
         tdm::{Window, eviction},
@@ -115,7 +116,7 @@ fn list_of_scores(expected: &Value) -> BTreeMap<String, i64> {
 fn victims(config: &Config, cluster: &Value) -> usize {
     let mut snapshot = snapshot(config, list(&cluster["Nodes"]));
     for group in list(&cluster["PodGroups"]) {
-        snapshot.set_object(pod_group(&serde_json::from_value(group.clone()).unwrap()));
+        snapshot.set_object(pod_group(Kind::PodGroup, &serde_json::from_value(group.clone()).unwrap()));
     }
     let reader = config.reader();
     let read = |pod: &Value| reader.pod(&serde_json::from_value::<Pod>(pod.clone()).unwrap()).0;

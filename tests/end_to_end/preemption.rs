@@ -29,7 +29,7 @@ fn share(name: &str, class: Option<&str>, memory: u32) -> Value {
 }
 
 impl World {
-    async fn create_priority_classes(&self) {
+    pub(crate) async fn create_priority_classes(&self) {
         let classes: Api<PriorityClass> = Api::all(self.cluster.client.clone());
         let named = [
             ("high", 1000, "PreemptLowerPriority"),

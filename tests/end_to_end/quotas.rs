@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use k8s_openapi::{
-    api::core::v1 as core, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
+use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
-    runtime::{conditions::is_crd_established, wait::await_condition},
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
 use crate::{
+    groups::VOLCANO,
     machines::hami_node,
     support::floor::Floor,
     world::{World, phase, pod},
@@ -97,43 +95,11 @@ pub(crate) async fn what_exceeds_the_quota_is_denied_before_a_pod_exists(floor: 
     world.agents_are_content();
 }
 
-fn groups() -> ApiResource {
-    ApiResource {
-        group: "scheduling.volcano.sh".to_owned(),
-        version: "v1beta1".to_owned(),
-        api_version: "scheduling.volcano.sh/v1beta1".to_owned(),
-        kind: "PodGroup".to_owned(),
-        plural: "podgroups".to_owned(),
-    }
-}
-
-/// Installs the kind where it is not built in, while Berth is at work.
-async fn install_groups(world: &World) {
-    let crds: Api<CustomResourceDefinition> = Api::all(world.cluster.client.clone());
-    let name = "podgroups.scheduling.volcano.sh";
-    let crd = json!({
-        "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
-        "spec": {
-            "group": "scheduling.volcano.sh",
-            "scope": "Namespaced",
-            "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
-            "versions": [{"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
-                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    });
-    crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
-    let established = await_condition(crds, name, is_crd_established());
-    tokio::time::timeout(LIMIT, established).await.expect("the kind is served in time").unwrap();
-}
-
 pub(crate) async fn a_pod_and_its_group_must_not_contradict_each_other(floor: Floor) {
     let Some(world) = World::with_webhook(floor, vec![hami_node("gpu-1", 1)], json!({})).await else {
         return;
     };
-    if floor == Floor::Real {
-        install_groups(&world).await;
-    }
-    let api: Api<DynamicObject> = Api::default_namespaced_with(world.cluster.client.clone(), &groups());
+    let api = world.serve_groups(floor, VOLCANO).await;
     let group = json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",

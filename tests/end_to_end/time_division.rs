@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     deaths::{Death, Moment, Write},
+    groups::{VOLCANO, pod_group},
     machines::hami_node,
     support::floor::Floor,
     world::{World, node_of, pod},
@@ -73,6 +74,8 @@ pub(crate) async fn pods_leave_a_closed_zone_within_the_budget_of_their_job_acro
     for moment in [Moment::Before, Moment::After] {
         let Some(mut world) = lent(floor).await else { return };
         world.start_berth_with(&config(OPEN));
+        let groups = world.serve_groups(floor, VOLCANO).await;
+        groups.create(&PostParams::default(), &pod_group(VOLCANO, "train", &json!({}))).await.unwrap();
         let job = json!({
             "volcano.sh/preemptable": "true", "scheduling.k8s.io/group-name": "train",
             "volcano.sh/jdb-min-available": "2",

@@ -25,10 +25,13 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::support::floor::{Cluster, Floor};
+use crate::support::{
+    controlplane::Options as ControlPlaneOptions,
+    floor::{Cluster, Floor},
+};
 
 /// After this time something that should have happened has not.
-const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// A cluster with nodes, agents and Berth.
 pub(crate) struct World {
@@ -75,7 +78,16 @@ impl World {
 
     /// A cluster of these nodes; Berth is yet to start.
     pub(crate) async fn without_berth(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
-        let cluster = Cluster::start(floor).await?;
+        Self::without_berth_on(floor, nodes, ControlPlaneOptions::default()).await
+    }
+
+    /// As [`Self::without_berth`], with options of the real floor.
+    pub(crate) async fn without_berth_on(
+        floor: Floor,
+        nodes: Vec<Node>,
+        options: ControlPlaneOptions,
+    ) -> Option<Self> {
+        let cluster = Cluster::start_with(floor, options).await?;
         let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
         Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
     }

@@ -110,6 +110,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         claim,
         holding,
         origin: None,
+        gang: None,
         member: None,
         told: None,
     }))
@@ -131,6 +132,7 @@ impl Trio {
             weights: ScoreWeights::default(),
             preemption: None,
             zones: berth::scheduling::tdm::RevocableZones::default(),
+            gangs: None,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

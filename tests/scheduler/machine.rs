@@ -53,6 +53,9 @@ impl Machine {
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
+        for kind in Kind::POD_GROUPS {
+            machine.scheduler.observe(Event::Unserved(*kind), now);
+        }
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }

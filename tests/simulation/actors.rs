@@ -10,13 +10,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::{core::v1 as core, scheduling::v1::PriorityClass, storage::v1::StorageClass};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
 use crate::{
     checker::LOCK,
     dice::Dice,
+    gang,
     plan::Weather,
     pod,
     record::Pod,
@@ -148,9 +149,34 @@ impl Actors {
     }
 
     async fn create(&mut self, world: &World) {
+        if self.story.crowd.gangs > 0 && self.dice.in_thousand(self.story.crowd.gangs) {
+            return self.create_gang(world).await;
+        }
         self.pods += 1;
         let name = format!("pod-{}", self.pods);
         self.create_named(world, &name, &[]).await;
+    }
+
+    /// A group and its pods: as many as it needs at least, one more, or one too few.
+    async fn create_gang(&mut self, world: &World) {
+        let least = 2 + self.dice.below(3);
+        self.pods += 1;
+        let group = format!("gang-{}", self.pods);
+        let kind = GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup");
+        let kind = ApiResource::from_gvk(&kind);
+        let groups: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &kind);
+        let object = json!({"metadata": {"name": group}, "spec": {"minMember": least}});
+        let object = serde_json::from_value(object).unwrap();
+        groups.create(&PostParams::default(), &object).await.unwrap();
+        world.watch.say(&format!("a user creates {group} of at least {least}"));
+        let mut pod = pod::of(&mut self.dice, &self.story.crowd, "member");
+        pod["metadata"]["annotations"] = json!({gang::GROUP: group});
+        for _ in 0..least - 1 + self.dice.below(3) {
+            self.pods += 1;
+            pod["metadata"]["name"] = json!(format!("pod-{}", self.pods));
+            let member = serde_json::from_value(pod.clone()).unwrap();
+            drop(pods(world).create(&PostParams::default(), &member).await);
+        }
     }
 
     async fn create_named(&mut self, world: &World, name: &str, gates: &[&str]) {

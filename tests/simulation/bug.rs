@@ -49,6 +49,8 @@ pub(crate) enum Bug {
     CountNotUndone,
     /// Pods are preempted although the nomination of the pod that they go for was not written.
     NominationNotWritten,
+    /// After a restart, the pods of a gang that are bound are taken for pods of none.
+    GangMemberForgotten,
     /// What becomes free for a pod is given to others meanwhile: its nomination is forgotten.
     FreedCapacityGivenTwice,
 }
@@ -198,6 +200,7 @@ const NEIGHBOURS: Story = Story {
         apart: 500,
         spread: 0,
         urgent: 0,
+        gangs: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -253,8 +256,27 @@ const RANKS: Story = Story {
     ..GENERAL
 };
 
+/// Groups come whose pods are placed together, while binders die.
+const TEAMS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (6000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 7), (Act::Kill, 2), (Act::ForeignLock, 1)],
+    crowd: Crowd {
+        hami: 700,
+        odd: 0,
+        memory: &["3300", "6600", "9900", "12200"],
+        cores: &["0"],
+        quota: 0,
+        gangs: 500,
+        ..GENERAL.crowd
+    },
+    calls: &[("/leases", 0), ("/binding", 250), ("", 50)],
+    watches: &[("", 30)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -277,6 +299,7 @@ impl Bug {
         Self::CountNotUndone,
         Self::NominationNotWritten,
         Self::FreedCapacityGivenTwice,
+        Self::GangMemberForgotten,
     ];
 
     /// What shows it.
@@ -295,12 +318,13 @@ impl Bug {
             Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
+            Self::GangMemberForgotten => &TEAMS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 13] = [
+pub(crate) const STORIES: [&Story; 14] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
@@ -314,4 +338,5 @@ pub(crate) const STORIES: [&Story; 13] = [
     &LEADS,
     &HANDOVERS,
     &RANKS,
+    &TEAMS,
 ];

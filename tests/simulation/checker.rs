@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     fresh,
+    gang::Gangs,
     preemption::Preemptions,
     quota::Quotas,
     record::{Amount, Family, Pod, Wish, annotation, cards, text},
@@ -52,6 +53,7 @@ pub(crate) struct Checker {
     /// When Berth took which node's lock for which pod.
     taken: BTreeMap<(String, String), Timestamp>,
     preemptions: Preemptions,
+    gangs: Gangs,
     quotas: Quotas,
     spread: Spread,
     /// Which lives of Berth have bound a pod of this name.
@@ -70,6 +72,7 @@ impl Checker {
             locks: BTreeMap::new(),
             taken: BTreeMap::new(),
             preemptions: Preemptions::default(),
+            gangs: Gangs::default(),
             quotas: Quotas::default(),
             spread: Spread::default(),
             binders: BTreeMap::new(),
@@ -105,6 +108,7 @@ impl Checker {
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         self.violations.extend(self.preemptions.see(&pods, now));
+        self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
             self.violations.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
         }
@@ -301,6 +305,7 @@ impl Checker {
                 self.violations.push(format!("{} is bound and never answered", pod.name));
             }
         }
+        self.violations.extend(self.gangs.judge_the_end(&pods, &groups(&self.sandbox)));
         self.violations.extend(fresh::look(&self.sandbox));
         for node in &nodes {
             let lock = annotation(node, LOCK).unwrap_or_default();
@@ -312,6 +317,11 @@ impl Checker {
     }
 
     fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
+        // Whether a gang has room is left to the fresh look.
+        if pod.group.as_ref().is_some_and(|group| reason.starts_with(&format!("PodGroup default/{group}: ")))
+        {
+            return;
+        }
         let told = format!("0/{} nodes are available: ", nodes.len());
         let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
         let holders: Vec<&Pod> =
@@ -340,6 +350,10 @@ impl Checker {
             }
         }
     }
+}
+
+fn groups(sandbox: &Sandbox) -> Vec<Arc<Value>> {
+    sandbox.objects_of("scheduling.volcano.sh", "podgroups")
 }
 
 fn called<'a>(objects: &'a [Arc<Value>], name: &str) -> Option<&'a Arc<Value>> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use berth::{
-    cluster::watch::read_namespace,
+    cluster::{read::group::pod_group, watch::read_namespace},
     config::Config,
     object::{Namespace, Node, Pod, ResourceQuota},
     sandbox::Sandbox,
@@ -34,6 +34,13 @@ pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
     let namespaces = namespaces.map(|namespace| read_namespace(Arc::new(namespace))).collect();
     scheduler.observe(Event::Listed(Kind::Namespace, namespaces), now);
     scheduler.observe(Event::Listed(Kind::PodDisruptionBudget, Vec::new()), now);
+    let groups = sandbox.objects_of("scheduling.volcano.sh", "podgroups");
+    let groups = groups.iter().map(|group| serde_json::from_value((**group).clone()).unwrap());
+    let groups = groups.map(|group| pod_group(Kind::PodGroup, &group)).collect();
+    scheduler.observe(Event::Listed(Kind::PodGroup, groups), now);
+    for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup) {
+        scheduler.observe(Event::Unserved(*kind), now);
+    }
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
     }

@@ -11,7 +11,7 @@ use berth::sandbox::{
 };
 use serde_json::{Value, json};
 
-use crate::{bug::Bug, dice::Dice};
+use crate::{bug::Bug, dice::Dice, gang::GROUP};
 
 /// One bug at work.
 pub(crate) struct Lie {
@@ -132,6 +132,9 @@ impl Lie {
                 {
                     *lock = lock.replace(",foreign-", ",gone-");
                 }
+            }
+            Bug::GangMemberForgotten if pod && bound && !call.is_watch() => {
+                forget(&mut object["metadata"]["annotations"], GROUP);
             }
             Bug::FreedCapacityGivenTwice if pod => forget(&mut object["status"], "nominatedNodeName"),
             Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),

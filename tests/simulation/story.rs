@@ -125,6 +125,8 @@ pub(crate) struct Crowd {
     pub(crate) spread: u64,
     /// So many of a thousand pods are of a priority above that of the others.
     pub(crate) urgent: u64,
+    /// So many of a thousand arrivals are of a whole group, whose pods are placed together.
+    pub(crate) gangs: u64,
 }
 
 /// How the network is.
@@ -235,6 +237,7 @@ pub(crate) const GENERAL: Story = Story {
         apart: 0,
         spread: 0,
         urgent: 0,
+        gangs: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],

@@ -123,7 +123,7 @@ impl Seen {
             }
             "Pod" => self.take_pod(&object),
             "PodGroup" => {
-                if let Some(PodGroup { metadata }) = self.read(&object) {
+                if let Some(PodGroup { metadata, .. }) = self.read(&object) {
                     let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
                     self.pod_groups.insert((metadata.namespace, metadata.name), mark);
                 }

@@ -168,12 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn a_constraint_that_is_not_served_strands_the_pods() {
+    fn a_group_of_kubernetes_own_api_strands_no_pods() {
         let gpu = json!({"nvidia.com/gpu": 1});
         let group = json!({"schedulingGroup": {"podGroupName": "g"}});
-        let names: Vec<_> =
-            found(deployment("gang", &asking(&gpu, &group))).into_iter().map(|(rule, _)| rule).collect();
-        assert_eq!(names, ["workload-stranded"]);
+        assert_eq!(found(deployment("gang", &asking(&gpu, &group))), []);
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
             }
             "Node" => offers.push(NodeOffer::read(&document.read::<Node>()?, &facts.dialects)),
             "PodGroup" => {
-                let PodGroup { metadata } = document.read()?;
+                let PodGroup { metadata, .. } = document.read()?;
                 let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
                 let namespace = document.namespace().unwrap_or("default").to_owned();
                 groups.insert((namespace, metadata.name), mark);

@@ -15,7 +15,7 @@ use crate::{
         documents::{Document, DocumentError},
         review,
     },
-    cluster::{read::time_division::pod_group, watch::read_namespace},
+    cluster::{read::group, watch::read_namespace},
     config::Config,
     dialect::Dialects,
     object::{
@@ -179,7 +179,8 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "VolumeAttachment" => Object::VolumeAttachment(document.read()?),
         "PodGroup" => {
             let group = namespaced(document, |one: &mut PodGroup| &mut one.metadata)?;
-            pod_group(&group)
+            let kind = group::kind(document.api_version());
+            return Ok(kind.map(|kind| group::pod_group(kind, &group)));
         }
         "PodDisruptionBudget" => {
             let budget = namespaced(document, |one: &mut PodDisruptionBudget| &mut one.metadata)?;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     admit::{self, Entered, Entrance},
+    gang::{Entries, Holders},
     input::{Incoming, Input, called},
     report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
     volume::{self, VolumeRow},
@@ -46,17 +47,20 @@ pub enum Explain {
 }
 
 /// A simulation under way.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     reader: Reader,
-    snapshot: Snapshot,
-    classes: Classes,
+    pub(super) snapshot: Snapshot,
+    pub(super) classes: Classes,
     weights: ScoreWeights,
     /// The rules by which victims are chosen; `None`: no pod is preempted.
-    preemption: Option<preemption::Rules>,
+    pub(super) preemption: Option<preemption::Rules>,
+    /// Whether the pods of a PodGroup are placed together.
+    pub(super) gangs: bool,
+    pub(super) holders: Holders,
     explain: Explain,
-    now: Timestamp,
+    pub(super) now: Timestamp,
     /// Every pod's name, for the picture of the cards.
-    names: BTreeMap<Uid, String>,
+    pub(super) names: BTreeMap<Uid, String>,
     warnings: Vec<String>,
     input: &'a Input,
 }
@@ -76,6 +80,8 @@ pub(super) fn simulate(
         classes: Classes::new(config.score_weights()),
         weights: config.score_weights(),
         preemption: config.scheduling.preemption.rules(),
+        gangs: config.scheduling.gangs.enabled,
+        holders: Holders::new(),
         explain,
         now,
         names: BTreeMap::new(),
@@ -84,7 +90,7 @@ pub(super) fn simulate(
     };
     let evictions = run.set_cluster();
     let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
-    let mut waiting: BTreeMap<Uid, (u64, PodRow, PodInfo)> = BTreeMap::new();
+    let mut waiting = Entries::new();
     let mut queue = Queue::default();
     for incoming in &input.pods {
         match run.enter(incoming, entrance)? {
@@ -98,8 +104,14 @@ pub(super) fn simulate(
         }
     }
     while let Some(uid) = queue.pop() {
-        let (position, row, info) = waiting.remove(&uid).expect("whatever is queued waits");
-        rows.insert(position, run.place(row, &info));
+        // Placed with the first of its gang.
+        let Some(entry) = waiting.remove(&uid) else { continue };
+        if let Some((member, membership)) = run.membership(&entry.2) {
+            rows.extend(run.place_gang((&member, membership), entry, &mut waiting));
+        } else {
+            let (position, row, info) = entry;
+            rows.insert(position, run.place(row, &info));
+        }
     }
     let nodes = ledger::nodes(&run.snapshot, run.reader.dialects(), &run.names);
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
@@ -120,6 +132,7 @@ impl Run<'_> {
             self.warn(called, &troubles);
             self.names.insert(info.key.uid.clone(), info.key.to_string());
             if let Some(charge) = held(&info, self.now) {
+                self.note_holder(&info, &charge);
                 self.snapshot.charge(info.key.uid.clone(), charge);
             }
             bound.push(info);
@@ -129,6 +142,12 @@ impl Run<'_> {
         }
         for kind in Kind::ALL {
             self.snapshot.note_listed(*kind);
+        }
+        for kind in Kind::POD_GROUPS {
+            // Without a PodGroup of this API in the input, each pod is placed alone.
+            if self.snapshot.objects().of_kind(*kind).next().is_none() {
+                self.snapshot.note_unserved(*kind);
+            }
         }
         for Incoming { document, .. } in &self.input.pods {
             if let Ok(pod) = document.read() {
@@ -194,24 +213,36 @@ impl Run<'_> {
         }
     }
 
+    /// Says what each node makes of the pod, where that is asked for.
+    pub(super) fn explain(&self, row: &mut PodRow, info: &PodInfo) {
+        if let (Explain::EveryNode, Some(demand)) = (self.explain, info.demand()) {
+            row.nodes = Some(self.verdicts(&demand));
+        }
+    }
+
     /// Gives the pod its place, if any node would have it.
     fn place(&mut self, mut row: PodRow, info: &PodInfo) -> PodRow {
         let Some(demand) = info.demand() else { return row };
-        if self.explain == Explain::EveryNode {
-            row.nodes = Some(self.verdicts(&demand));
-        }
+        self.explain(&mut row, info);
         let decided = self.classes.decide(&demand, &self.snapshot, |_| 0);
-        let Decision { node, allocations, volumes } = match decided {
-            Ok(decided) => decided,
-            Err(error) => return self.preempt(row, info, &demand, error),
-        };
+        match decided {
+            Ok(decision) => self.carry_out(row, info, decision),
+            Err(error) => self.preempt(row, info, &demand, error),
+        }
+    }
+
+    /// The pod holds its place from now on.
+    pub(super) fn carry_out(&mut self, mut row: PodRow, info: &PodInfo, decision: Decision) -> PodRow {
+        let Decision { node, allocations, volumes } = decision;
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
         }
         let record = self.record(&allocations, &node);
         let locks = self.locks(&allocations, info);
         let shares = self.shares(&allocations);
-        self.snapshot.charge(info.key.uid.clone(), placed(info, node.clone(), allocations, self.now));
+        let charge = placed(info, node.clone(), allocations, self.now);
+        self.note_holder(info, &charge);
+        self.snapshot.charge(info.key.uid.clone(), charge);
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
         row.bound(&node, &shares, record, locks)
     }
@@ -326,7 +357,7 @@ pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
 }
 
 /// What a pod holds that has just been placed: its agent has allocated at once.
-fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Timestamp) -> Charge {
+pub(super) fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Timestamp) -> Charge {
     let succeeded = |one| Allocation { answer: Answer::Succeeded, ..one };
     Charge {
         node,

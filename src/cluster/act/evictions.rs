@@ -4,7 +4,7 @@ use super::{Hands, News, send};
 use crate::{
     cluster::{evict, metrics::Written},
     excerpt::{MESSAGE, excerpt},
-    scheduling::{Event, EvictionOutcome, PodKey, tdm::eviction::Eviction},
+    scheduling::{Event, EvictionOutcome, PodKey, gang::GangName, tdm::eviction::Eviction},
 };
 
 impl Hands {
@@ -28,6 +28,27 @@ impl Hands {
             EvictionOutcome::Gone | EvictionOutcome::Doubtful => {}
         }
         Event::EvictionAnswered { eviction, outcome }
+    }
+
+    /// Evicts a bound pod of a gang that could not be bound as a whole, and writes an Event if the API server agrees. What comes of it is seen
+    /// by watching the pod.
+    pub(super) async fn roll_back(&self, pod: PodKey, gang: &GangName) -> Option<Event> {
+        self.metrics.write(Written::eviction);
+        let asked = evict::evict(self.client.clone(), &pod);
+        let outcome = self.fence.within(send::REACH, asked).await.unwrap_or(EvictionOutcome::Doubtful);
+        match &outcome {
+            EvictionOutcome::Granted => {
+                tracing::warn!(%pod, %gang, "evicted a pod since its gang could not be bound as a whole");
+                let message = format!("Evicted: {gang} could not be bound as a whole in time");
+                self.say(pod, News::Evicted { message: &message }).await
+            }
+            EvictionOutcome::Refused(answer) => {
+                let answer = &*excerpt(answer, MESSAGE);
+                tracing::warn!(%pod, %gang, answer, "the API server does not evict a pod of a partly bound gang now");
+                None
+            }
+            EvictionOutcome::Gone | EvictionOutcome::Doubtful => None,
+        }
     }
 
     /// Writes an Event about a pod that is not evicted yet.

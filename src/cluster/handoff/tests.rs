@@ -38,6 +38,7 @@ fn scheduler() -> Scheduler {
         weights: ScoreWeights::default(),
         preemption: None,
         zones: crate::scheduling::tdm::RevocableZones::default(),
+        gangs: None,
     })
 }
 

@@ -6,9 +6,9 @@ use jiff::SignedDuration;
 
 use crate::{
     dialect::{duration, marks},
-    object::{Metadata, Pod, PodGroup},
+    object::{Metadata, Pod},
     scheduling::{
-        object::{Object, full_name},
+        object::full_name,
         tdm::{
             Permission, Revocable,
             job::{Evictable, JobBudget, JobMember, Quantum, Readiness},
@@ -66,7 +66,7 @@ fn evictable(metadata: &Metadata) -> Evictable {
 }
 
 /// The budget that annotations state. Where both are set, that of the least number counts, as in Volcano.
-fn budget(metadata: &Metadata) -> Option<JobBudget> {
+pub(super) fn budget(metadata: &Metadata) -> Option<JobBudget> {
     let read = |key: &str, of: fn(Quantum) -> JobBudget| {
         Some(quantum(metadata.annotation(key)?).map_or(JobBudget::Unreadable, of))
     };
@@ -93,10 +93,4 @@ fn readiness(pod: &Pod) -> Readiness {
     } else {
         Readiness::Unready
     }
-}
-
-/// A PodGroup, of which the budget of its job is kept.
-pub fn pod_group(group: &PodGroup) -> Object {
-    let metadata = &group.metadata;
-    Object::PodGroup(full_name(&metadata.namespace, &metadata.name), budget(metadata))
 }

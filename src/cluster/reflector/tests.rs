@@ -95,6 +95,7 @@ async fn told(script: impl IntoIterator<Item = Turn>) -> Vec<String> {
     let mut told = pin!(reflect(client, None, read).map(|told: Told<Node, String>| match told {
         Told::Listed(all) => format!("all: {}", all.join(" ")),
         Told::Seen(name) => format!("seen: {name}"),
+        Told::Unserved => "unserved".to_owned(),
         Told::Gone(node) => format!("gone: {}", node.metadata.name),
     }));
     let mut all = Vec::new();

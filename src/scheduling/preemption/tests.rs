@@ -188,6 +188,7 @@ fn pod(demand: &Demand) -> PodInfo {
         leaving: None,
         claim: Claim::Place(demand.ask.clone()),
         holding: None,
+        gang: None,
         member: None,
         footprint: demand.footprint.clone(),
         origin: None,

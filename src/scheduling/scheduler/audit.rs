@@ -61,6 +61,7 @@ impl Scheduler {
         }
         self.audit_quotas();
         self.audit_reasons(&uids);
+        self.audit_gangs();
     }
 
     /// What is used of a quota is the sum of what its namespace's pods hold.
@@ -133,6 +134,7 @@ impl Scheduler {
             Work::OverQuota => {
                 self.waiting.over_quota.holds(&entry.info.key) && self.waiting.queue.has_set_aside(uid)
             }
+            Work::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
             Work::Unlisted => self.waiting.unlisted.holds(uid),
             Work::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             Work::InLine(node) => {
@@ -155,6 +157,9 @@ impl Scheduler {
     fn audit_reasons(&mut self, uids: &[Uid]) {
         let mut said: HashMap<Alike, Audited> = HashMap::new();
         for uid in uids {
+            if self.is_in_gang(uid) {
+                continue;
+            }
             let alike = self.alike(uid);
             let Some(entry) = self.pods.get(uid) else { continue };
             let reason = entry.reason.clone().unwrap_or_default();
@@ -189,7 +194,7 @@ impl Scheduler {
         self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
     }
 
-    fn end_needless_wait(&mut self, uid: &Uid) {
+    pub(super) fn end_needless_wait(&mut self, uid: &Uid) {
         if let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             self.drift(Concern::Pod(key), "the pod stayed pending although a node accepts it");
         }

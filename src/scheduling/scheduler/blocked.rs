@@ -70,6 +70,10 @@ impl Scheduler {
         let mut stay: Vec<Demand> = Vec::new();
         for uid in waiting.unwrap_or_default() {
             let Some(demand) = self.pods.get(&uid).and_then(|entry| entry.info.demand()) else { continue };
+            // Its gang shares a domain, which a node elsewhere may not be in.
+            if self.shares_topology(&uid) {
+                continue;
+            }
             if !stay.iter().any(|other| other.is_alike(&demand)) && !self.move_on(&uid, node, now) {
                 stay.push(demand);
             }

@@ -24,9 +24,10 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward || self.directed {
+        if self.course != Course::Onward || self.directed || !self.knows_gangs(now) {
             return;
         }
+        self.mend_gangs(now);
         while let Some(uid) = self.pop(now) {
             let Some(entry) = self.pods.get(&uid) else {
                 continue;
@@ -49,19 +50,13 @@ impl Scheduler {
             self.tell_unschedulable(uid, error.blame(), error.to_string());
             return;
         }
-        if self.wait_for_lists(uid, now) {
+        if self.wait_for_lists(uid, now) || self.decide_in_gang(uid, now) {
             return;
         }
         match self.decide_as_alike(uid) {
             Ok(Decision { node, allocations, volumes }) => {
-                self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
                 self.assume(uid, node.clone(), allocations, volumes.clone(), now);
-                self.note_decided(uid);
-                if volumes.is_empty() {
-                    self.join_line(uid, &node, now);
-                } else {
-                    self.prebind(uid, node, volumes, now);
-                }
+                self.carry_on(uid, node, volumes, now);
             }
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
@@ -70,6 +65,17 @@ impl Scheduler {
                 self.wait(uid, ask, &error, now);
                 self.tell_unschedulable(uid, error.blame(), error.to_string());
             }
+        }
+    }
+
+    /// The pod's decision has been assumed: its claims are bound next, or it joins the line of its node.
+    pub(super) fn carry_on(&mut self, uid: &Uid, node: NodeName, volumes: Vec<VolumeChoice>, now: Timestamp) {
+        self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
+        self.note_decided(uid);
+        if volumes.is_empty() && !self.is_in_gang(uid) {
+            self.join_line(uid, &node, now);
+        } else {
+            self.prebind(uid, node, volumes, now);
         }
     }
 
@@ -125,6 +131,7 @@ impl Scheduler {
         if assumed.is_some() {
             self.release(uid);
             self.preempting.note_going(uid);
+            self.touch_gang_of_pod(uid);
         }
         let in_line = self.pods.get(uid).and_then(|entry| match &entry.work {
             Work::InLine(node) => Some(node.clone()),

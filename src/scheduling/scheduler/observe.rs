@@ -26,6 +26,7 @@ impl Scheduler {
             self.take_in(pod, now);
         }
         self.synced.pods = true;
+        self.await_gangs(now);
         self.reports.next_audit = None;
     }
 
@@ -61,7 +62,9 @@ impl Scheduler {
         } else if pod.holding.as_ref().is_some_and(|holding| holding.binding == Binding::Bound) {
             self.delete_if_victim(&pod.key);
         }
+        let gang = self.note_member(&pod);
         let changed = self.pods.see(pod, now);
+        self.touch_gang(gang);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
@@ -83,7 +86,7 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
-            Work::Unlisted if !wants || changed => {
+            Work::Unlisted | Work::Ungathered if !wants || changed => {
                 self.set_work(&uid, Work::Idle);
                 if wants {
                     self.enqueue(&uid);
@@ -129,6 +132,7 @@ impl Scheduler {
         self.snapshot.end_nomination(uid);
         self.forget(uid);
         self.release(uid);
+        self.lose_member(uid);
         self.pods.remove(uid);
         if let Some(node) = node {
             self.drop_remains(&node, uid);

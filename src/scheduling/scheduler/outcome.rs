@@ -280,6 +280,7 @@ impl Scheduler {
         }
         self.lines.leave(node, uid);
         self.set_work(uid, Work::Idle);
+        self.touch_gang_of_pod(uid);
     }
 
     pub(super) fn set_step(&mut self, node: &NodeName, step: Step) {

@@ -25,6 +25,8 @@ pub(super) enum Work {
     Waiting(Arc<Ask>),
     /// It would exceed the quota of its namespace.
     OverQuota,
+    /// It can't be decided: pods of its gang are missing, or the gang's PodGroup is, or the gang has its maximum.
+    Ungathered,
     /// It has claims, and not all kinds that decide on these are listed.
     Unlisted,
     /// It waits out a failure.
@@ -82,8 +84,8 @@ impl Pods {
         self.by_name.insert(name_of(&pod.key), uid.clone());
         if let Some(entry) = self.entries.get_mut(&uid) {
             let known = &entry.info;
-            let changed = (&known.claim, &known.footprint, known.importance.priority)
-                != (&pod.claim, &pod.footprint, pod.importance.priority);
+            let changed = (&known.claim, &known.footprint, known.importance.priority, &known.gang)
+                != (&pod.claim, &pod.footprint, pod.importance.priority, &pod.gang);
             entry.info = pod;
             return changed;
         }

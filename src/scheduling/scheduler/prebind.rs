@@ -33,6 +33,8 @@ pub(super) struct Prebind {
     node: NodeName,
     since: Timestamp,
     steps: Vec<Step>,
+    /// Whether every claim is bound: the pod waits for others of its gang.
+    pub(super) bound: bool,
 }
 
 /// One claim of such a pod.
@@ -112,13 +114,25 @@ pub(super) struct Prebinding {
 }
 
 impl Scheduler {
-    /// Binds the claims of a pod that is decided; once they are bound, it joins the line of its node.
+    /// Binds the claims of a pod that is decided; once they are bound, and those of its gang are, it joins the line of its node.
     pub(super) fn prebind(&mut self, uid: &Uid, node: NodeName, volumes: Vec<VolumeChoice>, now: Timestamp) {
+        self.begin_prebind(uid, node, volumes, now);
+        self.advance_prebind(uid, now);
+        self.permit(now);
+    }
+
+    /// As [`Self::prebind`]; nothing is written before the pod's turn comes.
+    pub(super) fn begin_prebind(
+        &mut self,
+        uid: &Uid,
+        node: NodeName,
+        volumes: Vec<VolumeChoice>,
+        now: Timestamp,
+    ) {
         let step = |choice| Step { choice, tries: 0, state: State::Unsent };
         let steps = volumes.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
-        self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps });
-        self.advance_prebind(uid, now);
+        self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps, bound: false });
     }
 
     /// Takes every pod's claims as far as they go.
@@ -127,6 +141,7 @@ impl Scheduler {
         for uid in uids {
             self.advance_prebind(&uid, now);
         }
+        self.permit(now);
         self.advance_undos(now);
     }
 
@@ -153,10 +168,21 @@ impl Scheduler {
             }
             bound = false;
         }
-        if bound {
-            self.join_line(uid, &prebind.node, now);
-        } else {
-            self.prebinding.pods.insert(uid.clone(), prebind);
+        prebind.bound = bound;
+        self.prebinding.pods.insert(uid.clone(), prebind);
+    }
+
+    /// The pods whose claims are bound, and those of their gangs, join the lines of their nodes, in the order in which they were seen.
+    fn permit(&mut self, now: Timestamp) {
+        let bound = self.prebinding.pods.iter().filter(|(_, prebind)| prebind.bound);
+        let bound = bound.filter(|(uid, _)| self.is_permitted(uid));
+        let seen = |uid: &Uid| self.pods.get(uid).map(|entry| entry.seen);
+        let mut permitted: Vec<(Option<u64>, Uid, NodeName)> =
+            bound.map(|(uid, prebind)| (seen(uid), uid.clone(), prebind.node.clone())).collect();
+        permitted.sort();
+        for (_, uid, node) in permitted {
+            self.prebinding.pods.remove(&uid);
+            self.join_line(&uid, &node, now);
         }
     }
 

@@ -53,6 +53,16 @@ impl Preempting {
         Self { rules, under_way: BTreeMap::new() }
     }
 
+    /// By which rules victims are chosen; `None`: no pod is preempted.
+    pub(super) fn rules(&self) -> Option<Rules> {
+        self.rules
+    }
+
+    /// Whether pods are preempted for this one.
+    pub(super) fn is_under_way(&self, pod: &Uid) -> bool {
+        self.under_way.contains_key(pod)
+    }
+
     /// Whether the status of the pod is being written.
     pub(super) fn is_nominating(&self, pod: &Uid) -> bool {
         self.under_way.get(pod).is_some_and(|preemption| preemption.step == Step::Nominating)
@@ -122,7 +132,7 @@ impl Scheduler {
     }
 
     /// Keeps the node for the pod, and has its status say so.
-    fn nominate(&mut self, uid: &Uid, priority: i32, candidate: Candidate) {
+    pub(super) fn nominate(&mut self, uid: &Uid, priority: i32, candidate: Candidate) {
         let Candidate { node, victims, .. } = candidate;
         let Some(entry) = self.pods.get(uid) else { return };
         let all_go = victims.iter().all(|victim| victim.importance.deletion != Deletion::None);
@@ -138,12 +148,16 @@ impl Scheduler {
             self.withdraw_nomination(&lower);
             self.decide_waiting_again(&lower);
         }
+        // For another pod of its gang, others may go.
+        if victims.is_empty() {
+            return;
+        }
         let preemption = Preemption { node, step: Step::Nominating, victims, asked: BTreeSet::new() };
         self.preempting.under_way.insert(uid.clone(), preemption);
     }
 
     /// No node is kept for the pod any more, and its status is to say so. A node that is not known may be one that is being made.
-    fn withdraw_nomination(&mut self, uid: &Uid) {
+    pub(super) fn withdraw_nomination(&mut self, uid: &Uid) {
         let Some(node) = self.snapshot.nominations().node_of(uid) else { return };
         let Some(entry) = self.pods.get(uid).filter(|_| self.snapshot.node(node).is_some()) else { return };
         let pod = entry.info.key.clone();

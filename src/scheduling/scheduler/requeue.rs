@@ -117,7 +117,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return false };
         match entry.work.clone() {
             Work::Waiting(ask) => self.classes.leave(&ask, uid),
-            Work::OverQuota => {}
+            Work::OverQuota | Work::Ungathered => {}
             _ => return false,
         }
         self.waiting.over_quota.leave(&entry.info.key);

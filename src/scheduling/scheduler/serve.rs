@@ -20,7 +20,13 @@ impl Scheduler {
             [self.waiting.queue.next_deadline(), self.early_deadline(), self.waiting.unlisted.deadline()];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.directed);
-        let others = [self.reports.next_audit, self.prebind_deadline(), self.eviction_deadline()];
+        let others = [
+            self.reports.next_audit,
+            self.prebind_deadline(),
+            self.eviction_deadline(),
+            self.gangs.deadline(),
+            self.gang_lists_deadline(),
+        ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
         let zones = self.snapshot.next_zone_change();
@@ -30,6 +36,7 @@ impl Scheduler {
     pub(super) fn meet_deadlines(&mut self, now: Timestamp) {
         self.flush(now);
         self.watch_lists(now);
+        self.watch_gang_lists(now);
         self.retell(now);
         self.lines.touch_due(now);
     }
@@ -148,13 +155,17 @@ impl Scheduler {
         }
     }
 
-    /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it.
+    /// Decides a pod once more, on the node in whose line it stands as that now is; `None`: the node would no longer have it, or its gang
+    /// lost a place before any of its pods was bound.
     pub(super) fn decide_again(
         &mut self,
         uid: &Uid,
         node: &NodeName,
         now: Timestamp,
     ) -> Option<std::sync::Arc<Ask>> {
+        if self.is_of_broken_gang(uid) {
+            return None;
+        }
         let info = &self.pods.get(uid)?.info;
         let demand = info.demand()?;
         let mut plan = self.snapshot.plan();

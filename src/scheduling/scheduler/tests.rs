@@ -2,6 +2,7 @@
 
 mod dialects;
 mod excess;
+mod gang;
 mod locks;
 mod play;
 mod preempt;

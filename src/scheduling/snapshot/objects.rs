@@ -31,6 +31,12 @@ impl Snapshot {
         self.changes.push(Change::Object(kind, Arc::default()));
     }
 
+    /// Takes in that the API server does not serve this kind.
+    pub fn note_unserved(&mut self, kind: Kind) {
+        Arc::make_mut(&mut self.objects).note_unserved(kind);
+        self.changes.push(Change::Object(kind, Arc::default()));
+    }
+
     /// Takes in a quota, new or changed.
     pub fn set_quota(&mut self, quota: QuotaInfo) {
         self.quotas.set(quota, &self.ledger);

@@ -58,6 +58,7 @@ impl World {
             weights: ScoreWeights::default(),
             preemption: None,
             zones: berth::scheduling::tdm::RevocableZones::default(),
+            gangs: None,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
@@ -285,6 +286,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
         origin: None,
+        gang: None,
         member: None,
         told: None,
     }

@@ -43,6 +43,7 @@ impl World {
             weights: ScoreWeights::default(),
             preemption: None,
             zones: crate::scheduling::tdm::RevocableZones::default(),
+            gangs: Some(SignedDuration::from_mins(10)),
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };

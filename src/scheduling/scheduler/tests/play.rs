@@ -55,6 +55,7 @@ pub(super) enum Sent<'a> {
     WriteVolume(&'a str),
     Evict(&'a str),
     EvictionPostponed(&'a str),
+    RollBack(&'a str),
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
@@ -85,12 +86,30 @@ impl Play {
 
     /// A scheduler whose locks say this when they are taken.
     pub(super) fn of_locks(signature: Signature) -> Self {
+        let mut play = Self::unlisted(signature);
+        for kind in Kind::ALL {
+            play.happens(Event::Listed(*kind, Vec::new()));
+        }
+        play
+    }
+
+    /// A scheduler to which PodGroups are still to be listed.
+    pub(super) fn before_lists() -> Self {
+        let mut play = Self::unlisted(Signature::Time);
+        for kind in Kind::ALL.iter().filter(|kind| !Kind::POD_GROUPS.contains(kind)) {
+            play.happens(Event::Listed(*kind, Vec::new()));
+        }
+        play
+    }
+
+    fn unlisted(signature: Signature) -> Self {
         let settings = Settings {
             device_resources: std::collections::BTreeSet::new(),
             lock_expiry: EXPIRY,
             weights: ScoreWeights::default(),
             preemption: Some(crate::scheduling::preemption::Rules::default()),
             zones: crate::scheduling::tdm::RevocableZones::default(),
+            gangs: Some(SignedDuration::from_mins(10)),
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -105,9 +124,6 @@ impl Play {
         play.happens(Event::Pods(Vec::new()));
         play.happens(Event::Nodes(vec![node]));
         play.happens(Event::Quotas(Vec::new()));
-        for kind in Kind::ALL {
-            play.happens(Event::Listed(*kind, Vec::new()));
-        }
         play
     }
 
@@ -189,6 +205,7 @@ impl Play {
             Effect::Nominate { pod, node } => Sent::Nominate(self.name(&pod.name), node.is_some()),
             Effect::Preempt { pod, .. } => Sent::Preempt(self.name(&pod.name)),
             Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
+            Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),
             Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
@@ -242,6 +259,13 @@ impl Play {
     fn sees_node(&mut self, lock: Lock) {
         self.lock = lock;
         let node = self.node();
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
+
+    /// The node is seen in this rack.
+    pub(super) fn racked(&mut self, rack: &str) {
+        let mut node = self.node();
+        node.labels = [("rack".to_owned(), rack.to_owned())].into();
         self.happens(Event::NodeSeen(Box::new(node)));
     }
 

@@ -44,6 +44,7 @@ fn pod(name: &str) -> PodInfo {
         holding: Some(holding),
         footprint: Arc::new(footprint),
         origin: None,
+        gang: None,
         member: Some(Arc::new(member)),
         told: None,
     }
@@ -171,7 +172,14 @@ fn a_pod_that_does_not_run_yet_costs_no_budget() {
 fn the_budget_of_the_pod_group_is_that_of_the_job() {
     let mut objects = Objects::default();
     let most = JobBudget::MaxUnavailable(Quantum::Count(2));
-    objects.set(Object::PodGroup("team/pg1".into(), Some(most)));
+    objects.set(Object::PodGroup(
+        crate::scheduling::object::Kind::PodGroup,
+        "team/pg1".into(),
+        std::sync::Arc::new(crate::scheduling::gang::Group {
+            budget: Some(most),
+            policy: crate::scheduling::gang::Policy::Alone,
+        }),
+    ));
     let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));
     let pods = ["a", "b", "c"].map(grouped);
     assert_eq!(names(&run(&pods, &objects)), ["a", "b"]);

@@ -1,0 +1,83 @@
+//! Room for a gang that is made by evicting pods of lower priority, on trial.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::place::{Applicant, OUTSIDE, Room};
+use crate::scheduling::{
+    class::Classes,
+    decide::Decision,
+    fit_error::FitError,
+    ledger::Charge,
+    node::NodeName,
+    plan::Plan,
+    pod::Uid,
+    preemption::{self, Candidate, Rules},
+};
+
+/// Room that is made by evicting pods of lower priority where there is none.
+pub struct MadeRoom<'a, C> {
+    classes: &'a mut Classes,
+    rules: Rules,
+    names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+    charge: C,
+    /// For which pods others go.
+    candidates: BTreeMap<Uid, Candidate>,
+}
+
+impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
+    /// Nothing is made yet; `names` gives the names of pods, by which budgets know them.
+    pub fn new(
+        classes: &'a mut Classes,
+        rules: Rules,
+        names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+        charge: C,
+    ) -> Self {
+        Self { classes, rules, names, charge, candidates: BTreeMap::new() }
+    }
+
+    /// For which pods others go, and which.
+    pub fn into_candidates(self) -> BTreeMap<Uid, Candidate> {
+        self.candidates
+    }
+}
+
+impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
+    fn find(
+        &mut self,
+        applicant: &Applicant,
+        plan: &mut Plan<'_>,
+        rank: &dyn Fn(&NodeName) -> usize,
+    ) -> Result<Decision, FitError> {
+        let demand = &applicant.demand;
+        self.candidates.remove(&demand.uid);
+        let outside = |node: &NodeName| rank(node) == OUTSIDE;
+        let error = match self.classes.decide(demand, plan, rank) {
+            Ok(decision) if !outside(&decision.node) => return Ok(decision),
+            Ok(_) => FitError::of_nodes([]),
+            Err(error) => error,
+        };
+        if !preemption::is_tried(demand, &error, plan) {
+            return Err(error);
+        }
+        let (counts, allowed) = (self.classes.counts(), |node: &NodeName| !outside(node));
+        let chosen = preemption::choose_among(demand, plan, counts, self.rules, self.names, &allowed);
+        let Ok(candidate) = chosen else { return Err(error) };
+        for victim in &candidate.victims {
+            plan.evict(&victim.pod);
+        }
+        let there = |node: &NodeName| if *node == candidate.node { 0 } else { OUTSIDE };
+        let decision = self.classes.decide(demand, plan, there)?;
+        self.candidates.insert(demand.uid.clone(), candidate);
+        Ok(decision)
+    }
+
+    fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {
+        (self.charge)(uid, decision)
+    }
+}
+
+impl<C> fmt::Debug for MadeRoom<'_, C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MadeRoom").field("candidates", &self.candidates).finish_non_exhaustive()
+    }
+}

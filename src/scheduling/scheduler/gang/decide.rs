@@ -1,0 +1,239 @@
+//! Deciding the pods of a gang together: all that wait are placed in one plan, which is committed if they are enough.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Progress, Scheduler, Survey, Work};
+use crate::scheduling::{
+    blame::Blame,
+    decide::Decision,
+    gang::{
+        Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
+    },
+    measure::{Attempt, GangAttempt, Measure},
+    object::Kind,
+    pod::{Ask, Claim, Uid},
+    queue::{backoff_end, flush_time},
+    scheduler::decide::assumed,
+};
+
+impl Scheduler {
+    /// Decides a pod together with its gang; `false`: it is decided alone.
+    pub(in crate::scheduling::scheduler) fn decide_in_gang(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        let Some((member, membership)) = self.membership(uid) else { return false };
+        let name = &member.gang;
+        let gang = match membership {
+            Membership::Policy(Policy::Gang(gang)) => gang,
+            Membership::Policy(Policy::Alone) => return false,
+            Membership::NotFound => {
+                return self.leave_ungathered(name, None, uid, &Ungathered::NotFound, now);
+            }
+            Membership::Unlisted => {
+                return self.leave_ungathered(name, None, uid, &Ungathered::Unlisted, now);
+            }
+            Membership::Policy(Policy::Unserved(why)) => {
+                return self.leave_ungathered(name, None, uid, &Ungathered::Unserved(why), now);
+            }
+        };
+        let survey = self.survey(name);
+        let placed = survey.placed.total();
+        if matches!(self.gangs.progress.get(name), Some(Progress::RollingBack(_))) {
+            return self.leave_ungathered(name, Some(&gang), uid, &Ungathered::RollingBack, now);
+        }
+        if gang.room(&survey.placed) == 0 {
+            return self.leave_ungathered(name, Some(&gang), uid, &Ungathered::Full(placed), now);
+        }
+        if gang.is_whole(&survey.placed) && gang.topology.is_none() {
+            return false;
+        }
+        let applicants = self.applicants(name, uid, &gang, &survey);
+        let members = applicants.iter().map(|applicant| &applicant.member);
+        let together = survey.placed.clone().beside(members);
+        if !gang.is_whole(&together) {
+            let why = Ungathered::TooFew(together.total());
+            for applicant in &applicants {
+                self.leave_ungathered(name, Some(&gang), applicant.uid(), &why, now);
+            }
+            return true;
+        }
+        let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
+        self.place_gang(name, &pool, now);
+        true
+    }
+
+    /// The pods of a gang that are to be placed, in the order of the queue: this one and, unless the gang is whole, all others that wait.
+    fn applicants(&self, name: &GangName, uid: &Uid, gang: &Gang, survey: &Survey) -> Vec<Applicant> {
+        let whole = gang.is_whole(&survey.placed);
+        let listed = self.snapshot.objects().are_listed(Kind::STORAGE);
+        let mut applicants: Vec<_> = self
+            .gangs
+            .members(name)
+            .filter_map(|mate| {
+                let entry = self.pods.get(mate)?;
+                let waits = matches!(
+                    entry.work,
+                    Work::Queued | Work::Waiting(_) | Work::OverQuota | Work::Ungathered
+                );
+                let waits = waits && !whole && (listed || entry.info.footprint.claims.is_empty());
+                let holds = self.snapshot.ledger().get(mate).is_some();
+                let demand = self.demand(mate).filter(|_| (waits || mate == uid) && !holds)?;
+                let member = (**entry.info.gang.as_ref()?).clone();
+                let place = (std::cmp::Reverse(demand.priority), entry.info.created, entry.seen);
+                Some((place, Applicant { demand, member }))
+            })
+            .collect();
+        applicants.sort_by_key(|(place, _)| *place);
+        applicants.into_iter().map(|(_, applicant)| applicant).collect()
+    }
+
+    /// Places all pods, or says to each why they wait.
+    fn place_gang(&mut self, name: &GangName, pool: &Pool<'_>, now: Timestamp) {
+        let before = self.versions();
+        let (pods, lines) = (&self.pods, &self.lines);
+        let charge = |uid: &Uid, decision: &Decision| {
+            let Decision { node, allocations, volumes } = decision.clone();
+            let info = &pods.get(uid).expect("only known pods are placed").info;
+            assumed(info, node, allocations, volumes, now)
+        };
+        let mut room = AsItIs { classes: &mut self.classes, charge };
+        let mut plan = self.snapshot.plan();
+        match place(pool, &mut plan, &mut room, &|node| lines.rank(node)) {
+            Ok(placed) => {
+                plan.commit();
+                self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
+                self.assume_gang(pool, placed, now);
+            }
+            Err(shortfall) => {
+                drop(plan);
+                self.keep_rejections(before);
+                self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
+                self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+                self.preempt_for_gang(pool, &shortfall);
+                self.refuse_gang(name, pool, &shortfall, now);
+            }
+        }
+    }
+
+    /// Every pod that has found its place holds it now; those that were left over wait.
+    fn assume_gang(&mut self, pool: &Pool<'_>, placed: Vec<(Uid, Decision)>, now: Timestamp) {
+        let left: Vec<Uid> = pool.applicants.iter().map(|applicant| applicant.uid().clone()).collect();
+        for uid in left.iter().filter(|uid| !placed.iter().any(|(placed, _)| placed == *uid)) {
+            // Decided alone from now on, beside those that are placed.
+            self.stop_waiting(uid);
+            self.waiting.queue.remove(uid);
+            self.enqueue(uid);
+        }
+        for (uid, _) in &placed {
+            self.stop_waiting(uid);
+            self.waiting.queue.remove(uid);
+            self.preempting.stop(uid);
+        }
+        for (uid, Decision { node, volumes, .. }) in placed {
+            self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
+            self.note_decided(&uid);
+            self.begin_prebind(&uid, node, volumes, now);
+        }
+        self.advance_prebinds(now);
+    }
+
+    /// The pods find no room together: each waits for what may help it, and says what is missing.
+    fn refuse_gang(&mut self, name: &GangName, pool: &Pool<'_>, shortfall: &Shortfall, now: Timestamp) {
+        let pods = pool.placed.total() + pool.applicants.len();
+        let words = Words { name, gang: pool.gang, pods, shortfall };
+        let named = |uid: &Uid| match self.pods.get(uid) {
+            Some(entry) => entry.info.key.name.clone(),
+            None => uid.clone(),
+        };
+        let messages: Vec<String> =
+            pool.applicants.iter().map(|applicant| words.message(applicant.uid(), named)).collect();
+        for (applicant, message) in pool.applicants.iter().zip(messages) {
+            let uid = applicant.uid();
+            self.stop_waiting(uid);
+            self.waiting.queue.remove(uid);
+            let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
+            let blame = match failed {
+                Some((_, error)) if error.nodes() > 0 => {
+                    self.wait(uid, &applicant.demand.ask, error, now);
+                    error.blame()
+                }
+                _ => Blame::Gang("TooFewFit"),
+            };
+            self.wait_for_mates(uid, &applicant.demand.ask, now);
+            self.tell_unschedulable(uid, blame, message);
+        }
+    }
+
+    /// The pod can't be decided for now. Always `true`: it is not decided alone either.
+    fn leave_ungathered(
+        &mut self,
+        name: &GangName,
+        gang: Option<&Gang>,
+        uid: &Uid,
+        why: &Ungathered,
+        now: Timestamp,
+    ) -> bool {
+        self.stop_waiting(uid);
+        self.withdraw_nomination(uid);
+        let Some(entry) = self.pods.get(uid).filter(|entry| matches!(entry.info.claim, Claim::Place(_)))
+        else {
+            return true;
+        };
+        self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
+        self.set_work(uid, Work::Ungathered);
+        self.tell_unschedulable(uid, Blame::Gang(why.name()), why.message(name, gang));
+        true
+    }
+
+    /// The pod waits for any node that would have it, since its place may leave room for another of its gang; not too often.
+    fn wait_for_mates(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        if entry.backoff_until.is_none_or(|until| until <= now) {
+            entry.rejections += 1;
+            entry.backoff_until = Some(backoff_end(now, entry.rejections));
+        }
+        if entry.work == Work::OverQuota || matches!(entry.work, Work::Waiting(_)) {
+            return;
+        }
+        self.waiting.queue.set_aside(&entry.info, entry.seen, flush_time(now));
+        self.classes.wait_known(ask, uid.clone());
+        self.set_work(uid, Work::Waiting(ask.clone()));
+    }
+
+    /// Gangs whose pods wait although they would find room together: that ought never to be.
+    pub(in crate::scheduling::scheduler) fn audit_gangs(&mut self) {
+        let gangs: Vec<GangName> = self.gangs.members.keys().cloned().collect();
+        for name in gangs {
+            let waits = |uid: &&Uid| {
+                let entry = self.pods.get(uid);
+                entry.is_some_and(|entry| matches!(entry.work, Work::Waiting(_) | Work::OverQuota))
+            };
+            let waiting = self.gangs.members(&name).find(waits).cloned();
+            if let Some(uid) = waiting.filter(|uid| self.would_be_placed(&name, uid)) {
+                self.end_needless_wait(&uid);
+            }
+        }
+    }
+
+    /// Whether the gang of this pod would find room now.
+    fn would_be_placed(&mut self, name: &GangName, uid: &Uid) -> bool {
+        let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return false };
+        let survey = self.survey(name);
+        let applicants = self.applicants(name, uid, &gang, &survey);
+        let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
+        let before = self.versions();
+        let (pods, lines) = (&self.pods, &self.lines);
+        let charge = |uid: &Uid, decision: &Decision| {
+            let Decision { node, allocations, volumes } = decision.clone();
+            let info = &pods.get(uid).expect("only known pods are placed").info;
+            assumed(info, node, allocations, volumes, Timestamp::UNIX_EPOCH)
+        };
+        let mut room = AsItIs { classes: &mut self.classes, charge };
+        let mut plan = self.snapshot.plan();
+        let whole = place(&pool, &mut plan, &mut room, &|node| lines.rank(node))
+            .is_ok_and(|placed| !placed.is_empty());
+        drop(plan);
+        self.keep_rejections(before);
+        whole
+    }
+}

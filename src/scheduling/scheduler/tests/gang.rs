@@ -1,0 +1,435 @@
+//! Gangs, event by event: all pods of one are decided together, and what follows when one of them loses its place.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use super::{
+    play::{Play, Sent, pod},
+    seconds,
+};
+use crate::{
+    device::Answer,
+    scheduling::{
+        Event, PodInfo, PreemptionPolicy, WriteOutcome,
+        event::BindOutcome,
+        gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+        ledger::Commitment,
+        object::{Kind, Object},
+        pod::{Deletion, PodKey, Stage},
+    },
+};
+
+const NODE: &str = "n1";
+
+fn group(gang: Gang) -> Object {
+    let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang)) };
+    Object::PodGroup(Kind::PodGroup, "default/g".into(), Arc::new(group))
+}
+
+fn least(min: usize) -> Gang {
+    Gang { min, ..Gang::default() }
+}
+
+/// A pod of the group that asks for so many MiB of a card that has 10,000.
+fn member(play: &Play, name: &str, memory: u64) -> PodInfo {
+    let gang = GangName { api: GroupApi::Volcano, group: "default/g".into() };
+    PodInfo { gang: Some(Arc::new(Member { gang, task: None })), ..pod(name, memory, play.now) }
+}
+
+fn create(play: &mut Play, name: &str, memory: u64) {
+    let pod = member(play, name, memory);
+    play.happens(Event::PodSeen(Box::new(pod)));
+}
+
+/// A member as it is once it is bound.
+fn bound(play: &Play, name: &str, memory: u64, answer: Answer) -> PodInfo {
+    let seen = play.bound_pod(name, answer);
+    PodInfo { claim: seen.claim, holding: seen.holding, ..member(play, name, memory) }
+}
+
+/// A scheduler that knows the group of at least so many pods.
+fn of(min: usize) -> Play {
+    let mut play = Play::new();
+    play.happens(Event::Seen(group(least(min))));
+    play
+}
+
+fn reason(play: &Play, name: &str) -> String {
+    play.scheduler.pods.get(name).and_then(|entry| entry.reason.clone()).unwrap_or_default()
+}
+
+/// The pod that is being served is bound, its agent answers, and the lock is free again.
+fn carry_through(play: &mut Play, name: &str, memory: u64) {
+    play.lock_taken(name);
+    play.bind_answered(name, BindOutcome::Bound);
+    let pod = bound(play, name, memory, Answer::Succeeded);
+    play.happens(Event::PodSeen(Box::new(pod)));
+    play.unlocked();
+}
+
+#[test]
+fn nothing_is_held_until_enough_pods_are_there_and_then_all_of_them_are_placed() {
+    let mut play = of(3);
+    for name in ["a", "b"] {
+        create(&mut play, name, 1000);
+    }
+    assert_eq!(play.sent(), [Sent::Unschedulable("a"), Sent::Unschedulable("b")]);
+    assert_eq!(reason(&play, "a"), "PodGroup default/g: waiting for more pods: there are 2 (minimum 3)");
+    assert_eq!(play.scheduler.snapshot().ledger().all().count(), 0);
+    create(&mut play, "c", 1000);
+    for name in ["a", "b", "c"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}");
+        carry_through(&mut play, name, 1000);
+        assert!(play.is_charged(name, Commitment::Bound), "{name}");
+    }
+}
+
+#[test]
+fn a_gang_that_finds_no_room_together_holds_nothing_and_each_pod_says_what_is_missing() {
+    let mut play = of(3);
+    for name in ["a", "b", "c"] {
+        create(&mut play, name, 4_000);
+    }
+    assert_eq!(play.scheduler.snapshot().ledger().all().count(), 0);
+    let failing = reason(&play, "c");
+    let start = "PodGroup default/g: 2 of 3 pods fit (minimum 3); this one does not: 0/1 nodes are available: 1 Insufficient GPU memory.";
+    assert!(failing.starts_with(start), "{failing}");
+    assert!(reason(&play, "a").starts_with(
+        "PodGroup default/g: 2 of 3 pods fit (minimum 3); c does not: 0/1 nodes are available: 1 Insufficient GPU memory."
+    ), "{}", reason(&play, "a"));
+    // Another pod goes there meanwhile: nothing is kept for a gang that waits.
+    play.create("alone");
+    assert!(play.is_charged("alone", Commitment::Assumed));
+}
+
+#[test]
+fn room_that_comes_for_any_pod_of_a_gang_has_it_decided_again() {
+    let mut play = of(2);
+    play.foreign("other", 5_000);
+    for name in ["a", "b"] {
+        create(&mut play, name, 4_000);
+    }
+    assert!(!play.is_charged("a", Commitment::Assumed));
+    play.gone("other");
+    play.wait(seconds(2));
+    for name in ["a", "b"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}");
+    }
+}
+
+#[test]
+fn two_gangs_do_not_hold_halves_against_each_other() {
+    let mut play = of(2);
+    let other = Group { budget: None, policy: Policy::Gang(Arc::new(least(2))) };
+    play.happens(Event::Seen(Object::PodGroup(Kind::PodGroup, "default/h".into(), Arc::new(other))));
+    for name in ["a", "x", "b", "y"] {
+        let mut pod = member(&play, name, 4_000);
+        if ["x", "y"].contains(&name) {
+            let gang = GangName { api: GroupApi::Volcano, group: "default/h".into() };
+            pod.gang = Some(Arc::new(Member { gang, task: None }));
+        }
+        play.happens(Event::PodSeen(Box::new(pod)));
+    }
+    let placed = |name| play.is_charged(name, Commitment::Assumed);
+    assert_eq!(["a", "b", "x", "y"].map(placed), [true, true, false, false]);
+}
+
+#[test]
+fn before_the_first_binding_a_gang_that_loses_a_place_is_decided_anew_as_a_whole() {
+    let mut play = of(2);
+    for name in ["a", "b"] {
+        create(&mut play, name, 4_000);
+    }
+    // While the lock is being taken for a, a pod of another scheduler takes what b was to have.
+    play.sent();
+    play.foreign("other", 5_000);
+    play.lock_taken("a");
+    let sent = play.sent();
+    assert!(!sent.contains(&Sent::Bind("a")), "no first pod of a gang is bound that is not whole");
+    for name in ["a", "b"] {
+        assert!(!play.is_charged(name, Commitment::Assumed), "{name}: {sent:?} {}", reason(&play, name));
+    }
+    play.gone("other");
+    play.unlocked();
+    play.wait(seconds(15));
+    for name in ["a", "b"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}");
+    }
+}
+
+/// Of three pods of a gang two are bound, and another scheduler's pod has taken the place of `b`.
+fn half() -> Play {
+    let mut play = of(3);
+    for name in ["a", "b", "c"] {
+        create(&mut play, name, 3_000);
+    }
+    carry_through(&mut play, "a", 3_000);
+    play.foreign("other", 3_000);
+    play.lock_taken("b");
+    play.released();
+    play.unlocked();
+    carry_through(&mut play, "c", 3_000);
+    assert!(play.is_charged("a", Commitment::Bound) && play.is_charged("c", Commitment::Bound));
+    play.sent();
+    play
+}
+
+#[test]
+fn a_gang_that_is_bound_in_part_is_completed_before_all_other_pods() {
+    let mut play = half();
+    assert!(!play.is_charged("b", Commitment::Assumed));
+    let mut urgent = pod("urgent", 3_000, play.now);
+    urgent.importance.priority = 50;
+    urgent.preemption_policy = PreemptionPolicy::Never;
+    play.happens(Event::PodSeen(Box::new(urgent)));
+    play.gone("other");
+    play.wait(seconds(15));
+    assert!(play.is_charged("b", Commitment::Assumed) || play.is_charged("b", Commitment::Bound));
+    assert!(!play.is_charged("urgent", Commitment::Assumed));
+}
+
+#[test]
+fn a_gang_that_is_not_completed_in_time_is_rolled_back_and_decided_anew_once_its_pods_are_gone() {
+    let mut play = half();
+    play.wait(SignedDuration::from_mins(11));
+    let sent = play.sent();
+    assert!(sent.contains(&Sent::RollBack("a")) && sent.contains(&Sent::RollBack("c")), "{sent:?}");
+    assert!(reason(&play, "b").contains("its bound pods are being evicted"), "{}", reason(&play, "b"));
+    for name in ["a", "c"] {
+        play.gone(name);
+    }
+    play.gone("other");
+    for name in ["d", "e"] {
+        create(&mut play, name, 3_000);
+    }
+    play.wait(seconds(15));
+    for name in ["b", "d", "e"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}: {}", reason(&play, name));
+    }
+}
+
+#[test]
+fn a_gang_that_was_whole_is_not_rolled_back_when_one_of_its_pods_ends() {
+    let mut play = of(2);
+    for name in ["a", "b"] {
+        create(&mut play, name, 3_000);
+    }
+    carry_through(&mut play, "a", 3_000);
+    carry_through(&mut play, "b", 3_000);
+    play.ended("b");
+    play.foreign("other", 6_000);
+    create(&mut play, "c", 3_000);
+    play.wait(SignedDuration::from_mins(30));
+    let sent = play.sent();
+    assert!(!sent.iter().any(|sent| matches!(sent, Sent::RollBack(_))), "{sent:?}");
+    assert!(reason(&play, "c").starts_with("PodGroup default/g: 1 of 2 pods fit"), "{}", reason(&play, "c"));
+}
+
+#[test]
+fn after_a_restart_pods_that_have_started_are_not_rolled_back() {
+    for (stage, expected) in [(Stage::Running, false), (Stage::Pending, true)] {
+        let mut before = of(2);
+        for name in ["a", "b"] {
+            create(&mut before, name, 3_000);
+        }
+        carry_through(&mut before, "a", 3_000);
+        let bound = PodInfo { stage, ..bound(&before, "a", 3_000, Answer::Succeeded) };
+        let mut play = Play::new();
+        play.happens(Event::Seen(group(least(2))));
+        play.foreign("other", 6_000);
+        play.happens(Event::PodSeen(Box::new(bound)));
+        create(&mut play, "b", 3_000);
+        play.wait(SignedDuration::from_mins(11));
+        let sent = play.sent();
+        assert_eq!(sent.contains(&Sent::RollBack("a")), expected, "{stage:?}: {sent:?}");
+    }
+}
+
+#[test]
+fn a_restart_counts_the_bound_pods_of_a_gang() {
+    let mut play = of(2);
+    let held = play.foreign_pod("a", 3_000);
+    let bound = PodInfo { holding: held.holding, claim: held.claim, ..member(&play, "a", 3_000) };
+    play.happens(Event::PodSeen(Box::new(bound)));
+    create(&mut play, "b", 3_000);
+    assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
+}
+
+#[test]
+fn after_a_restart_a_gang_that_is_bound_in_part_comes_first_too() {
+    let mut play = Play::before_lists();
+    let held = play.foreign_pod("a", 6_000);
+    let bound = PodInfo { holding: held.holding, claim: held.claim, ..member(&play, "a", 6_000) };
+    let mut urgent = pod("urgent", 4_000, play.now);
+    urgent.importance.priority = 50;
+    urgent.preemption_policy = PreemptionPolicy::Never;
+    let waiting = member(&play, "b", 4_000);
+    for pod in [urgent, waiting, bound] {
+        play.happens(Event::PodSeen(Box::new(pod)));
+    }
+    for kind in Kind::POD_GROUPS {
+        let groups = if *kind == Kind::PodGroup { vec![group(least(2))] } else { Vec::new() };
+        play.happens(Event::Listed(*kind, groups));
+    }
+    assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
+    assert!(!play.is_charged("urgent", Commitment::Assumed));
+}
+
+#[test]
+fn pods_beyond_the_maximum_wait_until_another_ends() {
+    let mut play = Play::new();
+    play.happens(Event::Seen(group(Gang { min: 1, max: Some(2), ..Gang::default() })));
+    for name in ["a", "b", "c"] {
+        create(&mut play, name, 1000);
+    }
+    assert!(!play.is_charged("c", Commitment::Assumed));
+    assert_eq!(reason(&play, "c"), "PodGroup default/g: 2 pods are placed, which is the maximum");
+    carry_through(&mut play, "a", 1000);
+    play.ended("a");
+    assert!(play.is_charged("c", Commitment::Assumed), "{}", reason(&play, "c"));
+}
+
+#[test]
+fn a_pod_beyond_the_minimum_that_fits_nowhere_waits() {
+    let mut play = Play::new();
+    let topology = SharedTopology { key: "rack".into(), strictness: Strictness::Required };
+    play.happens(Event::Seen(group(Gang { min: 1, topology: Some(topology), ..Gang::default() })));
+    play.racked("left");
+    create(&mut play, "a", 6_000);
+    assert!(play.is_charged("a", Commitment::Assumed), "{}", reason(&play, "a"));
+    create(&mut play, "b", 6_000);
+    let start =
+        "PodGroup default/g: 1 of 2 pods fit (minimum 1); this one does not: 0/1 nodes are available: ";
+    assert!(reason(&play, "b").starts_with(start), "{}", reason(&play, "b"));
+}
+
+#[test]
+fn each_task_has_its_own_minimum() {
+    let mut play = Play::new();
+    let tasks = [("worker".into(), 2), ("master".into(), 1)].into();
+    play.happens(Event::Seen(group(Gang { min: 3, tasks, ..Gang::default() })));
+    for (name, task) in [("a", "worker"), ("b", "worker"), ("c", "worker"), ("d", "master")] {
+        let mut pod = member(&play, name, 1000);
+        let gang = pod.gang.as_ref().unwrap().gang.clone();
+        pod.gang = Some(Arc::new(Member { gang, task: Some(task.into()) }));
+        play.happens(Event::PodSeen(Box::new(pod)));
+        let placed = play.scheduler.snapshot().ledger().all().count();
+        assert_eq!(placed, if name == "d" { 4 } else { 0 }, "{name}");
+    }
+}
+
+#[test]
+fn pods_wait_for_their_podgroup_and_are_placed_alone_where_there_are_none() {
+    let mut play = Play::new();
+    create(&mut play, "a", 1000);
+    assert_eq!(reason(&play, "a"), "PodGroup default/g not found");
+    play.happens(Event::Seen(group(least(1))));
+    assert!(play.is_charged("a", Commitment::Assumed));
+
+    let mut play = Play::new();
+    create(&mut play, "a", 1000);
+    play.happens(Event::Unserved(Kind::PodGroup));
+    assert!(play.is_charged("a", Commitment::Assumed), "the API server serves no such kind");
+}
+
+#[test]
+fn a_minimum_that_is_lowered_lets_the_pods_go() {
+    let mut play = of(3);
+    create(&mut play, "a", 1000);
+    assert!(!play.is_charged("a", Commitment::Assumed));
+    play.happens(Event::Seen(group(least(1))));
+    assert!(play.is_charged("a", Commitment::Assumed));
+
+    let mut play = of(3);
+    for name in ["a", "b", "c"] {
+        create(&mut play, name, 4_000);
+    }
+    assert!(!play.is_charged("a", Commitment::Assumed));
+    play.happens(Event::Seen(group(least(2))));
+    play.wait(seconds(15));
+    assert!(play.is_charged("a", Commitment::Assumed), "also where they waited for room");
+}
+
+#[test]
+fn after_a_start_no_pod_is_placed_before_it_is_known_which_go_together_unless_that_takes_long() {
+    let mut play = Play::before_lists();
+    play.create("alone");
+    assert!(!play.is_charged("alone", Commitment::Assumed));
+    for kind in Kind::POD_GROUPS {
+        play.happens(Event::Listed(*kind, Vec::new()));
+    }
+    assert!(play.is_charged("alone", Commitment::Assumed));
+
+    let mut play = Play::before_lists();
+    play.create("alone");
+    create(&mut play, "member", 1000);
+    play.wait(seconds(5));
+    assert!(play.is_charged("alone", Commitment::Assumed), "the lists do not come");
+    assert!(reason(&play, "member").starts_with("PodGroup default/g: PodGroups are not listed yet"));
+}
+
+#[test]
+fn victims_go_for_a_whole_gang_or_not_at_all() {
+    let key = |name: &str| PodKey { uid: name.into(), namespace: "default".into(), name: name.into() };
+    let urgent = |play: &Play, name: &str, memory: u64| {
+        let mut pod = member(play, name, memory);
+        pod.importance.priority = 100;
+        pod
+    };
+    let mut play = of(2);
+    play.foreign("low", 5_000);
+    // 5,000 MiB are free: the first pod fits without a victim, the second needs the room of the low one, and both together fit then.
+    for name in ["a", "b"] {
+        let pod = urgent(&play, name, 4_500);
+        play.happens(Event::PodSeen(Box::new(pod)));
+    }
+    let sent = play.sent();
+    assert!(
+        sent.contains(&Sent::Nominate("a", true)) && sent.contains(&Sent::Nominate("b", true)),
+        "{sent:?}"
+    );
+    for name in ["a", "b"] {
+        let outcome = WriteOutcome::Written { resource_version: "7".to_owned() };
+        play.happens(Event::Nominated { pod: key(name), node: Some(NODE.into()), outcome });
+    }
+    assert!(play.sent().contains(&Sent::Preempt("low")));
+    // What is free is kept for the gang.
+    let small = pod("small", 2_000, play.now);
+    play.happens(Event::PodSeen(Box::new(small)));
+    assert!(!play.is_charged("small", Commitment::Assumed));
+    let low = play.foreign_pod("low", 5_000);
+    let mut low = PodInfo { leaving: Some(play.now), ..low };
+    low.importance.deletion = Deletion::Preempted;
+    play.happens(Event::PodSeen(Box::new(low)));
+    play.ended("low");
+    play.wait(seconds(15));
+    for name in ["a", "b"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}: {}", reason(&play, name));
+    }
+
+    let mut play = of(2);
+    play.foreign("low", 5_000);
+    for name in ["a", "b"] {
+        let pod = urgent(&play, name, 6_000);
+        play.happens(Event::PodSeen(Box::new(pod)));
+    }
+    let sent = play.sent();
+    assert!(!sent.iter().any(|sent| matches!(sent, Sent::Nominate(..) | Sent::Preempt(_))), "{sent:?}");
+}
+
+#[test]
+fn a_binding_that_fails_is_tried_again_for_the_same_gang() {
+    let mut play = of(2);
+    for name in ["a", "b"] {
+        create(&mut play, name, 3_000);
+    }
+    play.lock_taken("a");
+    play.bind_answered("a", BindOutcome::Refused("no".to_owned()));
+    assert!(!play.is_charged("b", Commitment::Assumed), "none is bound, so the gang holds nothing");
+    play.unlocked();
+    play.wait(seconds(15));
+    for name in ["a", "b"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}: {}", reason(&play, name));
+    }
+}

@@ -1,0 +1,150 @@
+//! Gangs: the pods of a PodGroup are placed together or not at all, whichever API the group is of, also when the binder is killed on the way.
+
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use crate::{
+    deaths::{Death, Moment, Write},
+    groups::{COSCHEDULING, GroupVersion, KUBERNETES, VOLCANO, pod_group},
+    machines::hami_node,
+    support::{controlplane::Options, floor::Floor},
+    world::{World, node_of, pod},
+};
+
+/// A pod of the group `train` that asks for so many MiB of a card that has 16,384.
+fn member(api: GroupVersion, name: &str, memory: u32) -> Value {
+    let mut pod = pod(name, &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string()}));
+    if api == VOLCANO {
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "train"});
+    } else if api == COSCHEDULING {
+        pod["metadata"]["labels"] = json!({"scheduling.x-k8s.io/pod-group": "train"});
+    } else {
+        pod["spec"]["schedulingGroup"] = json!({"podGroupName": "train"});
+    }
+    pod
+}
+
+impl World {
+    async fn create_members(&self, api: GroupVersion, names: &[&str], memory: u32) {
+        for name in names {
+            self.create(member(api, name, memory)).await;
+        }
+    }
+
+    async fn holds_nothing(&self, names: &[&str]) {
+        for name in names {
+            assert_eq!(node_of(&self.pods().get(name).await.unwrap()), "", "{name}");
+        }
+    }
+}
+
+pub(crate) async fn the_pods_of_a_group_are_placed_together_or_not_at_all(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    let groups = world.serve_groups(floor, VOLCANO).await;
+    world.start_berth();
+    let group = pod_group(VOLCANO, "train", &json!({"minMember": 3}));
+    groups.create(&PostParams::default(), &group).await.unwrap();
+    world.create_members(VOLCANO, &["a", "b"], 16_000).await;
+    let waits = "PodGroup default/train: waiting for more pods: there are 2 (minimum 3)";
+    world.unschedulable_with("a", waits).await;
+    world.create_members(VOLCANO, &["c"], 16_000).await;
+    let short = "0/1 nodes are available: 1 Insufficient GPU memory.";
+    world
+        .unschedulable_with(
+            "a",
+            &format!("PodGroup default/train: 2 of 3 pods fit (minimum 3); c does not: {short}"),
+        )
+        .await;
+    world
+        .unschedulable_with(
+            "c",
+            &format!("PodGroup default/train: 2 of 3 pods fit (minimum 3); this one does not: {short}"),
+        )
+        .await;
+    world.holds_nothing(&["a", "b", "c"]).await;
+    // A smaller minimum is met by two, and the third waits for room.
+    let smaller = Patch::Merge(json!({"spec": {"minMember": 2}}));
+    groups.patch("train", &PatchParams::default(), &smaller).await.unwrap();
+    for name in ["a", "b"] {
+        world.running(name).await;
+    }
+    world.holds_nothing(&["c"]).await;
+    world.delete("a").await;
+    world.running("c").await;
+    world.agents_are_content();
+}
+
+pub(crate) async fn a_group_stays_within_one_rack(floor: Floor) {
+    let nodes = ["left-1", "right-1", "right-2"].map(|name| hami_node(name, 1)).into();
+    let Some(mut world) = World::without_berth(floor, nodes).await else { return };
+    for name in ["left-1", "right-1", "right-2"] {
+        let rack = name.split('-').next().unwrap();
+        world.patch_node(name, json!({"metadata": {"labels": {"example.com/rack": rack}}})).await;
+    }
+    let groups = world.serve_groups(floor, COSCHEDULING).await;
+    world.start_berth();
+    let mut group = pod_group(COSCHEDULING, "train", &json!({"minMember": 2}));
+    let rack = ("berth.dev/required-topology".to_owned(), "example.com/rack".to_owned());
+    group.metadata.annotations = Some([rack].into());
+    groups.create(&PostParams::default(), &group).await.unwrap();
+    world.create_members(COSCHEDULING, &["a", "b"], 16_000).await;
+    for name in ["a", "b"] {
+        assert!(node_of(&world.running(name).await).starts_with("right-"), "{name}");
+    }
+    world.create_members(COSCHEDULING, &["c"], 16_000).await;
+    let message = world.unschedulable("c").await;
+    assert!(message.starts_with("PodGroup default/train: 2 of 3 pods fit on nodes with one value of example.com/rack, at best right (minimum 2)"), "{message}");
+    world.agents_are_content();
+}
+
+/// The binder dies before and after the first Binding of a gang, and another goes on: the gang is completed on the room that it had.
+pub(crate) async fn a_gang_is_completed_by_another_binder_after_a_kill(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    world.create_priority_classes().await;
+    let groups = world.serve_groups(floor, VOLCANO).await;
+    let group = pod_group(VOLCANO, "train", &json!({"minMember": 2}));
+    groups.create(&PostParams::default(), &group).await.unwrap();
+    for moment in [Moment::Before, Moment::After] {
+        let death = Death::at(world.cluster.client.clone(), Write::Binding, moment);
+        world.start_berth_through(death.client());
+        world.create_members(VOLCANO, &["a", "b"], 16_000).await;
+        death.reached().await;
+        world.kill_berth().await;
+        let mut rival = pod("rival", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16000"}));
+        if moment == Moment::After {
+            // A gang that is bound in part comes first, whatever the priority of others.
+            rival["spec"]["priorityClassName"] = json!("polite");
+        }
+        world.create(rival).await;
+        world.start_berth();
+        for name in ["a", "b"] {
+            world.running(name).await;
+        }
+        for name in ["rival", "a", "b"] {
+            world.delete(name).await;
+        }
+        world.kill_berth().await;
+    }
+    world.agents_are_content();
+}
+
+/// Kubernetes' own PodGroups, which kube-apiserver serves where it is told to.
+pub(crate) async fn a_gang_of_kubernetes_own_api() {
+    let flags = ["--runtime-config=scheduling.k8s.io/v1alpha2=true", "--feature-gates=GenericWorkload=true"];
+    let options = Options { apiserver_flags: flags.map(str::to_owned).into(), ..Options::default() };
+    let nodes = vec![hami_node("gpu-1", 2)];
+    let Some(mut world) = World::without_berth_on(Floor::Real, nodes, options).await else { return };
+    world.start_berth();
+    let groups = world.serve_groups(Floor::Real, KUBERNETES).await;
+    let gang = json!({"schedulingPolicy": {"gang": {"minCount": 2}}});
+    world.create_members(KUBERNETES, &["a"], 16_000).await;
+    world.unschedulable_with("a", "PodGroup default/train not found").await;
+    groups.create(&PostParams::default(), &pod_group(KUBERNETES, "train", &gang)).await.unwrap();
+    let waits = "PodGroup default/train: waiting for more pods: there are 1 (minimum 2)";
+    world.unschedulable_with("a", waits).await;
+    world.create_members(KUBERNETES, &["b"], 16_000).await;
+    for name in ["a", "b"] {
+        world.running(name).await;
+    }
+    world.agents_are_content();
+}

@@ -1,0 +1,68 @@
+//! Kinds of groups of pods, which are installed where they are not built in.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api,
+    api::{ApiResource, DynamicObject, PostParams},
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    support::floor::Floor,
+    world::{LIMIT, World},
+};
+
+/// A group and a version.
+pub(crate) type GroupVersion = (&'static str, &'static str);
+
+/// Volcano's.
+pub(crate) const VOLCANO: GroupVersion = ("scheduling.volcano.sh", "v1beta1");
+/// The coscheduling plugin's.
+pub(crate) const COSCHEDULING: GroupVersion = ("scheduling.x-k8s.io", "v1alpha1");
+/// Kubernetes 1.36's own, which a flag of kube-apiserver turns on.
+pub(crate) const KUBERNETES: GroupVersion = ("scheduling.k8s.io", "v1alpha2");
+
+/// A PodGroup of this spec.
+pub(crate) fn pod_group((group, version): GroupVersion, name: &str, spec: &Value) -> DynamicObject {
+    let group = json!({
+        "apiVersion": format!("{group}/{version}"), "kind": "PodGroup", "metadata": {"name": name}, "spec": spec,
+    });
+    serde_json::from_value(group).unwrap()
+}
+
+impl World {
+    /// The PodGroups of this API, which the sandbox has from the start, and which a real API server gets while Berth is at work.
+    pub(crate) async fn serve_groups(&self, floor: Floor, api: GroupVersion) -> Api<DynamicObject> {
+        if floor == Floor::Real && api != KUBERNETES {
+            self.install(api).await;
+        }
+        let (group, version) = api;
+        let resource = ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: "PodGroup".to_owned(),
+            plural: "podgroups".to_owned(),
+        };
+        Api::default_namespaced_with(self.cluster.client.clone(), &resource)
+    }
+
+    async fn install(&self, (group, version): GroupVersion) {
+        let crds: Api<CustomResourceDefinition> = Api::all(self.cluster.client.clone());
+        let name = format!("podgroups.{group}");
+        let crd = json!({
+            "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"}},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup"},
+                "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                    {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+            },
+        });
+        crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+        let established = await_condition(crds, &name, is_crd_established());
+        tokio::time::timeout(LIMIT, established).await.expect("the kind is served in time").unwrap();
+    }
+}
