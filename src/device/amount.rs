@@ -2,7 +2,7 @@
 //! nowhere else.
 //!
 //! Of memory and compute that pods hold, an amount may be unreadable. It is held as a number that no card has, so that sums, comparisons and
-//! codecs need no second case, and that number is known to this file alone: [`MiB::known`] and [`Cores::known`] tell.
+//! codecs need no second case, and only this file knows that number: [`MiB::known`] and [`Cores::known`] return `None` for it.
 
 use std::{
     fmt,

@@ -44,10 +44,10 @@ pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
 /// What can't be read of an assignment: an amount, or which card it is of; and why.
 type Unread = (Problem, String);
 
-/// Reads the whole string of a pod, and says what of it can't be read; `asks` tells for each container in starting order whether it
-/// asks for a share. Where a card is named but not how much of it, all of it is held.
+/// Reads the whole string of a pod, and lists what of it can't be read; `asks` states for each container, in starting order, whether it
+/// requests a share. Where a card is named but not how much of it, all of it is held.
 ///
-/// Four generations are told apart: one that writes blank shares, then by the number of segments: one for each container, one for each
+/// Four generations are distinguished: one that writes blank shares, and the others by the number of segments: one for each container, one for each
 /// app container, one for each container that asks.
 fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<Unread>) {
     let mut unread = Vec::new();
@@ -129,7 +129,7 @@ fn shares(segment: &str, unread: &mut Vec<Unread>) -> Vec<Share> {
 }
 
 /// `<uuid>`, or `<uuid>[<group>-<number>]` for a slice of a whole card's cut: Volcano, and HAMi up to v2.9, where the group is the
-/// number of a template. A slice that can't be read is told beside its card.
+/// number of a template. A slice that can't be read is reported beside its card.
 fn card_and_slice(id: &str) -> (&str, Result<Option<Slice>, &'static str>) {
     let Some((card, slice)) = id.split_once('[') else {
         return (id, if id.contains(']') { Err("has `]` without `[`") } else { Ok(None) });

@@ -21,7 +21,7 @@ pub enum Problem {
     Registration,
     /// A pod's assignment.
     Assignment,
-    /// A card of a pod's assignment: nobody can tell which one it is.
+    /// A card of a pod's assignment that can't be identified.
     Card,
     /// A node's lock.
     Lock,

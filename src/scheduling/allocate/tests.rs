@@ -201,7 +201,7 @@ fn geometries_offer_every_free_size_and_open_again_after_the_last_user() {
     let small = ask(&[(Role::App, 1, 4000, 0), (Role::App, 1, 4000, 0)]);
     let first = given(&large, vec![card()], &Usage::default()).unwrap();
     assert_eq!(slices(&first), [("mixed-0".to_owned(), 10_240)]);
-    // The geometry in use offers its small slice too, and a large one to who finds no small one.
+    // The geometry in use offers its small slice too, and a large one to a pod that finds no small one.
     let beside = Usage::of([(&first, InitPhase::Done)]);
     let second = given(&small, vec![card()], &beside).unwrap();
     assert_eq!(slices(&second), [("mixed-3".to_owned(), 5120), ("mixed-1".to_owned(), 10_240)]);
