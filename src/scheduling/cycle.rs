@@ -1,6 +1,8 @@
 //! What the plugins that look at more than one node found out for one pod, before its nodes are tested and scored: kube-scheduler's
 //! PreFilter, PreScore and CycleState.
 
+use std::sync::Arc;
+
 use super::{
     plugin::{
         Plugin,
@@ -25,7 +27,7 @@ use super::{
 #[derive(Debug, Default)]
 pub struct Cycle<'a> {
     attachments: Option<Attachments<'a>>,
-    claims: Option<Claims<'a>>,
+    claims: Option<Arc<Claims<'a>>>,
     zones: Option<Zones>,
     spread: Option<Spread>,
     neighbours: Option<Neighbours>,
@@ -43,7 +45,7 @@ impl<'a> Cycle<'a> {
         volume_restrictions::test_claims(demand, around)?;
         Ok(Self {
             attachments: Attachments::prepare(demand, around.objects),
-            claims,
+            claims: claims.map(Arc::new),
             zones: Zones::prepare(demand, around.objects),
             spread: Spread::prepare(demand, around, counts),
             neighbours: Neighbours::prepare(demand, around, counts),
@@ -89,10 +91,12 @@ pub struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod.
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod, whose filters found `cycle`;
+    /// `None`: no node can have it.
     pub fn prepare(
         demand: &'a Demand,
         around: Surroundings<'a>,
+        cycle: Option<&Cycle<'a>>,
         counts: &mut PodCounts,
         weights: &ScoreWeights,
     ) -> Self {
@@ -107,7 +111,7 @@ impl<'a> Preferences<'a> {
             preferences.images = LocalImages::prepare(demand, around);
         }
         if weights.counts(Plugin::VolumeBinding) {
-            preferences.volumes = VolumeCapacity::prepare(demand, around);
+            preferences.volumes = cycle.and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
         }
         preferences
     }

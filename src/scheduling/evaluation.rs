@@ -43,7 +43,8 @@ impl<'a> Evaluation<'a> {
             };
             nodes.push((state, judged));
         }
-        let preferences = Preferences::prepare(filters.demand, filters.around, counts, weights);
+        let cycle = filters.cycle.as_ref().ok();
+        let preferences = Preferences::prepare(filters.demand, filters.around, cycle, counts, weights);
         Some(Self { filters, preferences, nodes })
     }
 
