@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::{
+    decide::Filters,
     plugin::{
         Plugin,
         image_locality::LocalImages,
@@ -91,15 +92,10 @@ pub struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod, whose filters found `cycle`;
-    /// `None`: no node can have it.
-    pub fn prepare(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        cycle: Option<&Cycle<'a>>,
-        counts: &mut PodCounts,
-        weights: &ScoreWeights,
-    ) -> Self {
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for the pod of these filters.
+    pub fn prepare(filters: &Filters<'a>, counts: &mut PodCounts, weights: &ScoreWeights) -> Self {
+        let Filters { demand, around, cycle, .. } = filters;
+        let (demand, around) = (*demand, *around);
         let mut preferences = Self::default();
         if weights.counts(Plugin::PodTopologySpread) {
             preferences.spread = PreferredSpread::prepare(demand, around, counts);
@@ -111,7 +107,8 @@ impl<'a> Preferences<'a> {
             preferences.images = LocalImages::prepare(demand, around);
         }
         if weights.counts(Plugin::VolumeBinding) {
-            preferences.volumes = cycle.and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
+            preferences.volumes =
+                cycle.as_ref().ok().and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
         }
         preferences
     }

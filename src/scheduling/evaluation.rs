@@ -43,8 +43,7 @@ impl<'a> Evaluation<'a> {
             };
             nodes.push((state, judged));
         }
-        let cycle = filters.cycle.as_ref().ok();
-        let preferences = Preferences::prepare(filters.demand, filters.around, cycle, counts, weights);
+        let preferences = Preferences::prepare(&filters, counts, weights);
         Some(Self { filters, preferences, nodes })
     }
 
