@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_told_with_its_unit_and_an_unreadable_one_without_a_number() {
+    fn an_amount_is_written_with_its_unit_and_an_unreadable_one_without_a_number() {
         let words = |cores| [CoreUnit::Percent, CoreUnit::Units].map(|unit| unit.words(Cores::new(cores)));
         assert_eq!(words(96), ["96 %", "96 compute units"]);
         assert_eq!(words(1)[1], "1 compute unit");

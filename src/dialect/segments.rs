@@ -17,7 +17,7 @@ pub const NVIDIA: &str = "NVIDIA";
 /// So many characters of what can't be read are shown.
 const MOST_SHOWN: usize = 100;
 
-/// Whether a card of this id can be told in a segment: it is there, and none of it parts shares or slices.
+/// Whether a segment can name a card of this id: the id is not empty and has no separator of shares or slices.
 pub fn can_name(card: &str) -> bool {
     !card.is_empty() && !card.contains([',', ':', ';', '[', ']'])
 }
@@ -113,7 +113,7 @@ fn positions_beside_blanks(segments: &[Vec<Share>], roles: &[Role], asks: &[bool
 }
 
 /// Whether a share is the empty one that HAMi v2.4 to v2.5.3 writes for a plain container after one with a card (`pkg/scheduler/score.go`
-/// `calcScore`): no card, no type, no memory, no compute. It holds nothing. A type without a card is a card that can't be told.
+/// `calcScore`): no card, no type, no memory, no compute. It holds nothing. A type without a card is a card that can't be identified.
 fn is_blank(share: &str) -> bool {
     share.trim() == ",,0,0"
 }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_read_is_held_and_the_rest_is_told() {
+    fn what_can_be_read_is_held_and_the_rest_is_reported() {
         let read = |text| {
             let (assignment, unread) = decode(text, &Pod::default(), &[]);
             let held = |share: &Share| (share.card.to_string(), share.memory.get(), share.cores.get());

@@ -78,11 +78,11 @@ mod tests {
     use crate::excerpt::NOTE;
 
     #[test]
-    fn whatever_a_field_and_a_value_hold_they_are_told_in_short_on_one_line() {
+    fn whatever_a_field_and_a_value_hold_they_are_shortened_and_put_on_one_line() {
         let long = format!("a\nb{}", "x".repeat(100_000));
         let trouble = Unreadable::annotation(Problem::Assignment, &long, long.clone());
         assert!(trouble.field.len() <= FIELD + NOTE && trouble.message.len() <= MESSAGE + NOTE);
-        let told = trouble.to_string();
-        assert!(told.starts_with(r"metadata.annotations[a\nbxxx") && !told.contains('\n'), "{told}");
+        let text = trouble.to_string();
+        assert!(text.starts_with(r"metadata.annotations[a\nbxxx") && !text.contains('\n'), "{text}");
     }
 }

@@ -91,7 +91,7 @@ impl Protocols {
         S::Future: Send + 'static,
     {
         let served = match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => self.http2(&mut stream, service, ending).await,
+            Some(b"h2") => self.http2(&mut stream, service, ending).await.map(|()| NOTHING),
             _ => self.http1(&mut stream, service, ending).await,
         };
         let closed = timeout(LINGER, close(&mut stream, served.as_ref().unwrap_or(&NOTHING))).await;
@@ -101,27 +101,26 @@ impl Protocols {
         Ok(())
     }
 
-    /// What remains to be written to the client.
     async fn http2<S>(
         &self,
         stream: &mut TlsStream<TcpStream>,
         service: S,
         ending: impl Future<Output = ()>,
-    ) -> hyper::Result<&'static [u8]>
+    ) -> hyper::Result<()>
     where
         S: Service<Request<Incoming>, Response = Response, Error = Infallible>,
         S::Future: Send + 'static,
     {
         let mut connection = std::pin::pin!(self.http2.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
-            ended = &mut connection => return ended.map(|()| NOTHING),
+            ended = &mut connection => return ended,
             () = ending => {}
         }
         connection.as_mut().graceful_shutdown();
-        connection.await.map(|()| NOTHING)
+        connection.await
     }
 
-    /// What remains to be written to the client.
+    /// Returns what remains to be written to the client.
     async fn http1<S>(
         &self,
         stream: &mut TlsStream<TcpStream>,
