@@ -3,13 +3,14 @@
 //! It contains no admission rule and nothing of scheduling: the function that judges a pod is a parameter.
 //!
 //! ```text
-//! connection ─► serve (limits, handshake) ─► router (client, room, sizes, media types, panics) ─► review ─► judge ─► onward (hint, dry run)
+//! serve (limits, handshake) ─► connection (HTTP, end) ─► router (client, room, sizes, media types, panics) ─► review ─► judge ─► onward (hint, dry run)
 //!                  ▲ tls (certificates, clients)          mint ─► secret ─► registration (caBundle)
 //! ```
 
 mod asked;
 mod audit;
 pub mod clients;
+mod connection;
 pub mod debug;
 mod draining;
 mod exposition;

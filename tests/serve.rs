@@ -11,6 +11,10 @@ mod block;
 mod extender;
 #[path = "serve/install_page.rs"]
 mod install_page;
+#[path = "serve/pages.rs"]
+mod pages;
+#[path = "serve/reader.rs"]
+mod reader;
 #[path = "support/lib.rs"]
 mod support;
 

@@ -319,3 +319,6 @@ fn listed<S: serde::Serializer>(policies: &[Policy], serializer: S) -> Result<S:
     let names: Vec<_> = policies.iter().map(|policy| policy.name()).collect();
     serializer.serialize_str(&names.join(","))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,8 @@ use std::{
 use jiff::{SignedDuration, tz::TimeZone};
 
 use super::{
-    ChipConfig, Config, DEFAULT_SCHEDULER, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig,
-    VnpusConfig, VolcanoConfig, WorkloadConfig, hami::Policy, volcano::LockValue,
+    ChipConfig, Config, FamilyConfig, GpuCorePolicy, HamiConfig, VendorsConfig, VnpusConfig, VolcanoConfig,
+    WorkloadConfig, hami::Policy, root::DEFAULT_SCHEDULER, volcano::LockValue,
 };
 use crate::{
     admission::{

@@ -262,3 +262,6 @@ fn geometries(section: &mut Section) -> Result<Vec<serde_json::Value>, Trouble> 
     }
     Ok(geometries.iter().map(Field::json).collect())
 }
+
+#[cfg(test)]
+mod tests;

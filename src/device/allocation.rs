@@ -1,6 +1,6 @@
 //! What a pod holds of the cards of one dialect; a pod with cards of several vendors has one allocation for each.
 //!
-//! It must not know on which node, nor who decided it.
+//! It must not know the node, nor which scheduler decided it.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //! nowhere else.
 //!
 //! Of memory and compute that pods hold, an amount may be unreadable. It is held as a number that no card has, so that sums, comparisons and
-//! codecs need no second case, and that number is known to this file alone: [`MiB::known`] and [`Cores::known`] tell.
+//! codecs need no second case, and only this file knows that number: [`MiB::known`] and [`Cores::known`] return `None` for it.
 
 use std::{
     fmt,
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_is_told_with_its_unit_and_an_unreadable_one_without_a_number() {
+    fn an_amount_is_written_with_its_unit_and_an_unreadable_one_without_a_number() {
         let words = |cores| [CoreUnit::Percent, CoreUnit::Units].map(|unit| unit.words(Cores::new(cores)));
         assert_eq!(words(96), ["96 %", "96 compute units"]);
         assert_eq!(words(1)[1], "1 compute unit");

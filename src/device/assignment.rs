@@ -78,7 +78,7 @@ pub enum Answer {
     Succeeded,
     /// The agent could not do what the assignment says.
     Failed,
-    /// The assignment was withdrawn, since the pod died first: the agent serves nobody with it.
+    /// The assignment was withdrawn, since the pod died first: the agent serves no pod with it.
     Withdrawn,
 }
 

@@ -7,7 +7,7 @@ pub enum CardPolicy {
     Binpack,
     /// The emptiest.
     Spread,
-    /// Only one that nobody uses.
+    /// Only one that no pod uses.
     Mutex,
     /// Those on the higher NUMA node.
     Numa,
@@ -36,7 +36,7 @@ pub enum Sharing {
     /// It may.
     #[default]
     Shared,
-    /// Only a card that nobody uses will do.
+    /// Only a card that no other pod uses.
     Alone,
 }
 
@@ -80,7 +80,7 @@ impl Default for Weights {
 /// How the cards for a container are chosen.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct CardChoice {
-    /// The first measure that tells two cards apart decides; the profile breaks what is left.
+    /// The first measure in which two cards differ decides; the profile breaks ties.
     pub order: Vec<Measure>,
     /// Whether a card may have other users.
     pub sharing: Sharing,
@@ -109,7 +109,7 @@ impl CardChoice {
         Self::new(&[policy], order, numa)
     }
 
-    /// By several policies, of which the first that tells two cards apart decides; none that tells any: spread. Ties are left
+    /// By several policies, of which the first in which two cards differ decides; spread, where none of them compares cards. Ties are left
     /// to the profile. Binding to one NUMA node puts that first.
     pub fn chain(policies: &[CardPolicy], numa: NumaBinding) -> Self {
         let mut order = chained(policies);

@@ -44,7 +44,7 @@ pub enum Lock {
     Free,
     /// It is taken.
     Held {
-        /// By whom, where the value says so.
+        /// The pod that holds it, where the value names one.
         owner: Option<LockOwner>,
         /// Since when.
         since: Timestamp,

@@ -1,6 +1,6 @@
 //! What a namespace may take of cards: which amounts a quota can bound, in which unit, and whether an amount stays within what is left.
 //!
-//! It must not know who set the bound and who holds what.
+//! It must not know where the bound was set and which pod holds what.
 
 use super::{
     amount::{Cores, MiB},

@@ -124,7 +124,7 @@ pub enum NodePolicy {
     Binpack,
     /// The emptiest.
     Spread,
-    /// Any: nodes are not told apart by their cards.
+    /// Any: nodes are not compared by their cards.
     Indifferent,
 }
 

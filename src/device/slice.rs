@@ -68,7 +68,7 @@ impl Geometry {
 /// How a card may be cut.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Slicing {
-    /// Not at all, or nobody knows how.
+    /// Not at all, or in a way that is not known.
     #[default]
     Unknown,
     /// Slices are placed one by one.

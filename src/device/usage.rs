@@ -105,7 +105,7 @@ impl Users {
     }
 }
 
-/// What is in use of each card; a card that nobody uses is absent.
+/// What is in use of each card; a card that is not in use is absent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
     cards: BTreeMap<CardId, Users>,

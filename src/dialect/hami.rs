@@ -38,7 +38,7 @@ pub struct Settings {
     pub memory_percentage: String,
     /// Percent of a card's compute.
     pub cores: String,
-    /// The priority that the container's limiter is told.
+    /// The priority that is passed to the container's limiter.
     pub priority: String,
     /// Memory where none is asked for; 0: a whole card's.
     pub default_memory: MiB,
@@ -50,7 +50,7 @@ pub struct Settings {
     pub memory_factor: u32,
     /// Which node first, where the pod does not say.
     pub node_policy: NodePolicy,
-    /// Which card first, where the pod does not say: of several, the first that tells two cards apart.
+    /// Which card first, where the pod does not say: of several, the first in which two cards differ.
     pub card_policies: Vec<CardPolicy>,
     /// The node lock.
     pub lock: LockSpec,

@@ -1,4 +1,4 @@
-//! The node lock: who holds a node's agent, since when, and how that is written.
+//! The node lock: which pod holds a node's agent, since when, and how that is written.
 //!
 //! Values that exist: HAMi's `<RFC3339>,<namespace>,<pod>` (`pkg/util/nodelock/nodelock.go`), the form of Volcano's design
 //! `<RFC3339>_<namespace>/<pod>` (`docs/design/node-lock.md`), and a bare `<RFC3339>` of both projects' older code. Each is read

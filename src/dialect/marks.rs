@@ -1,4 +1,4 @@
-//! Volcano's marks on pods: who may be preempted, in which zone, and how many of a job at a time.
+//! Volcano's marks on pods: whether a pod may be preempted, in which zone, and how many of a job at a time.
 //!
 //! Names and the values that Volcano reads there; no decision. Source: volcano `staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1/labels.go`.
 

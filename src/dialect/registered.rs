@@ -80,8 +80,8 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// What is registered on this node. Where others tell the sizes of all cards that a plugin knows by number, these count: the plugin
-    /// itself tells their sum only.
+    /// What is registered on this node. If another plugin states the sizes of all cards that a plugin knows by number, these count: the
+    /// plugin itself states their sum only.
     pub fn read(dialects: &Dialects, node: &Node) -> Self {
         let plugins = dialects.iter().filter_map(|dialect| {
             let inventory = dialect.inventory(node).transpose()?;

@@ -1,4 +1,4 @@
-//! The schedulers of HAMi and Volcano: how their own pods are told from others, and under which names they are asked to place pods.
+//! The schedulers of HAMi and Volcano: how to recognise their own pods, and the names that pods give in `schedulerName`.
 //!
 //! It must not say whether such a pod runs.
 

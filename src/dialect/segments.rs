@@ -17,7 +17,7 @@ pub const NVIDIA: &str = "NVIDIA";
 /// So many characters of what can't be read are shown.
 const MOST_SHOWN: usize = 100;
 
-/// Whether a card of this id can be told in a segment: it is there, and none of it parts shares or slices.
+/// Whether a segment can name a card of this id: the id is not empty and has no separator of shares or slices.
 pub fn can_name(card: &str) -> bool {
     !card.is_empty() && !card.contains([',', ':', ';', '[', ']'])
 }
@@ -44,10 +44,10 @@ pub fn roles(pod: &Pod) -> impl Iterator<Item = Role> + '_ {
 /// What can't be read of an assignment: an amount, or which card it is of; and why.
 type Unread = (Problem, String);
 
-/// Reads the whole string of a pod, and says what of it can't be read; `asks` tells for each container in starting order whether it
-/// asks for a share. Where a card is named but not how much of it, all of it is held.
+/// Reads the whole string of a pod, and lists what of it can't be read; `asks` states for each container, in starting order, whether it
+/// requests a share. Where a card is named but not how much of it, all of it is held.
 ///
-/// Four generations are told apart: one that writes blank shares, then by the number of segments: one for each container, one for each
+/// Four generations are distinguished: one that writes blank shares, and the others by the number of segments: one for each container, one for each
 /// app container, one for each container that asks.
 fn decode(text: &str, pod: &Pod, asks: &[bool]) -> (Assignment, Vec<Unread>) {
     let mut unread = Vec::new();
@@ -113,7 +113,7 @@ fn positions_beside_blanks(segments: &[Vec<Share>], roles: &[Role], asks: &[bool
 }
 
 /// Whether a share is the empty one that HAMi v2.4 to v2.5.3 writes for a plain container after one with a card (`pkg/scheduler/score.go`
-/// `calcScore`): no card, no type, no memory, no compute. It holds nothing. A type without a card is a card that can't be told.
+/// `calcScore`): no card, no type, no memory, no compute. It holds nothing. A type without a card is a card that can't be identified.
 fn is_blank(share: &str) -> bool {
     share.trim() == ",,0,0"
 }
@@ -129,7 +129,7 @@ fn shares(segment: &str, unread: &mut Vec<Unread>) -> Vec<Share> {
 }
 
 /// `<uuid>`, or `<uuid>[<group>-<number>]` for a slice of a whole card's cut: Volcano, and HAMi up to v2.9, where the group is the
-/// number of a template. A slice that can't be read is told beside its card.
+/// number of a template. A slice that can't be read is reported beside its card.
 fn card_and_slice(id: &str) -> (&str, Result<Option<Slice>, &'static str>) {
     let Some((card, slice)) = id.split_once('[') else {
         return (id, if id.contains(']') { Err("has `]` without `[`") } else { Ok(None) });
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_read_is_held_and_the_rest_is_told() {
+    fn what_can_be_read_is_held_and_the_rest_is_reported() {
         let read = |text| {
             let (assignment, unread) = decode(text, &Pod::default(), &[]);
             let held = |share: &Share| (share.card.to_string(), share.memory.get(), share.cores.get());

@@ -21,7 +21,7 @@ pub enum Problem {
     Registration,
     /// A pod's assignment.
     Assignment,
-    /// A card of a pod's assignment: nobody can tell which one it is.
+    /// A card of a pod's assignment that can't be identified.
     Card,
     /// A node's lock.
     Lock,
@@ -78,11 +78,11 @@ mod tests {
     use crate::excerpt::NOTE;
 
     #[test]
-    fn whatever_a_field_and_a_value_hold_they_are_told_in_short_on_one_line() {
+    fn whatever_a_field_and_a_value_hold_they_are_shortened_and_put_on_one_line() {
         let long = format!("a\nb{}", "x".repeat(100_000));
         let trouble = Unreadable::annotation(Problem::Assignment, &long, long.clone());
         assert!(trouble.field.len() <= FIELD + NOTE && trouble.message.len() <= MESSAGE + NOTE);
-        let told = trouble.to_string();
-        assert!(told.starts_with(r"metadata.annotations[a\nbxxx") && !told.contains('\n'), "{told}");
+        let text = trouble.to_string();
+        assert!(text.starts_with(r"metadata.annotations[a\nbxxx") && !text.contains('\n'), "{text}");
     }
 }

@@ -34,7 +34,7 @@ use crate::{
 };
 pub use row::Row;
 
-/// Resources of vendors that choose cards in a way of their own, as far as nobody but HAMi's scheduler can place them: a plugin that
+/// Resources of vendors that choose cards in a way of their own, as far as only HAMi's scheduler can place them: a plugin that
 /// advertises them waits for its annotations. Those of plugins that work without HAMi are ordinary extended resources.
 pub const LEFT_TO_HAMI: [&str; 10] = [
     "metax-tech.com/sgpu",

@@ -161,7 +161,7 @@ impl Classes {
         {
             return Err(error.clone().beside_quota(filters.standing()));
         }
-        let preferences = Preferences::prepare(demand, around, &mut self.counts, &self.weights);
+        let preferences = Preferences::prepare(&filters, &mut self.counts, &self.weights);
         let mut refusals = Refusals::default();
         let alone = Preferences::default();
         let scale = Scale::of(ask, &alone, &[]);

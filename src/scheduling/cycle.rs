@@ -1,7 +1,10 @@
 //! What the plugins that look at more than one node found out for one pod, before its nodes are tested and scored: kube-scheduler's
 //! PreFilter, PreScore and CycleState.
 
+use std::sync::Arc;
+
 use super::{
+    decide::Filters,
     plugin::{
         Plugin,
         image_locality::LocalImages,
@@ -25,7 +28,7 @@ use super::{
 #[derive(Debug, Default)]
 pub struct Cycle<'a> {
     attachments: Option<Attachments<'a>>,
-    claims: Option<Claims<'a>>,
+    claims: Option<Arc<Claims<'a>>>,
     zones: Option<Zones>,
     spread: Option<Spread>,
     neighbours: Option<Neighbours>,
@@ -43,7 +46,7 @@ impl<'a> Cycle<'a> {
         volume_restrictions::test_claims(demand, around)?;
         Ok(Self {
             attachments: Attachments::prepare(demand, around.objects),
-            claims,
+            claims: claims.map(Arc::new),
             zones: Zones::prepare(demand, around.objects),
             spread: Spread::prepare(demand, around, counts),
             neighbours: Neighbours::prepare(demand, around, counts),
@@ -89,13 +92,10 @@ pub struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin whose score has a weight above 0 and that has something to score for this pod.
-    pub fn prepare(
-        demand: &'a Demand,
-        around: Surroundings<'a>,
-        counts: &mut PodCounts,
-        weights: &ScoreWeights,
-    ) -> Self {
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for the pod of these filters.
+    pub fn prepare(filters: &Filters<'a>, counts: &mut PodCounts, weights: &ScoreWeights) -> Self {
+        let Filters { demand, around, cycle, .. } = filters;
+        let (demand, around) = (*demand, *around);
         let mut preferences = Self::default();
         if weights.counts(Plugin::PodTopologySpread) {
             preferences.spread = PreferredSpread::prepare(demand, around, counts);
@@ -107,7 +107,8 @@ impl<'a> Preferences<'a> {
             preferences.images = LocalImages::prepare(demand, around);
         }
         if weights.counts(Plugin::VolumeBinding) {
-            preferences.volumes = VolumeCapacity::prepare(demand, around);
+            preferences.volumes =
+                cycle.as_ref().ok().and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
         }
         preferences
     }

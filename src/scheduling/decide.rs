@@ -101,7 +101,7 @@ pub struct Filters<'a> {
     pub(super) around: Surroundings<'a>,
     /// What the pod's namespace may still take, one for each request of cards.
     quotas: SmallVec<[Quota; 1]>,
-    cycle: Result<Cycle<'a>, Reason>,
+    pub(super) cycle: Result<Cycle<'a>, Reason>,
     /// Whether there is nothing to test beside what one node makes of the pod: no quota bounds it, and no node is kept for another.
     open: bool,
 }

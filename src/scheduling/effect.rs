@@ -99,7 +99,7 @@ pub enum Effect {
         /// The node; `None`: none is any more.
         node: Option<NodeName>,
     },
-    /// Delete a pod to make room for another: its condition `DisruptionTarget` says so first. Answered by `Preempted`.
+    /// Delete a pod to make room for another: its condition `DisruptionTarget` is written first. Answered by `Preempted`.
     Preempt {
         /// The pod that must go.
         pod: PodKey,
@@ -205,14 +205,14 @@ pub enum Effect {
         /// Each of them, in words; none: all is well again.
         cards: Vec<String>,
     },
-    /// Say that nobody can tell which cards a pod holds.
+    /// Report that the cards of a pod can't be identified.
     TellUnread {
         /// Which pod.
         pod: PodKey,
         /// What can't be read, and what follows.
         message: String,
     },
-    /// Keep the account of the pods of which nobody can tell which cards they hold.
+    /// Update the count of pods whose cards can't be identified.
     ReportUnread {
         /// On which node.
         node: NodeName,
@@ -233,9 +233,9 @@ pub enum Effect {
         /// How many; 0: there are none any more.
         pods: usize,
     },
-    /// Say that what was remembered was not what it should have been, and has been put right.
+    /// Report that the ledger differed from the cluster, and was corrected.
     ReportDrift {
-        /// Of whom.
+        /// The pod or node that it concerns.
         of: Concern,
         /// What was wrong.
         what: String,

@@ -43,7 +43,7 @@ impl<'a> Evaluation<'a> {
             };
             nodes.push((state, judged));
         }
-        let preferences = Preferences::prepare(filters.demand, filters.around, counts, weights);
+        let preferences = Preferences::prepare(&filters, counts, weights);
         Some(Self { filters, preferences, nodes })
     }
 

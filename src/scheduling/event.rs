@@ -106,9 +106,9 @@ pub enum Event {
         /// What came of it.
         outcome: EvictionOutcome,
     },
-    /// What a pod looks like at the API server, read to settle a doubt; `None`: it is gone.
+    /// The pod as it is at the API server, read since the outcome of its Binding was unknown; `None`: it is gone.
     PodRead {
-        /// Which pod was in doubt.
+        /// The pod.
         pod: PodKey,
         /// What it looks like.
         found: Option<Box<PodInfo>>,
@@ -120,9 +120,9 @@ pub enum Event {
         /// What came of it.
         outcome: ReleaseOutcome,
     },
-    /// What a node looks like at the API server, read to settle a doubt; `None`: it is gone.
+    /// The node as it is at the API server, read since the outcome of its lock was unknown; `None`: it is gone.
     NodeRead {
-        /// Which node was in doubt.
+        /// The node.
         node: NodeName,
         /// What it looks like.
         found: Option<Box<NodeInfo>>,
@@ -214,7 +214,7 @@ pub enum ReleaseOutcome {
 /// What came of saying why a pod waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TellOutcome {
-    /// The pod's condition says so, or the pod is gone.
+    /// The pod's condition has been written, or the pod is gone.
     Done,
     /// It may or may not say so; or the pod has changed since it was read.
     Failed {

@@ -93,7 +93,7 @@ impl FitError {
         self
     }
 
-    /// Whether this was said before, but for how much of the quota is used: that changes too often to be told to all who wait for it.
+    /// Whether this was said before, but for how much of the quota is used: that changes too often to report it to all pods that wait for it.
     pub fn repeats(&self, said: &str) -> bool {
         matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
     }
@@ -168,7 +168,7 @@ impl FitError {
         Self { nodes, cause: Cause::Pod(reason), resolvable, kept: false, nearest: None, preemption: None }
     }
 
-    /// How many nodes it speaks of.
+    /// The number of nodes that it is about.
     pub fn nodes(&self) -> usize {
         self.nodes
     }

@@ -1,4 +1,4 @@
-//! Who holds what on which node: one charge a pod, whatever its dialects and whoever bound it.
+//! What each pod holds on which node: one charge for a pod, whatever its dialects and whichever scheduler bound it.
 //!
 //! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
 

@@ -43,7 +43,7 @@ pub struct Serving {
     pub step: Step,
     /// How many Bindings were sent for it.
     pub bindings: u32,
-    /// When a Binding of it was last in doubt.
+    /// When the outcome of its Binding was last unknown.
     pub doubted: Option<Timestamp>,
     /// Until then the API server asks to be left alone with it.
     pub not_before: Option<Timestamp>,
@@ -71,7 +71,7 @@ pub struct Line {
     pub serving: Option<Serving>,
     /// How often in a row the lock was not to be had.
     pub refusals: u32,
-    /// Why nobody is served although somebody waits.
+    /// Why no pod is served although pods wait.
     pub blocked: Option<Blocked>,
 }
 
@@ -130,12 +130,12 @@ impl Lines {
         ranked.filter(|(_, rank)| *rank > 0).collect()
     }
 
-    /// Whether the node serves nobody and is not known to begin soon.
+    /// Whether the node serves no pod and is not known to begin soon.
     pub fn is_held_up(&self, node: &str) -> bool {
         self.held_up.contains(node)
     }
 
-    /// The node serves nobody, and has not for longer than is usual.
+    /// The node serves no pod, and has served none for longer than is usual.
     pub(super) fn hold_up(&mut self, node: &NodeName) {
         self.changes += u64::from(self.held_up.insert(node.clone()));
     }

@@ -1,6 +1,6 @@
 //! What can be counted of the scheduler's work: how often, how long, how many.
 //!
-//! Values only: who counts them, and under which names, is not known here.
+//! Values only: it does not know where they are counted, and under which names.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The cluster as the scheduler saw it last, for others to ask where a pod would go now, and why not elsewhere.
 //!
-//! A picture: it holds no capacity, and nothing that is asked of it reaches the scheduler. It must not know who holds what.
+//! A picture: it holds no capacity, and nothing that is asked of it reaches the scheduler. It must not know which pod holds what.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,6 +1,6 @@
 //! Quotas of namespaces: which bounds there are, what the ledger says is used of them, and what is left for one more pod.
 //!
-//! What is used is a fold over charges, pods that are being bound included. It evicts nobody: where a bound shrinks below what is used,
+//! What is used is a fold over charges, pods that are being bound included. It evicts no pod: where a bound shrinks below what is used,
 //! nothing is left.
 
 use std::{

@@ -172,7 +172,7 @@ pub enum Reason {
     ExpiredRegistration,
     /// Its device plugin owes an answer for too long.
     SilentAgent,
-    /// A pod on it holds cards that nobody can tell: any of them may be full.
+    /// A pod on it holds cards that can't be identified: any card of the node may be full.
     UnreadableAssignment,
     /// It has fewer cards than one container asks for.
     NodeInsufficientDevice,

@@ -31,7 +31,7 @@ pub struct LeftPending {
     pub since: Timestamp,
     /// Where Berth would place it now.
     pub own: Placement,
-    /// Why the other scheduler says that it waits, where the pod's condition tells it.
+    /// The reason of the other scheduler for which it waits, where the pod's condition has one.
     pub told: Option<String>,
 }
 

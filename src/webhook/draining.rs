@@ -1,7 +1,7 @@
-//! Asks the clients of a process that is ending for new connections, which other replicas get.
+//! Closes the connections of a process that is ending after their next answer, so that clients open new ones to other replicas.
 //!
-//! The API server speaks HTTP/1.1 to webhooks, keeps connections, and does not repeat a POST that meets one that is being closed
-//! (`k8s.io/apiserver/pkg/util/webhook`, `net/http.Transport`). An answer that closes its connection leaves none to meet.
+//! The API server speaks HTTP/1.1 to webhooks behind a Service and keeps connections (`k8s.io/apiserver/pkg/util/webhook`). Connections without
+//! a request in this time are ended by `connection`.
 
 use axum::{
     Router,
@@ -16,7 +16,7 @@ use super::router::Readiness;
 
 /// The router, whose answers close their connections while the process is [`Readiness::Draining`].
 ///
-/// HTTP/2 has no such header: its clients are asked by a GOAWAY at the end, and repeat what was not begun.
+/// HTTP/2 has no such header: its clients get a GOAWAY at the end, and repeat what it excludes.
 pub fn closing(router: Router, readiness: watch::Receiver<Readiness>) -> Router {
     router.layer(from_fn_with_state(readiness, close))
 }

@@ -1,4 +1,4 @@
-//! Connections: accepts them, runs the TLS handshake, passes requests to the router, and lets them finish at the shutdown.
+//! Connections: accepts them, runs the TLS handshake, passes requests to the router, and waits for their end at the shutdown.
 //!
 //! It knows nothing of reviews. Every task that it starts ends with it.
 
@@ -13,14 +13,7 @@ use axum::{Extension, Router};
 use futures::FutureExt as _;
 use http::Request;
 use hyper::body::Incoming;
-use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
-    server::{
-        conn::auto,
-        graceful::{GracefulShutdown, Watcher},
-    },
-    service::TowerToHyperService,
-};
+use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -32,13 +25,13 @@ use tokio_rustls::TlsAcceptor;
 use tower::{Layer as _, Service as _, service_fn};
 use tracing::{debug, error, warn};
 
-use super::places::{Place, Places};
+use super::{
+    connection::Protocols,
+    places::{Place, Places},
+};
 
 /// The pause after a failed accept, for example without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// How often a silent HTTP/2 client gets a ping.
-const KEEP_ALIVE: Duration = Duration::from_mins(1);
 
 /// The limits on connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -165,35 +158,50 @@ impl Bound {
         shutdown: impl Future<Output = ()>,
     ) {
         let Self { listener, limits, .. } = self;
-        let session = Session { tls: tls.into(), http: http(&limits), router, handshake: limits.handshake };
-        let graceful = GracefulShutdown::new();
+        let (end, ending) = watch::channel(Ending::No);
+        let protocols = Protocols::new(&limits);
+        let session = Session { tls: tls.into(), protocols, router, handshake: limits.handshake, ending };
+        let places = Places::new(limits.connections, limits.idle);
         let mut tasks = JoinSet::new();
         tokio::select! {
-            () = accept(&listener, &limits, &session, &graceful, &mut tasks) => {}
+            () = accept(&listener, &places, &session, &mut tasks) => {}
             () = shutdown => {}
         }
+        // Those that wait in the kernel's queue would be reset.
+        while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
+            let place = places.take(peer.ip()).now_or_never();
+            if let Some(place) = place {
+                tasks.spawn(session.clone().stay(stream, peer, place));
+            }
+        }
         drop(listener);
-        if timeout(limits.drain, graceful.shutdown()).await.is_err() {
+        end.send_replace(Ending::Yes);
+        let all_end = async {
+            while let Some(ended) = tasks.join_next().await {
+                report(ended);
+            }
+        };
+        if timeout(limits.drain, all_end).await.is_err() {
             warn!(connections = tasks.len(), "closing connections that did not end in time");
         }
         tasks.shutdown().await;
     }
 }
 
+/// Whether connections are to end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Ending {
+    No,
+    Yes,
+}
+
 /// Runs until it is dropped.
-async fn accept(
-    listener: &TcpListener,
-    limits: &Limits,
-    session: &Session,
-    graceful: &GracefulShutdown,
-    tasks: &mut JoinSet<()>,
-) {
-    let places = Places::new(limits.connections, limits.idle);
+async fn accept(listener: &TcpListener, places: &Places, session: &Session, tasks: &mut JoinSet<()>) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let place = places.take(peer.ip()).await;
-                tasks.spawn(session.clone().stay(stream, peer, graceful.watcher(), place));
+                tasks.spawn(session.clone().stay(stream, peer, place));
             }
             Err(error) => {
                 warn!(%error, "a connection could not be accepted");
@@ -212,43 +220,26 @@ fn report(ended: Result<(), JoinError>) {
     }
 }
 
-fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut http = auto::Builder::new(TokioExecutor::new());
-    http.http1().timer(TokioTimer::new()).header_read_timeout(limits.header);
-    http.http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.streams)
-        .keep_alive_interval(KEEP_ALIVE);
-    http
-}
-
-/// The protocol that the handshake selected. Without it, the builder would wait for the first bytes without a limit.
-fn spoken(http: auto::Builder<TokioExecutor>, alpn: Option<&[u8]>) -> auto::Builder<TokioExecutor> {
-    match alpn {
-        Some(b"h2") => http.http2_only(),
-        _ => http.http1_only(),
-    }
-}
-
 /// The values that a connection uses from its handshake to its end.
 #[derive(Clone)]
 struct Session {
     tls: TlsSettings,
-    http: auto::Builder<TokioExecutor>,
+    protocols: Protocols,
     router: Router,
     handshake: Duration,
+    ending: watch::Receiver<Ending>,
 }
 
 impl Session {
     /// Runs until the connection ends, or is closed to make room for another.
-    async fn stay(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: Arc<Place>) {
+    async fn stay(self, stream: TcpStream, peer: SocketAddr, place: Arc<Place>) {
         tokio::select! {
-            () = self.run(stream, peer, watcher, &place) => {}
+            () = self.run(stream, peer, &place) => {}
             () = place.wanted() => debug!(%peer, "closed an idle connection to make room for another"),
         }
     }
 
-    async fn run(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher, place: &Arc<Place>) {
+    async fn run(mut self, stream: TcpStream, peer: SocketAddr, place: &Arc<Place>) {
         let stream = match timeout(self.handshake, self.tls.acceptor().accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return debug!(%peer, %error, "a TLS handshake failed"),
@@ -267,9 +258,11 @@ impl Session {
             let asked = place.ask();
             router.clone().call(request).inspect(move |_| drop(asked))
         }));
-        let http = spoken(self.http, stream.get_ref().1.alpn_protocol());
-        let connection = http.serve_connection(TokioIo::new(stream), service).into_owned();
-        if let Err(error) = watcher.watch(connection).await {
+        let ending = async {
+            // A sender that is gone ends the server too.
+            drop(self.ending.wait_for(|ending| *ending == Ending::Yes).await);
+        };
+        if let Err(error) = self.protocols.serve(stream, service, ending).await {
             debug!(%peer, %error, "a connection ended with an error");
         }
     }

@@ -105,6 +105,32 @@ pub(crate) const CHOICES: &[Choice] = &[
         values: &["--set", "agents={kube-system/hami-device-plugin,volcano-system/a.b}"],
         ..DEFAULT
     },
+    Choice { namespace: "gpu", flags: &["--shadow"], values: &["--set", "shadow=true"], ..DEFAULT },
+    Choice {
+        settings: Some(NAMES),
+        flags: &["--shadow", "--image", "registry.example/berth:v9"],
+        values: &["--set", "shadow=true,replicas=3,image.repository=registry.example/berth,image.tag=v9"],
+        ..DEFAULT
+    },
+    Choice {
+        flags: &["--extender", "--replicas", "3"],
+        values: &["--set", "extender=true,replicas=3"],
+        ..DEFAULT
+    },
+    Choice {
+        namespace: "gpu",
+        settings: Some(NAMES),
+        flags: &["--extender", "--split", "--cert-manager", "--agent", "kube-system/hami-device-plugin"],
+        values: &[
+            "--set",
+            "extender=true,split=true,certManager.enabled=true,agents={kube-system/hami-device-plugin}",
+        ],
+    },
+    Choice {
+        flags: &["--extender", "--webhook-url", "https://127.0.0.1:8443"],
+        values: &["--set", "extender=true,webhook.url=https://127.0.0.1:8443"],
+        ..DEFAULT
+    },
     settings(NAMES),
     settings("scheduling: {preemption: {enabled: false}}\n"),
     settings(VENDORS),

@@ -1,7 +1,6 @@
 //! Users at work: each creates a pod, waits until it has run to its end, and creates the next; each asks for something wrong in between.
 //!
-//! Whatever the API server refuses is a fault that the test reads. A review whose connection is being closed is counted apart: HTTP/1.1 lets no
-//! server close an idle connection so that no request can meet it, and the API server does not repeat a POST. A user then tries again.
+//! Whatever the API server refuses is a fault that the test reads.
 
 use std::{
     sync::{
@@ -26,11 +25,11 @@ const USERS: usize = 8;
 /// After this time a pod that has not run is lost.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Users who work until they are told to stop.
+/// Users who work until they are stopped.
 pub(crate) struct Users {
     stopping: Arc<AtomicBool>,
     served: Arc<AtomicUsize>,
-    faults: Arc<Mutex<Vec<Fault>>>,
+    faults: Arc<Mutex<Vec<String>>>,
     tasks: JoinSet<()>,
 }
 
@@ -39,25 +38,8 @@ pub(crate) struct Users {
 pub(crate) struct Tally {
     /// How often a user had a pod served and something wrong denied.
     pub(crate) rounds: usize,
-    /// Reviews that met a connection that was being closed.
-    pub(crate) cut: Vec<String>,
-    /// Whatever else went wrong.
-    pub(crate) wrong: Vec<String>,
-}
-
-enum Fault {
-    Cut(String),
-    Wrong(String),
-}
-
-impl Fault {
-    fn of(what: &str, error: &kube::Error) -> Self {
-        let text = error.to_string();
-        let closing = ["EOF", "connection reset by peer", "broken pipe", "server closed idle connection"];
-        let cut = text.contains("failed calling webhook") && closing.iter().any(|end| text.contains(end));
-        let text = format!("{what}: {text}");
-        if cut { Self::Cut(text) } else { Self::Wrong(text) }
-    }
+    /// Reviews without an answer, and pods that did not run.
+    pub(crate) faults: Vec<String>,
 }
 
 impl Users {
@@ -99,14 +81,8 @@ impl Users {
         while let Some(ended) = self.tasks.join_next().await {
             ended.unwrap();
         }
-        let mut tally = Tally { rounds: self.served.load(Ordering::Relaxed), ..Tally::default() };
-        for fault in std::mem::take(&mut *self.faults.lock().unwrap()) {
-            match fault {
-                Fault::Cut(text) => tally.cut.push(text),
-                Fault::Wrong(text) => tally.wrong.push(text),
-            }
-        }
-        tally
+        let faults = std::mem::take(&mut *self.faults.lock().unwrap());
+        Tally { rounds: self.served.load(Ordering::Relaxed), faults }
     }
 }
 
@@ -118,27 +94,27 @@ fn pod(name: &str, limits: &Value) -> Pod {
 }
 
 /// A pod that asks for more than a card has is denied by the webhook, which nothing but a review does.
-async fn reviewed(pods: &Api<Pod>) -> Result<(), Fault> {
+async fn reviewed(pods: &Api<Pod>) -> Result<(), String> {
     let wrong = pod("wrong", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "101"}));
     match pods.create(&PostParams { dry_run: true, ..PostParams::default() }, &wrong).await {
         Err(kube::Error::Api(status)) if status.message.contains("denied the request") => Ok(()),
-        Err(error) => Err(Fault::of("a review without an answer", &error)),
-        Ok(_) => Err(Fault::Wrong("a pod that is wrong was admitted without a review".to_owned())),
+        Err(error) => Err(format!("a review without an answer: {error}")),
+        Ok(_) => Err("a pod that is wrong was admitted without a review".to_owned()),
     }
 }
 
-async fn ran(pods: &Api<Pod>, name: &str) -> Result<(), Fault> {
+async fn ran(pods: &Api<Pod>, name: &str) -> Result<(), String> {
     let limits = json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000", "nvidia.com/gpucores": "10"});
     let created = pods.create(&PostParams::default(), &pod(name, &limits)).await;
-    let created = created.map_err(|error| Fault::of(name, &error))?;
+    let created = created.map_err(|error| format!("{name}: {error}"))?;
     let scheduler = created.spec.and_then(|spec| spec.scheduler_name);
     if scheduler.as_deref() != Some("berth") {
-        return Err(Fault::Wrong(format!("{name} was stored without a review, for {scheduler:?}")));
+        return Err(format!("{name} was stored without a review, for {scheduler:?}"));
     }
     match timeout(PATIENCE, await_condition(pods.clone(), name, has_ended())).await {
         Ok(Ok(Some(pod))) if phase(&pod) == Some("Succeeded") => Ok(()),
-        Ok(ended) => Err(Fault::Wrong(format!("{name} did not run: {ended:?}"))),
-        Err(_) => Err(Fault::Wrong(format!("{name} was lost: {:?}", pods.get(name).await))),
+        Ok(ended) => Err(format!("{name} did not run: {ended:?}")),
+        Err(_) => Err(format!("{name} was lost: {:?}", pods.get(name).await)),
     }
 }
 

@@ -302,7 +302,7 @@ impl Run<'_> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.snapshot.surroundings(), &mut counts);
         let evaluation = Evaluation::of(filters, &mut counts, &self.weights, || ControlFlow::Continue(()));
-        let evaluation = evaluation.expect("it was not told to stop");
+        let evaluation = evaluation.expect("it was not stopped");
         let filters = evaluation.filters();
         let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {
             Ok(scores) => {

@@ -1,7 +1,7 @@
 //! The cards of a node of which only their number and their memory together are known.
 //!
 //! Source: Volcano `gpushare/device_info.go` (`NewGPUDevices`): both resources must be in `status.capacity`; all cards are taken to
-//! be of one size. Where the plugin counts whole cards it tells no memory, which is fine there.
+//! be of one size. Where the plugin counts whole cards it states no memory, and none is needed.
 
 use std::collections::BTreeSet;
 

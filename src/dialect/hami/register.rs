@@ -92,7 +92,7 @@ pub(in crate::dialect) fn read(node: &Node, key: &str) -> Result<Option<Inventor
 /// No machine has more cards that reach each other; links are pairs, so a longer list would cost its square.
 const MOST_LINKED: usize = 64;
 
-/// Cards of one network are linked, if each card tells its network.
+/// Cards of one network are linked, if each card states its network.
 fn networks(entries: &[Entry]) -> Links {
     if entries.len() > MOST_LINKED {
         return Links::default();

@@ -188,7 +188,7 @@ impl Ask<'_> {
     }
 }
 
-/// A share of another size in a pod whose plugin tells shares apart by their card alone
+/// A share of another size in a pod whose plugin distinguishes shares by their card alone
 /// (Project-HAMi/ascend-device-plugin `buildRuntimeInfoLookup`).
 fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unreadable> {
     if !matches!(row.memory.sizes, Sizes::Templates(_)) {
@@ -198,7 +198,7 @@ fn one_size_only(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Optio
     let mut shares = shares.filter_map(|((path, _), container)| Some((path, container.share?)));
     let (_, first) = shares.next()?;
     let (path, _) = shares.find(|(_, share)| (share.memory, share.cores) != (first.memory, first.cores))?;
-    let message = "the node's plugin tells a pod's shares apart by their card alone; ask for the same in each container";
+    let message = "the node's plugin distinguishes the shares of a pod by their card alone; request the same amounts in each container";
     Some(Unreadable::new(Problem::Unserved, format!("{path}.resources"), message))
 }
 
@@ -214,14 +214,14 @@ fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unr
     if let Some((path, own, ..)) = asking.next() {
         return refuse(
             (&path, own),
-            "the node's plugin serves one container a pod; ask in one alone".to_owned(),
+            "the node's plugin serves one container of a pod; request cards in one container only".to_owned(),
         );
     }
     if row.containers == Containers::One {
         return None;
     }
     if share.cards.get() > 1 {
-        let message = "the node's plugin is told of one share a pod; ask for one card";
+        let message = "the node's plugin serves one share of a pod; request one card";
         return refuse((&path, own), message.to_owned());
     }
     if role != Role::App {

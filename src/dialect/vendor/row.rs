@@ -1,4 +1,4 @@
-//! What tells one family of cards from another, as data: names, units, sizes, and what is written beside the assignment.
+//! What distinguishes one family of cards from another, as data: names, units, sizes, and what is written beside the assignment.
 //!
 //! No reading, no writing: each column is used by one of the neighbouring files.
 
@@ -47,7 +47,7 @@ pub struct Row {
     pub beside: Beside,
     /// The runtime class of share pods that name none.
     pub runtime_class: Option<String>,
-    /// The environment variable that tells a container its name.
+    /// The environment variable that passes its name to a container.
     pub name_variable: Option<&'static str>,
 }
 
@@ -200,7 +200,7 @@ pub enum Cards {
     Registered {
         /// The annotation.
         key: String,
-        /// The compute of a card whose plugin does not tell it.
+        /// The compute of a card whose plugin does not state it.
         cores: Option<Cores>,
     },
     /// Nowhere: they are reckoned from what the node has of compute and memory.
@@ -226,7 +226,7 @@ pub struct Lock {
 pub enum Dead {
     /// It passes it over: its pod is named by the node's lock, or is one of those that have not ended.
     PassedOver,
-    /// It may serve the next pod with it: its pod is the first of the cluster that says so and names the node.
+    /// It may serve the next pod with it: its pod is the first of the cluster in that phase that names the node.
     Taken,
 }
 

@@ -10,7 +10,7 @@ use crate::{device::Remains, dialect::hami::names, object::Pod};
 
 const FAILED: &str = "failed";
 
-/// Whether the plugin may serve somebody else with what the pod carries of this family.
+/// Whether the plugin may serve another pod with what this one carries of this family.
 pub(super) fn remains(row: &Row, pod: &Pod) -> Remains {
     let annotation = |key: &str| pod.metadata.annotation(key);
     let own = [&row.keys.to_allocate, &row.keys.allocated].into_iter().any(|key| annotation(key).is_some());

@@ -63,7 +63,7 @@ const KNOWN: [Known; 3] = [
 ];
 
 impl ModelGeometries {
-    /// The models that the plugin knows unless it is told otherwise.
+    /// The models that the plugin knows by default.
     pub fn built_in() -> Vec<Self> {
         KNOWN.iter().map(Self::known).collect()
     }
@@ -104,7 +104,7 @@ impl ModelGeometries {
     }
 }
 
-/// A card is cut into seven slices at most; of a count far beyond that every slice would be looked at for every pod.
+/// A card is cut into seven slices at most; with a far greater number, each slice would be examined for each pod.
 const MOST_SLICES: u32 = 64;
 
 /// The node's plugin finds a slice by `<group>-<number>`.

@@ -1,7 +1,7 @@
 //! What a pod asks in Volcano's vGPU names.
 //!
 //! Source: Volcano `pkg/scheduler/api/devices/util.go`, without its silent rounding; and what the node's plugin can serve:
-//! volcano-vgpu-device-plugin tells pods apart by their total count alone, so only one container of a pod may ask.
+//! volcano-vgpu-device-plugin distinguishes pods by their total count alone, so only one container of a pod may request cards.
 
 use std::collections::BTreeSet;
 

@@ -17,7 +17,7 @@ pub(super) fn is_closed(pod: &Pod) -> bool {
     time.is_some_and(|time| time.unwrap_or(CLOSED) == CLOSED)
 }
 
-/// Whether the plugin may serve somebody else with what the pod carries.
+/// Whether the plugin may serve another pod with what this one carries.
 pub(super) fn remains(pod: &Pod) -> Remains {
     let named = [names::NODE, names::TIME].map(|key| pod.metadata.annotation(key));
     let waits = named.iter().all(|value| value.is_some_and(|value| !value.is_empty()));

@@ -12,7 +12,7 @@ pub(super) fn cut<'a>(
     own: impl Iterator<Item = &'a Slice>,
     want: Share,
 ) -> Option<Share> {
-    // A share that nobody can place may lie anywhere.
+    // A share without a known position may lie anywhere.
     if users.is_some_and(|users| users.unsliced > 0) {
         return None;
     }

@@ -119,7 +119,7 @@ fn one_containers_shares_are_on_different_cards() {
 }
 
 #[test]
-fn each_shortage_is_told_by_its_name() {
+fn each_shortage_has_its_own_reason() {
     let full = used(&[(0, 9500, 0), (1, 9500, 0), (2, 100, 80)]);
     let request = ask(&[(Role::App, 1, 1000, 30)]);
     assert_eq!(
@@ -162,7 +162,7 @@ fn names(assignment: &Assignment) -> Vec<String> {
 }
 
 #[test]
-fn numa_binding_takes_one_node_or_tells_what_is_missing() {
+fn numa_binding_takes_one_node_or_names_what_is_missing() {
     let mut request = ask(&[(Role::App, 2, 1000, 10)]);
     request.choice = CardChoice::lone(CardPolicy::Mutex, NumaBinding::OneNode);
     let cards = vec![numa_card(0, 0), numa_card(1, 1), numa_card(2, 0), numa_card(3, 1)];
@@ -201,7 +201,7 @@ fn geometries_offer_every_free_size_and_open_again_after_the_last_user() {
     let small = ask(&[(Role::App, 1, 4000, 0), (Role::App, 1, 4000, 0)]);
     let first = given(&large, vec![card()], &Usage::default()).unwrap();
     assert_eq!(slices(&first), [("mixed-0".to_owned(), 10_240)]);
-    // The geometry in use offers its small slice too, and a large one to who finds no small one.
+    // The geometry in use offers its small slice too, and a large one to a pod that finds no small one.
     let beside = Usage::of([(&first, InitPhase::Done)]);
     let second = given(&small, vec![card()], &beside).unwrap();
     assert_eq!(slices(&second), [("mixed-3".to_owned(), 5120), ("mixed-1".to_owned(), 10_240)]);
@@ -234,7 +234,10 @@ fn a_pod_keeps_off_cards_whose_users_it_shuns() {
     request.marks = ["group ns/a".into()].into();
     let first = given(&request, vec![card(0)], &Usage::default()).unwrap();
     let beside = Usage::of([(&first, InitPhase::Done)]);
-    assert!(given(&request, vec![card(0)], &beside).is_ok(), "of one group, but it shuns nobody");
+    assert!(
+        given(&request, vec![card(0)], &beside).is_ok(),
+        "of one group, but it is kept apart from no pod"
+    );
     request.shuns = request.marks.clone();
     let conflict = Reason::Card { reason: CardReason::CardMarkConflict, count: 1, of: 1 };
     assert_eq!(given(&request, vec![card(0)], &beside).unwrap_err(), [conflict]);

@@ -16,7 +16,7 @@ use crate::{
 
 fn nearest_of(nodes: Vec<NodeState>, ask: &Ask) -> Nearest {
     let placed = outlook(nodes, &[]).place(&demand(ask), || ControlFlow::Continue(()));
-    let error = placed.expect("it is not told to stop").expect_err("no node has room");
+    let error = placed.expect("it is not stopped").expect_err("no node has room");
     error.nearest().expect("there is a node").clone()
 }
 

@@ -126,13 +126,12 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
 }
 
 fn place(outlook: &Outlook, ask: &Ask) -> Result<Prospect, String> {
-    let placed =
-        outlook.place(&demand(ask), || ControlFlow::Continue(())).expect("it was never told to stop");
+    let placed = outlook.place(&demand(ask), || ControlFlow::Continue(())).expect("it was never stopped");
     placed.map_err(|error| error.to_string())
 }
 
 #[test]
-fn a_pod_that_fits_is_told_node_and_cards_and_what_the_others_lack() {
+fn a_pod_that_fits_gets_node_and_cards_and_what_the_others_lack() {
     let nodes = vec![
         node("a", 1, 8_000),
         node("b", 2, 16_000),
@@ -170,7 +169,7 @@ fn a_node_whose_line_is_full_is_passed_over_as_the_scheduler_does() {
 }
 
 #[test]
-fn a_pod_that_fits_nowhere_is_told_why_in_kube_schedulers_words() {
+fn a_pod_that_fits_nowhere_gets_the_reason_in_kube_schedulers_words() {
     let nodes = vec![node("a", 1, 8_000), tainted(node("b", 1, 32_000)), node("c", 0, 0)];
     let error = place(&outlook(nodes, &[]), &ask(1, 12_000, 0)).unwrap_err();
     let expected = "0/3 nodes are available: 1 Insufficient GPU memory, \
@@ -201,7 +200,7 @@ fn many_cards_are_called_by_their_number() {
 }
 
 #[test]
-fn judging_ends_when_it_is_told_to_and_then_says_nothing() {
+fn judging_ends_when_it_is_stopped_and_then_returns_nothing() {
     let outlook = outlook((0..9).map(|at| node(&format!("n{at}"), 1, 8_000)).collect(), &[]);
     let asked = Cell::new(0);
     let stop_at = |limit: u32| {
@@ -238,7 +237,7 @@ fn a_claim_for_one_pod_only_keeps_others_out_while_a_pod_uses_it() {
         let nodes = [used, node("b", 1, 8_000)].map(Arc::new).to_vec();
         let context = Context { objects: objects.clone(), ..Context::default() };
         let outlook = Outlook::new(nodes, BTreeMap::new(), context);
-        outlook.place(&demand, || ControlFlow::Continue(())).expect("it was never told to stop")
+        outlook.place(&demand, || ControlFlow::Continue(())).expect("it was never stopped")
     };
     assert_eq!(&*place(Vec::new()).unwrap().node.info.name, "a");
     let error = place(vec![footprint]).unwrap_err().to_string();

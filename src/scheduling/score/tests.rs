@@ -16,6 +16,7 @@ use crate::{
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
         class::Classes,
+        decide::Filters,
         images::NodeImages,
         ledger::{Charge, Commitment},
         object::{Kind, Object},
@@ -98,7 +99,8 @@ impl Cluster {
     /// The same under these weights, by which scores are not multiplied here.
     fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
         let mut counts = PodCounts::default();
-        let preferences = Preferences::prepare(demand, self.0.surroundings(), &mut counts, weights);
+        let filters = Filters::prepare(demand, self.0.surroundings(), &mut counts);
+        let preferences = Preferences::prepare(&filters, &mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =

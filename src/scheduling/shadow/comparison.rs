@@ -156,7 +156,7 @@ pub(super) fn compare(
         return bare(Outcome::WouldWait, rejection(&error), error.to_string());
     }
     let evaluation = Evaluation::of(filters, &mut counts, weights, || ControlFlow::Continue(()))
-        .expect("an evaluation that is never told to stop ends");
+        .expect("an evaluation that is never stopped ends");
     let judged = evaluation.nodes();
     let chosen = judged.iter().find(|(state, _)| state.info.name == holding.node);
     let (own, feasible) = (best(&evaluation, weights), evaluation.fitting());

@@ -32,6 +32,6 @@ impl Permission {
 pub struct Revocable {
     /// The zones that it may use.
     pub zones: Permission,
-    /// How long it needs its node, where it says so.
+    /// How long it needs its node, where its annotation states that.
     pub expected_duration: Option<SignedDuration>,
 }

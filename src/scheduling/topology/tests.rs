@@ -55,7 +55,7 @@ fn a_node_that_got_another_label_or_came_into_a_free_slot_is_looked_at_again() {
 }
 
 #[test]
-fn nodes_in_another_order_than_the_snapshots_are_told_apart() {
+fn nodes_in_another_order_than_the_snapshots_are_not_mistaken() {
     let (_, snapshot) = zones(&[("n1", "a"), ("n2", "b")]);
     let reversed: Vec<_> = snapshot.slots().iter().rev().cloned().collect();
     let zones = unlooked().refreshed(&reversed);

@@ -1,13 +1,31 @@
 {{/*
+The objects that are made of one, as a JSON list: those of a shadow, of an extender, of two halves, or the object alone.
+Input: object, values.
+*/}}
+{{- define "berth.forms" -}}
+{{- if .values.shadow -}}
+{{- include "berth.shadow" .object -}}
+{{- else if .values.extender -}}
+{{- $objects := list -}}
+{{- range $object := include "berth.halves" (dict "object" .object "split" true) | fromJsonArray -}}
+{{- $objects = concat $objects (include "berth.extender" $object | fromJsonArray) -}}
+{{- end -}}
+{{- toJson $objects -}}
+{{- else -}}
+{{- include "berth.halves" (dict "object" .object "split" .values.split) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
 An object as a JSON list: alone, or once for the webhook and once for the binder where they are split. It follows
-src/cli/manifests/split.rs. Input: object, values.
+src/cli/manifests/split.rs. Input: object, split.
 */}}
 {{- define "berth.halves" -}}
 {{- $object := .object -}}
 {{- $webhook := dict "name" "berth-webhook" "component" "webhook" "flag" "--webhook-only" -}}
 {{- $binder := dict "name" "berth-binder" "component" "binder" "flag" "--scheduler-only" -}}
 {{- $objects := list $object -}}
-{{- if .values.split -}}
+{{- if .split -}}
 {{- if has $object.kind (list "ServiceAccount" "PodDisruptionBudget" "Deployment") -}}
 {{- $objects = list -}}
 {{- range $half := list $webhook $binder -}}
@@ -52,7 +70,8 @@ src/cli/manifests/split.rs. Input: object, values.
 {{- $template := .object.spec.template -}}
 {{- $pod := $template.spec -}}
 {{- $container := first $pod.containers -}}
-{{- $_ := set .object.spec "replicas" $values.replicas -}}
+{{- $isOne := or $values.shadow (eq (dig "strategy" "type" "" .object.spec) "Recreate") -}}
+{{- if not $isOne -}}{{- $_ := set .object.spec "replicas" $values.replicas -}}{{- end -}}
 {{- $image := printf "%s:%s" $values.image.repository ($values.image.tag | default .root.Chart.AppVersion) -}}
 {{- with $values.image.digest -}}{{- $image = printf "%s@%s" $values.image.repository . -}}{{- end -}}
 {{- $_ := set $container "image" $image -}}

@@ -8,7 +8,7 @@ The folder is that of the repository (webhook-config), so that the chart and `be
 {{- if not $text -}}{{- fail (printf "the chart has no file %s" .file) -}}{{- end -}}
 {{- range $document := replace "berth-system" .root.Release.Namespace $text | splitList "\n---\n" -}}
 {{- $object := fromYaml $document -}}
-{{- range $object := include "berth.halves" (dict "object" $object "values" $.root.Values) | fromJsonArray -}}
+{{- range $object := include "berth.forms" (dict "object" $object "values" $.root.Values) | fromJsonArray -}}
 {{- $_ := include "berth.edit" (dict "object" $object "settings" $settings "root" $.root) -}}
 {{- if not (include "berth.isOfNoUse" (dict "object" $object "values" $.root.Values)) }}
 ---

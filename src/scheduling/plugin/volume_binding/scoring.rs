@@ -4,22 +4,20 @@
 //! `StorageCapacityScoring`, which is off by default there and on from v1.37 on; the shape is the default one. Upstream ends with a
 //! panic where a driver publishes the largest volume and no capacity; here such storage counts as unknown.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Claims, VolumeChoice, delayed::Delayed, size};
 use crate::{
     object::Quantity,
     scheduling::{
         node::NodeInfo,
-        pod::Demand,
-        pod_counts::Surroundings,
         score::{MOST, float, whole},
     },
 };
 
 /// The claims of one pod that are bound with it, of which some or all are still open.
 #[derive(Debug)]
-pub(in crate::scheduling) struct VolumeCapacity<'a>(Claims<'a>);
+pub(in crate::scheduling) struct VolumeCapacity<'a>(Arc<Claims<'a>>);
 
 /// How many bytes of one storage class are requested, of how many.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,10 +27,9 @@ struct Storage {
 }
 
 impl<'a> VolumeCapacity<'a> {
-    /// The claims as they stand; `None`: the pod has none that is bound with it.
-    pub(in crate::scheduling) fn prepare(demand: &Demand, around: Surroundings<'a>) -> Option<Self> {
-        let claims = Claims::prepare(demand, around).ok().flatten()?;
-        (!claims.delayed.is_empty()).then_some(Self(claims))
+    /// Of the claims that the filters have prepared; `None`: none of them is bound with the pod.
+    pub(in crate::scheduling) fn of(claims: &Arc<Claims<'a>>) -> Option<Self> {
+        (!claims.delayed.is_empty()).then(|| Self(Arc::clone(claims)))
     }
 
     /// 0 to 100: the mean over storage classes of the part that stays free. Where volumes that exist are bound, only these count; else

@@ -1,4 +1,4 @@
-//! Who is evicted in a round, in which order, and who is kept by which budget.
+//! Which pods are evicted in a round, in which order, and which budget keeps others.
 
 use jiff::Timestamp;
 
