@@ -264,6 +264,46 @@ fn a_scheduler_that_is_started_while_a_zone_is_closed_waits_for_the_next_round()
     assert_eq!(names(&evictions(&mut machine).0), ["a"]);
 }
 
+/// A running pod of job `train`, which states no budget.
+fn of_train(name: &str) -> Value {
+    let annotations = json!({"volcano.sh/preemptable": "true", "scheduling.k8s.io/group-name": "train"});
+    let mut pod = bound(annotated(name, &json!({})), "n1", annotations);
+    pod["status"]["phase"] = json!("Running");
+    pod
+}
+
+#[test]
+fn a_restart_moves_no_round_although_another_zone_has_opened_again() {
+    let begin = |windows: [&str; 2], pods: &[Value]| {
+        let file = json!({"dialects": {"volcano": {"arguments": {"tdm.evict.period": "7m",
+            "tdm.revocable-zone.rz1": windows[0], "tdm.revocable-zone.rz2": windows[1]}}}});
+        let config = Config::parse(&file.to_string(), "berth.yaml").unwrap().0;
+        let mut other = lent("n2");
+        other["metadata"]["labels"]["volcano.sh/revocable-zone"] = json!("rz2");
+        let mut machine = Machine::new(&config, &[lent("n1"), other], pods);
+        machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+        machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
+        machine
+    };
+    // After how many minutes a pod goes.
+    let rounds = |mut machine: Machine| -> Vec<usize> {
+        let mut evicts = |_: &usize| {
+            let evicted = evictions(&mut machine).0;
+            for eviction in &evicted {
+                machine.tell(Event::PodGone(eviction.pod.uid.clone()));
+            }
+            machine.pass(60);
+            !evicted.is_empty()
+        };
+        (0..=19).filter(&mut evicts).collect()
+    };
+    let machine = begin(["7:00-8:10", "7:00-8:12, 8:13-9:00"], &["a", "b", "c", "d"].map(of_train));
+    assert_eq!(rounds(machine), [10, 12, 19]);
+    // The same windows, 14 minutes later.
+    let restarted = begin(["6:46-7:56", "6:46-7:58, 7:59-8:46"], &["c"].map(of_train));
+    assert_eq!(rounds(restarted), [5]);
+}
+
 #[test]
 fn nothing_is_evicted_before_all_budgets_are_known() {
     let mut machine =
