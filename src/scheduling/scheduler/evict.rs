@@ -1,7 +1,7 @@
 //! Rounds of evictions from nodes whose zones are closed: when they come, and what is remembered between them.
 //!
-//! A round comes when a zone closes, and again after each period, counted from that time. So a scheduler that has just been started knows
-//! when the next one is due, and a restart brings none forward.
+//! A round comes when a zone closes, and again after each period, counted from the time at which a zone closed last. So a scheduler that has
+//! just been started knows when the next one is due, and a restart brings none forward.
 
 use std::collections::BTreeMap;
 

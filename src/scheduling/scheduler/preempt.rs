@@ -46,11 +46,16 @@ pub(super) struct Preempting {
     /// By which victims are chosen; `None`: no pod is preempted.
     rules: Option<Rules>,
     under_way: BTreeMap<Uid, Preemption>,
+    /// Pods whose nominated node is being written, with what is to be written after that: two writes at a time could arrive in any order.
+    writing: BTreeMap<Uid, Option<Nominated>>,
 }
+
+/// The node that a pod's status is to state; `None`: it is to state none.
+type Nominated = Option<NodeName>;
 
 impl Preempting {
     pub(super) fn new(rules: Option<Rules>) -> Self {
-        Self { rules, under_way: BTreeMap::new() }
+        Self { rules, under_way: BTreeMap::new(), writing: BTreeMap::new() }
     }
 
     /// By which rules victims are chosen; `None`: no pod is preempted.
@@ -142,7 +147,7 @@ impl Scheduler {
         let victims: BTreeSet<Uid> = victims.into_iter().map(|victim| victim.pod).collect();
         self.snapshot.keep_for(&entry.info, &node, victims.clone());
         let pod = entry.info.key.clone();
-        self.outbox.effects.push(Effect::Nominate { pod, node: Some(node.clone()) });
+        self.write_nomination(pod, Some(node.clone()));
         // Pods of lower priority that the node was kept for may find another place sooner.
         for lower in self.snapshot.nominations().below(priority, &node) {
             self.withdraw_nomination(&lower);
@@ -156,14 +161,37 @@ impl Scheduler {
         self.preempting.under_way.insert(uid.clone(), preemption);
     }
 
-    /// No node is kept for the pod any more, and its status is to say so. A node that is not known may be one that is being made.
+    /// No node is kept for the pod any more, and its status is to state none, even if it states one that was not kept until now. A node that
+    /// is not known may be one that is being made.
     pub(super) fn withdraw_nomination(&mut self, uid: &Uid) {
-        let Some(node) = self.snapshot.nominations().node_of(uid) else { return };
-        let Some(entry) = self.pods.get(uid).filter(|_| self.snapshot.node(node).is_some()) else { return };
+        let Some(entry) = self.pods.get(uid) else { return };
+        let stated = entry.info.nominated.as_ref();
+        let Some(node) = self.snapshot.nominations().node_of(uid).or(stated) else { return };
+        if self.snapshot.node(node).is_none() {
+            return;
+        }
         let pod = entry.info.key.clone();
         self.preempting.stop(uid);
         self.snapshot.end_nomination(uid);
-        self.outbox.effects.push(Effect::Nominate { pod, node: None });
+        self.write_nomination(pod, None);
+    }
+
+    /// Writes the nominated node of a pod, after the write of it that is under way.
+    fn write_nomination(&mut self, pod: PodKey, node: Nominated) {
+        if let Some(next) = self.preempting.writing.get_mut(&pod.uid) {
+            *next = Some(node);
+            return;
+        }
+        self.preempting.writing.insert(pod.uid.clone(), None);
+        self.outbox.effects.push(Effect::Nominate { pod, node });
+    }
+
+    /// A write of the pod's nominated node has ended: the next one follows, if it says anything else than what was written.
+    fn write_next_nomination(&mut self, pod: &PodKey, written: Option<&Nominated>) {
+        let next = self.preempting.writing.remove(&pod.uid).flatten();
+        if let Some(next) = next.filter(|next| written != Some(next)) {
+            self.write_nomination(pod.clone(), next);
+        }
     }
 
     /// What came of writing a pod's nominated node: once it is written, the victims are deleted, if the pod still waits.
@@ -178,24 +206,34 @@ impl Scheduler {
         let is_of =
             |preemption: &Preemption| preemption.step == Step::Nominating && Some(&preemption.node) == node;
         let begun = self.preempting.under_way.get(uid).is_some_and(is_of);
+        let is_written = matches!(outcome, WriteOutcome::Written { .. });
+        self.write_next_nomination(pod, is_written.then(|| node.cloned()).as_ref());
         match outcome {
             WriteOutcome::Written { resource_version } => {
-                self.note_version(uid, resource_version);
+                self.note_written(uid, node, resource_version);
                 if begun {
                     self.snapshot.note_nomination_written(uid);
                     self.delete_victims(pod, now);
                 }
             }
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) if begun => self.preempt_again(uid, now),
+            // The status may state a node that is not kept: the next decision withdraws that again.
+            WriteOutcome::Failed(_) | WriteOutcome::Refused(_)
+                if node.is_none() && self.stop_waiting(uid) =>
+            {
+                self.back_off(uid, now);
+            }
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => {}
         }
         self.tell(uid);
     }
 
-    fn note_version(&mut self, uid: &Uid, resource_version: &str) {
+    /// The pod's status states this node, or none, since this version.
+    fn note_written(&mut self, uid: &Uid, node: Option<&NodeName>, resource_version: &str) {
         let entry = self.pods.get_mut(uid);
         if let Some(entry) = entry.filter(|entry| is_older(&entry.info.resource_version, resource_version)) {
             resource_version.clone_into(&mut entry.info.resource_version);
+            entry.info.nominated = node.cloned();
         }
     }
 

@@ -52,11 +52,12 @@ impl Snapshot {
         self.zone_states.values().filter_map(ZoneState::changes).min()
     }
 
-    /// When the last of the zones closed that are closed now: the epoch where none of them was ever open. `None`: no zone that a node has
-    /// named is closed.
+    /// When a zone closed last, whether it has opened again or not: the epoch where none was open in the days before. `None`: every zone
+    /// that a node has named is open.
     pub fn last_closed(&self) -> Option<Timestamp> {
-        let closed = self.zone_states.values().filter(|state| !state.is_open());
-        closed.map(|state| state.closed_since.unwrap_or(Timestamp::UNIX_EPOCH)).max()
+        let zones = self.zone_states.values();
+        let any_closed = zones.clone().any(|state| !state.is_open());
+        any_closed.then(|| zones.filter_map(|state| state.closed).max().unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
     /// How the zone that a node is in stands.

@@ -122,8 +122,8 @@ pub fn state_of(windows: &[Window], zone: &TimeZone, grace: SignedDuration, now:
     WindowState::Closed(None)
 }
 
-/// When windows that are closed at a time have closed; `None`: they were not open in the days before.
-pub fn closed_since(
+/// When windows have closed last before a time; `None`: that was not in the days before.
+pub fn last_closed(
     windows: &[Window],
     zone: &TimeZone,
     grace: SignedDuration,

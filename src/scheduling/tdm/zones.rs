@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use super::window::{Clock, Window, WindowState, closed_since, state_of};
+use super::window::{Clock, Window, WindowState, last_closed, state_of};
 use crate::object::Labels;
 
 /// The revocable zones of a cluster: which label of a node names its zone, and the windows of each zone.
@@ -43,8 +43,8 @@ pub struct ZoneState {
     pub window: WindowState,
     /// What the clock shows at the zone's next change.
     pub until: Option<Clock>,
-    /// When it closed, if it is closed and was open in the days before.
-    pub closed_since: Option<Timestamp>,
+    /// When it closed last, if it was open in the days before.
+    pub closed: Option<Timestamp>,
 }
 
 impl ZoneState {
@@ -84,11 +84,8 @@ impl RevocableZones {
             zone: known.map_or_else(|| zone.into(), |(name, _)| name.clone()),
             window,
             until: None,
-            closed_since: None,
+            closed: last_closed(windows, &self.time_zone, self.grace, now),
         };
-        if !state.is_open() {
-            state.closed_since = closed_since(windows, &self.time_zone, self.grace, now);
-        }
         state.until = state.changes().map(|at| Clock::at(at, &self.time_zone));
         state
     }

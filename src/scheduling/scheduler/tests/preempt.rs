@@ -40,6 +40,11 @@ fn nominated(play: &mut Play, outcome: WriteOutcome) -> Vec<Sent<'static>> {
     play.sent()
 }
 
+/// The nomination of `high` is withdrawn.
+fn withdrawn(play: &mut Play, outcome: WriteOutcome) {
+    play.happens(Event::Nominated { pod: key("high"), node: None, outcome });
+}
+
 fn leaving(pod: PodInfo, deletion: Deletion, play: &Play) -> PodInfo {
     let mut leaving = PodInfo { leaving: Some(play.now), ..pod };
     leaving.importance.deletion = deletion;
@@ -104,6 +109,7 @@ fn a_nomination_that_cannot_be_written_keeps_nothing_and_is_tried_again() {
     seen(&mut play, high);
     let refused = WriteOutcome::Refused("forbidden".to_owned());
     assert_eq!(nominated(&mut play, refused), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
+    withdrawn(&mut play, written("8"));
     let small = pod("small", 1_500, play.now);
     assert_eq!(seen(&mut play, small), [Sent::Lock("small")]);
     play.wait(SignedDuration::from_secs(3));
@@ -118,6 +124,7 @@ fn a_victim_that_cannot_be_deleted_is_tried_again() {
     let outcome = WriteOutcome::Failed(setback("busy", 0));
     play.happens(Event::Preempted { pod: key("low"), preemptor: key("high"), outcome });
     assert_eq!(play.sent(), [Sent::Nominate("high", false)]);
+    withdrawn(&mut play, written("8"));
     play.wait(SignedDuration::from_secs(3));
     assert_eq!(play.sent(), [Sent::Nominate("high", true)]);
     assert_eq!(nominated(&mut play, written("9")), [Sent::Preempt("low")]);
@@ -204,6 +211,34 @@ fn a_nomination_that_was_written_ends_when_the_status_states_none() {
     assert_eq!(small(&mut play), [Sent::Unschedulable("small")], "that was seen before");
     seen(&mut play, PodInfo { resource_version: "9".to_owned(), ..high });
     assert!(play.is_charged("small", Commitment::Assumed));
+}
+
+#[test]
+fn nominations_of_a_pod_are_written_one_after_the_other() {
+    let (mut play, waiting) = full();
+    seen(&mut play, waiting);
+    let mut urgent = pod("urgent", 9_000, play.now);
+    urgent.importance.priority = 200;
+    let sent = seen(&mut play, urgent);
+    assert_eq!(sent, [Sent::Nominate("urgent", true), Sent::Unschedulable("high")], "one write at a time");
+    assert_eq!(nominated(&mut play, written("7")), [Sent::Nominate("high", false)]);
+}
+
+#[test]
+fn a_status_that_states_a_node_which_is_not_kept_is_cleared_until_it_states_none() {
+    let mut play = Play::new();
+    let mut equal = play.foreign_pod("equal", 8_000);
+    equal.importance.priority = 100;
+    seen(&mut play, equal);
+    let high = PodInfo { nominated: Some(NODE.into()), ..high(&play, 9_000) };
+    assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
+    let again = |play: &mut Play, outcome| {
+        withdrawn(play, outcome);
+        play.wait(SignedDuration::from_secs(60));
+        play.sent().iter().filter(|sent| **sent == Sent::Nominate("high", false)).count()
+    };
+    assert_eq!(again(&mut play, WriteOutcome::Failed(setback("busy", 0))), 1);
+    assert_eq!(again(&mut play, written("9")), 0);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn zone(node: &NodeName) -> Option<ZoneState> {
     let (zone, _) = node.split_once('-')?;
     let open = zone == "open";
     let window = if open { WindowState::Open(None) } else { WindowState::Closed(None) };
-    Some(ZoneState { zone: zone.into(), window, until: None, closed_since: None })
+    Some(ZoneState { zone: zone.into(), window, until: None, closed: None })
 }
 
 fn run(pods: &[PodInfo], objects: &Objects) -> Round {
