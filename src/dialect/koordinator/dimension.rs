@@ -10,8 +10,12 @@ use crate::{
 pub fn dimension(resource: &str) -> NamedDimension {
     let unit = match resource {
         names::GPU_MEMORY => Unit::Bytes,
-        names::GPU | names::GPU_CORE | names::GPU_MEMORY_RATIO | names::NPU_DVPP => Unit::Percent,
-        names::RDMA | names::FPGA => Unit::Percent,
+        names::GPU
+        | names::GPU_CORE
+        | names::GPU_MEMORY_RATIO
+        | names::NPU_DVPP
+        | names::RDMA
+        | names::FPGA => Unit::Percent,
         _ => Unit::Count,
     };
     NamedDimension::new(resource, unit)
@@ -53,7 +57,7 @@ pub fn quantity(dimension: &NamedDimension, amount: u64) -> String {
     let mut suffix = "";
     if dimension.unit() == Unit::Bytes {
         for larger in ["Ki", "Mi", "Gi", "Ti", "Pi"] {
-            if rest == 0 || rest % 1024 != 0 {
+            if rest == 0 || !rest.is_multiple_of(1024_u64) {
                 break;
             }
             (rest, suffix) = (rest / 1024, larger);

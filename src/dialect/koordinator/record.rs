@@ -101,7 +101,9 @@ fn mark_exclusive(allocations: &mut DeviceAllocations, pod: &Metadata) {
     let Ok(hints) = hints::hints(pod) else { return };
     for (kind, devices) in allocations {
         let exclusive = hints.get(kind).and_then(|hint| hint.exclusive);
-        devices.iter_mut().for_each(|device| device.exclusive = exclusive);
+        for device in devices {
+            device.exclusive = exclusive;
+        }
     }
 }
 

@@ -155,17 +155,17 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    fn container(limits: Value) -> Value {
+    fn container(limits: &Value) -> Value {
         json!({"resources": {"limits": limits}})
     }
 
     #[test]
     fn containers_are_summed_as_kubelet_runs_them() {
-        let mut sidecar = container(json!({names::GPU: "100"}));
+        let mut sidecar = container(&json!({names::GPU: "100"}));
         sidecar["restartPolicy"] = json!("Always");
         let spec = json!({
-            "initContainers": [container(json!({names::GPU: "300"})), sidecar, container(json!({names::GPU: "100"}))],
-            "containers": [container(json!({names::GPU: "100"})), container(json!({names::RDMA: "0"}))],
+            "initContainers": [container(&json!({names::GPU: "300"})), sidecar, container(&json!({names::GPU: "100"}))],
+            "containers": [container(&json!({names::GPU: "100"})), container(&json!({names::RDMA: "0"}))],
         });
         let asked = request(&pod(json!({"spec": spec})), &Templates::new()).unwrap().unwrap();
         assert_eq!(asked.types.keys().collect::<Vec<_>>(), [&DeviceType::Gpu]);
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_pod_that_names_no_device_asks_for_none() {
-        let plain = pod(json!({"spec": {"containers": [container(json!({"cpu": "1"}))]}}));
+        let plain = pod(json!({"spec": {"containers": [container(&json!({"cpu": "1"}))]}}));
         assert_eq!(request(&plain, &Templates::new()), Ok(None));
     }
 
     #[test]
     fn what_is_wrong_is_named_by_field_and_reason() {
         let fault = |limits: Value, annotations: Value| {
-            let spec = json!({"containers": [container(json!({})), container(limits)]});
+            let spec = json!({"containers": [container(&json!({})), container(&limits)]});
             let pod = pod(json!({"metadata": {"annotations": annotations}, "spec": spec}));
             request(&pod, &Templates::new()).unwrap_err()[0].to_string()
         };
@@ -230,7 +230,7 @@ mod tests {
     fn only_types_that_are_asked_for_and_chosen_are_joined() {
         let joined = |limits: Value, hint: &str| {
             let annotations = json!({names::JOINT: r#"{"deviceTypes":["gpu","rdma"]}"#, names::HINT: hint});
-            let spec = json!({"containers": [container(limits)]});
+            let spec = json!({"containers": [container(&limits)]});
             let pod = pod(json!({"metadata": {"annotations": annotations}, "spec": spec}));
             request(&pod, &Templates::new()).unwrap().unwrap().joint.map(|joint| joint.types)
         };

@@ -157,10 +157,7 @@ fn per_gpu(converted: &Requests) -> Result<PerDevice, Refusal> {
         }
     }
     if let Some(core) = each.get(&dimension(names::GPU_CORE)).filter(|core| *core > 100) {
-        let message = format!(
-            "{core} percent of one card's compute can be served by no node; {} cards are asked for",
-            cards
-        );
+        let message = format!("{core} percent of the compute of one card: no node can serve that");
         return Err(refusal(names::GPU_CORE, message));
     }
     let whole = ratio.is_some_and(|ratio| ratio / cards >= 100);
