@@ -35,6 +35,8 @@ mod koordinator_allocation;
 mod koordinator_annotations;
 #[path = "conformance/koordinator_cache_events.rs"]
 mod koordinator_cache_events;
+#[path = "conformance/koordinator_device_plugin_adapter.rs"]
+mod koordinator_device_plugin_adapter;
 #[path = "conformance/koordinator_numa_hints.rs"]
 mod koordinator_numa_hints;
 #[path = "conformance/koordinator_primitives.rs"]

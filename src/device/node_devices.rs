@@ -174,13 +174,21 @@ pub struct NodeDevices {
     pub partitions: Option<PartitionTable>,
     /// Whether partitions bind.
     pub partition_policy: PartitionPolicy,
-    /// Vendor and model of the GPUs, by which templates of shares are looked up; `None`: not known.
+    /// The vendor of the GPUs; `None`: not known.
+    pub vendor: Option<String>,
+    /// Their model; `None`: not known.
     pub model: Option<String>,
     /// What keeps pods on one card of the node apart; `None`: nothing is known to.
     pub isolation: Option<String>,
 }
 
 impl NodeDevices {
+    /// Vendor and model, by which templates of shares are looked up: `huawei-Ascend-310P`.
+    pub fn template_key(&self) -> Option<String> {
+        let model = self.model.as_ref()?;
+        Some(format!("{}-{model}", self.vendor.as_deref().unwrap_or_default()))
+    }
+
     /// The devices of a type, by minor.
     pub fn of(&self, kind: DeviceType) -> impl Iterator<Item = (Minor, &NodeDevice)> {
         self.devices.get(&kind).into_iter().flatten().map(|(&minor, device)| (minor, device))

@@ -3,6 +3,7 @@
 //! Source: koordinator a7a1b76 `apis/extension/device_share.go`, `apis/scheduling/v1alpha1/device_types.go`,
 //! `pkg/scheduler/plugins/deviceshare`. Where Berth differs from that scheduler, the item says so.
 
+pub mod adaption;
 pub mod dimension;
 mod hints;
 pub mod names;

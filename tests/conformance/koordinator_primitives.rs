@@ -33,7 +33,7 @@ fn koordinator_primitives() {
             ("Test_sortDeviceResourcesByMinor#02", RESERVED),
             ("Test_sortDeviceResourcesByMinor#03", RESERVED),
             ("Test_sortDeviceResourcesByMinor#04", RESERVED),
-            ("cases_minor_string", "of annotations for device plugins"),
+            ("cases_minor_string", "a part of texts that the table of device plugins compares whole"),
         ],
     };
     table.check(judge);

@@ -34,7 +34,8 @@ pub fn devices(device: &Device, node: &Metadata) -> Result<NodeDevices, Unreadab
         devices,
         partitions: table.or_else(|| partitions::built_in(vendor, model)),
         partition_policy: policy(&device.metadata, node),
-        model: model.map(|model| format!("{}-{model}", vendor.unwrap_or_default())),
+        vendor: vendor.map(str::to_owned),
+        model: model.map(str::to_owned),
         isolation: node.label(names::ISOLATION).map(str::to_owned),
     })
 }

@@ -20,7 +20,7 @@ pub(super) fn choose(view: &View<'_>) -> Result<Chosen, Shortfall> {
 /// The template that the shares are; `None`: they need none, or more than one is exactly what is asked for.
 pub(super) fn template(view: &View<'_>) -> Result<Option<String>, Shortfall> {
     let Some(templates) = &view.request.templates else { return Ok(None) };
-    let of_model = view.node.model.as_ref().and_then(|model| templates.get(model));
+    let of_model = view.node.template_key().and_then(|key| templates.get(&key));
     let mut names = of_model.ok_or(Shortfall::Template)?.iter();
     let first = names.next().ok_or(Shortfall::Template)?;
     Ok(names.next().is_none().then(|| first.clone()))
