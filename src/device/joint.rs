@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    amounts::{Amounts, Proportion},
+    amounts::{Amounts, NamedDimension, Proportion},
     label_filter::LabelFilter,
     node_devices::{DeviceType, Minor, VirtualFunction},
 };
@@ -117,6 +117,8 @@ pub struct JointRequest {
     pub types: BTreeMap<DeviceType, TypedRequest>,
     /// The types that are chosen together.
     pub joint: Option<Joint>,
+    /// By which dimensions devices are compared, and how much each counts.
+    pub weights: Vec<(NamedDimension, u64)>,
     /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
     pub isolation: Option<String>,
 }
@@ -159,16 +161,34 @@ pub struct DevicesUsed(BTreeMap<(DeviceType, Minor), DeviceUse>);
 impl DevicesUsed {
     /// What these allocations use together.
     pub fn of<'a>(held: impl IntoIterator<Item = &'a DeviceAllocations>) -> Self {
-        let mut used = BTreeMap::<_, DeviceUse>::new();
+        let mut used = Self::default();
         for (&kind, allocations) in held.into_iter().flatten() {
-            for allocation in allocations {
-                let of = used.entry((kind, allocation.minor)).or_default();
-                of.amounts.add(&allocation.amounts);
-                of.functions.extend(allocation.functions.iter().map(|function| function.bus.clone()));
-                of.exclusive = of.exclusive.max(allocation.exclusive);
+            for DeviceAllocation { minor, amounts, functions, exclusive, .. } in allocations {
+                let functions = functions.iter().map(|function| function.bus.clone()).collect();
+                used.add(
+                    kind,
+                    *minor,
+                    DeviceUse { amounts: amounts.clone(), functions, exclusive: *exclusive },
+                );
             }
         }
-        Self(used)
+        used
+    }
+
+    /// Both together, of pods that are in one of them alone.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for ((kind, minor), used) in other.0 {
+            self.add(kind, minor, used);
+        }
+        self
+    }
+
+    fn add(&mut self, kind: DeviceType, minor: Minor, other: DeviceUse) {
+        let of = self.0.entry((kind, minor)).or_default();
+        of.amounts.add(&other.amounts);
+        of.functions.extend(other.functions);
+        of.exclusive = of.exclusive.max(other.exclusive);
     }
 
     /// What is used of a device; `None`: no pod has any of it.

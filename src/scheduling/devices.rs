@@ -39,6 +39,14 @@ pub struct Settings {
     pub numa: Option<BTreeSet<u32>>,
 }
 
+impl Settings {
+    /// Koordinator's by default: devices with more left come first, by the request's own weights.
+    pub fn of(request: &JointRequest) -> Self {
+        let weights = request.weights.clone();
+        Self { scoring: Some(Scoring { strategy: Strategy::LeastAllocated, weights }), numa: None }
+    }
+}
+
 /// The devices chosen of one type, and the template that the shares are.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Chosen {

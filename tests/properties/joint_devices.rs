@@ -135,7 +135,7 @@ fn request(scope: JointScope) -> impl Strategy<Value = JointRequest> {
             JointRequest {
                 types: [(DeviceType::Gpu, gpus), (DeviceType::Rdma, nics)].into(),
                 joint: Some(Joint { types, scope }),
-                isolation: None,
+                ..JointRequest::default()
             }
         };
     (gpu, part, nic, exclusive(), exclusive(), prop::bool::weighted(0.8)).prop_map(made)

@@ -26,6 +26,12 @@ pub fn memory() -> Proportion {
     Proportion { amount: dimension(names::GPU_MEMORY), percent: dimension(names::GPU_MEMORY_RATIO) }
 }
 
+/// By which dimensions devices are compared: `pkg/scheduler/apis/config/v1/defaults.go`.
+pub fn weights() -> Vec<(NamedDimension, u64)> {
+    let counted = [names::GPU_MEMORY_RATIO, names::GPU_MEMORY, names::RDMA, names::FPGA];
+    counted.into_iter().map(|name| (dimension(name), 1)).collect()
+}
+
 /// The type whose devices a resource asks for.
 pub fn kind_of(resource: &str) -> Option<DeviceType> {
     match resource {

@@ -2,6 +2,9 @@
 //!
 //! Source: koordinator `apis/extension/device_share.go`, `apis/extension/resource.go`.
 
+/// The group of the kind Device.
+pub const DEVICE_GROUP: &str = "scheduling.koordinator.sh";
+
 /// Percent of GPUs, compute and memory alike: 100 is one card.
 pub const GPU: &str = "koordinator.sh/gpu";
 /// Percent of compute.

@@ -90,8 +90,8 @@ fn written(device: &DeviceAllocation) -> Written<'_> {
 /// read from the pod's hints.
 pub fn carried(pod: &Pod) -> Result<Option<DeviceAllocations>, Unreadable> {
     let Some(text) = pod.metadata.annotation(names::ALLOCATED) else { return Ok(None) };
-    let mut allocations = decode(text)
-        .map_err(|reason| Unreadable::annotation(Problem::Assignment, names::ALLOCATED, reason))?;
+    let mut allocations =
+        decode(text).map_err(|reason| Unreadable::annotation(Problem::Card, names::ALLOCATED, reason))?;
     mark_exclusive(&mut allocations, &pod.metadata);
     Ok(Some(allocations))
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::hints::partition_spec;
 use super::{
-    dimension::{kind_of, memory, whole},
+    dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint},
     names,
     shape::{self, PerDevice, Refusal, Requests, Strategy},
@@ -40,7 +40,7 @@ pub fn request(pod: &Pod, templates: &Templates) -> Result<Option<JointRequest>,
     let joint = joint(pod, &types, &hints).map_err(|error| vec![error])?;
     let shares = types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     let isolation = pod.metadata.label(names::ISOLATION).filter(|name| shares && !name.is_empty());
-    Ok(Some(JointRequest { types, joint, isolation: isolation.map(str::to_owned) }))
+    Ok(Some(JointRequest { types, joint, weights: weights(), isolation: isolation.map(str::to_owned) }))
 }
 
 /// The joined types that the pod asks for; every device of a type needs no choice, so that type is not joined.

@@ -71,8 +71,7 @@ impl<'a> View<'a> {
         };
         let admitted =
             node.of(kind).filter(|&(minor, device)| admits(device) && !closed.holds(minor, device));
-        let candidate =
-            |(minor, device)| (minor, candidate(kind, node, used, request, settings, (minor, device)));
+        let candidate = |(minor, device)| (minor, candidate(kind, used, request, settings, (minor, device)));
         let candidates = admitted.map(candidate).collect();
         Ok(Self { kind, node, request, count, candidates, used: in_use })
     }
@@ -110,13 +109,17 @@ fn count(kind: DeviceType, node: &NodeDevices, request: &TypedRequest) -> Result
 
 fn candidate<'a>(
     kind: DeviceType,
-    node: &NodeDevices,
     used: &DevicesUsed,
     request: &'a TypedRequest,
     settings: &Settings,
     (minor, device): (Minor, &'a NodeDevice),
 ) -> Candidate<'a> {
-    let free = node.free(kind, minor, used);
+    let mut held = used.get(kind, minor).map(|of| of.amounts.clone()).unwrap_or_default();
+    if let Some(proportion) = &request.proportion {
+        // Another scheduler may have written one dimension of two.
+        proportion.complete(&mut held, &device.total);
+    }
+    let free = device.total.left(&held);
     let taken = used.get(kind, minor).map(|of| &of.functions);
     let is_taken = |function: &VirtualFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
     let function = request.functions.as_ref().and_then(|filter| {
