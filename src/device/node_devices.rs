@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    amounts::Amounts,
+    amounts::{Amounts, NamedDimension, Proportion},
     card::Health,
     joint::DevicesUsed,
     label_filter::{DeviceLabels, LabelFilter},
@@ -165,6 +165,15 @@ pub enum PartitionPolicy {
     Honor,
 }
 
+/// Which dimensions of a GPU are those of a card.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CardDimensions {
+    /// Its memory, in bytes and in percent.
+    pub memory: Proportion,
+    /// Its compute, in percent.
+    pub cores: NamedDimension,
+}
+
 /// The typed devices of one node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeDevices {
@@ -178,6 +187,8 @@ pub struct NodeDevices {
     pub vendor: Option<String>,
     /// Their model; `None`: not known.
     pub model: Option<String>,
+    /// Which dimensions of its GPUs other plugins register as cards; `None`: none is known.
+    pub card: Option<CardDimensions>,
     /// What keeps pods on one card of the node apart; `None`: nothing is known to.
     pub isolation: Option<String>,
 }

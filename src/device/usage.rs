@@ -4,6 +4,8 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
+mod twins;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{

@@ -4,11 +4,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{dimension::amounts, names, partitions};
+use super::{
+    dimension::{amounts, dimension, memory},
+    names, partitions,
+};
 use crate::{
     device::{
         DeviceTopology, DeviceType, Health, Minor, NodeDevice, NodeDevices, PartitionPolicy, VirtualFunction,
-        VirtualFunctions,
+        VirtualFunctions, node_devices::CardDimensions,
     },
     dialect::{Problem, Unreadable},
     object::{Device, Metadata, device as wire},
@@ -36,6 +39,7 @@ pub fn devices(device: &Device, node: &Metadata) -> Result<NodeDevices, Unreadab
         partition_policy: policy(&device.metadata, node),
         vendor: vendor.map(str::to_owned),
         model: model.map(str::to_owned),
+        card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
         isolation: node.label(names::ISOLATION).map(str::to_owned),
     })
 }
