@@ -5,12 +5,16 @@
 
 pub mod allocation;
 pub mod amount;
+pub mod amounts;
 pub mod assignment;
 pub mod card;
 pub mod choice;
 pub mod cut;
+pub mod joint;
+pub mod label_filter;
 pub mod lock;
 pub mod mark;
+pub mod node_devices;
 pub mod profile;
 pub mod quota;
 pub mod request;
@@ -20,12 +24,22 @@ pub mod usage;
 
 pub use allocation::Allocation;
 pub use amount::{CoreUnit, Cores, MiB, Percent};
+pub use amounts::{Amounts, NamedDimension, Proportion, Unit};
 pub use assignment::{Answer, Assignment, ContainerShares, Remains, Role, Share};
 pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use cut::Cuts;
+pub use joint::{
+    DeviceAllocation, DeviceAllocations, DeviceCount, DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest,
+    JointScope, PartitionChoice, PartitionSpec, Portion, TopologyScope, TypedRequest,
+};
+pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
+pub use node_devices::{
+    DeviceTopology, DeviceType, Minor, NodeDevice, NodeDevices, Partition, PartitionPolicy, PartitionTable,
+    VirtualFunction, VirtualFunctions,
+};
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
 pub use request::{

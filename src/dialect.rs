@@ -33,7 +33,9 @@ pub use registered::{Registered, Registration};
 pub use unreadable::{Problem, Unreadable};
 
 use crate::{
-    device::{Answer, Assignment, Counted, Inventory, PodRequest, Profile, ProfileName, Remains},
+    device::{
+        Answer, Assignment, Counted, Inventory, JointRequest, PodRequest, Profile, ProfileName, Remains,
+    },
     object::{Node, Pod, Quantity},
 };
 
@@ -166,6 +168,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// The shares that the pod requests; `None`: none of this dialect, since it names none of its resources, or each with 0.
     fn request(&self, pod: &Pod, missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>>;
 
+    /// The devices by type that the pod asks for as a whole; `None`: the dialect knows cards alone.
+    fn joint_request(&self, _pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
+        Ok(None)
+    }
+
     /// The assignment that the pod carries, whoever wrote it; an error where nothing of it can be read.
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable>;
 
@@ -212,6 +219,18 @@ impl Dialects {
             }
         }
         Self { spoken: dialects, readers }
+    }
+
+    /// These, and before them another one: of a resource that several read, the first does.
+    #[must_use]
+    pub fn after(self, first: Arc<dyn Dialect>) -> Self {
+        Self::new(std::iter::once(first).chain(self.spoken).collect())
+    }
+
+    /// These, and behind them another one.
+    #[must_use]
+    pub fn before(self, last: Arc<dyn Dialect>) -> Self {
+        Self::new(self.spoken.into_iter().chain([last]).collect())
     }
 
     /// Each of them.

@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod container;
+pub mod device;
 pub mod metadata;
 pub mod namespace;
 pub mod node;
@@ -21,6 +22,7 @@ pub mod workload;
 
 pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
 pub use container::{Container, EnvVar, Port, ResourceMap, Resources};
+pub use device::Device;
 pub use metadata::Metadata;
 pub use namespace::Namespace;
 pub use node::{Node, Taint};

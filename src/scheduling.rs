@@ -9,6 +9,7 @@ pub mod change;
 pub mod class;
 pub mod cycle;
 pub mod decide;
+pub mod devices;
 pub mod effect;
 pub mod evaluation;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Conformance with HAMi and Volcano, case by case: what their own unit tests expect, and what Berth does with the same input.
+//! Conformance with HAMi, Volcano and Koordinator, case by case: what their own unit tests expect, and what Berth does with the same input.
 //!
 //! The tables are kept outside of the project, in the folder that `BERTH_VECTORS` names or else in `../shared/vectors` beside it;
 //! where neither is there, each test says so on standard error and passes. A case is equal, or it stands in its file's list of
@@ -27,6 +27,24 @@ mod hami_score;
 mod hami_selectors;
 #[path = "conformance/hami_vendors.rs"]
 mod hami_vendors;
+#[path = "conformance/koordinator.rs"]
+mod koordinator;
+#[path = "conformance/koordinator_allocation.rs"]
+mod koordinator_allocation;
+#[path = "conformance/koordinator_annotations.rs"]
+mod koordinator_annotations;
+#[path = "conformance/koordinator_cache_events.rs"]
+mod koordinator_cache_events;
+#[path = "conformance/koordinator_device_plugin_adapter.rs"]
+mod koordinator_device_plugin_adapter;
+#[path = "conformance/koordinator_numa_hints.rs"]
+mod koordinator_numa_hints;
+#[path = "conformance/koordinator_primitives.rs"]
+mod koordinator_primitives;
+#[path = "conformance/koordinator_request_validation.rs"]
+mod koordinator_request_validation;
+#[path = "conformance/koordinator_scoring.rs"]
+mod koordinator_scoring;
 #[path = "conformance/not_served.rs"]
 mod not_served;
 #[path = "conformance/table.rs"]

@@ -218,7 +218,7 @@ fn ask(pod: &Pod, footprint: &Footprint, memory: u64) -> Ask {
         shuns: BTreeSet::new(),
     };
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request }],
+        devices: vec![DeviceRequest { profile: profile(), request, joint: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints {
             affinity: NodeAffinity {

@@ -17,11 +17,12 @@ pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
 use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
 
 use crate::{
-    device::{DeviceRequest, Lock},
+    device::{CoreUnit, DeviceRequest, Inventory, Lock},
     dialect::{
         Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
+        koordinator,
     },
-    object::{Node, Pod, ResourceQuota, quota::key_of},
+    object::{Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
         footprint::Footprint,
@@ -111,6 +112,12 @@ impl Reader {
     /// Whether nodes are divided by time.
     pub fn divides_time(&self) -> bool {
         self.division == Division::On
+    }
+
+    /// The same reader for a cluster whose dialects are these.
+    #[must_use]
+    pub fn speaking(self, dialects: Dialects) -> Self {
+        Self { dialects, ..self }
     }
 
     /// The same reader for a shadow: every pod that requests a share is read as one that wants a place, whichever scheduler it names.
@@ -289,6 +296,13 @@ impl Reader {
         (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
+    /// What the pod asks of cards and devices.
+    fn asked(&self, pod: &Pod) -> Result<Option<DeviceRequest>, Vec<Unreadable>> {
+        let Some((dialect, request)) = self.dialects.request(pod)? else { return Ok(None) };
+        let joint = dialect.joint_request(pod)?.map(Arc::new);
+        Ok(Some(DeviceRequest { profile: dialect.profile().clone(), request, joint }))
+    }
+
     /// The claim of a pod that holds nothing.
     fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
@@ -296,9 +310,9 @@ impl Reader {
         if !(ours || self.claims == Claims::Every) || waits || pod.is_terminal() {
             return Claim::None;
         }
-        match self.dialects.request(pod) {
-            Ok(Some((dialect, request))) => Claim::Place(Arc::new(Ask {
-                devices: vec![DeviceRequest { profile: dialect.profile().clone(), request }],
+        match self.asked(pod) {
+            Ok(Some(device)) => Claim::Place(Arc::new(Ask {
+                devices: vec![device],
                 resources: footprint.resources.clone(),
                 constraints: match self.judged {
                     Judged::Everything => constraints(pod, footprint),
@@ -330,6 +344,20 @@ impl Reader {
             stated.unwrap_or_default()
         )
     }
+}
+
+/// What Koordinator's node side offers on a node: its devices by type.
+pub fn devices(node: &Node, device: &Device) -> Reading<Offer> {
+    let (devices, troubles) = match koordinator::node::devices(device, &node.metadata) {
+        Ok(devices) => (Some(devices), Vec::new()),
+        Err(trouble) => (None, vec![trouble]),
+    };
+    let offer = Offer {
+        core_unit: CoreUnit::default(),
+        profile: koordinator::NAME.into(),
+        inventory: devices.map(|devices| Inventory::default().with_devices(devices)),
+    };
+    (offer, troubles)
 }
 
 /// How a pod is named.

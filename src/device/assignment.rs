@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     amount::{Cores, MiB},
     card::CardId,
+    joint::DeviceAllocations,
     mark::Mark,
     slice::Slice,
 };
@@ -49,6 +50,8 @@ pub struct ContainerShares {
 pub struct Assignment {
     /// Init containers and sidecars in order, then app containers.
     pub containers: Vec<ContainerShares>,
+    /// Devices by type, which are the pod's as a whole.
+    pub devices: DeviceAllocations,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
@@ -59,8 +62,8 @@ pub struct Assignment {
 impl Assignment {
     /// Whether both hold the same, whenever they were written.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { containers, marks, written: _ } = other;
-        (&self.containers, &self.marks) == (containers, marks)
+        let Self { containers, devices, marks, written: _ } = other;
+        (&self.containers, &self.devices, &self.marks) == (containers, devices, marks)
     }
 
     /// Every share, whichever container's.

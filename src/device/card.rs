@@ -4,6 +4,7 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     amount::{Cores, MiB},
+    node_devices::NodeDevices,
     slice::Slicing,
 };
 
@@ -85,11 +86,12 @@ pub struct Card {
     pub health: Health,
 }
 
-/// The cards that one plugin offers on a node, by their number.
+/// What one plugin offers on a node: cards by their number, or devices by type.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Inventory {
     cards: Vec<Card>,
     links: Links,
+    devices: NodeDevices,
 }
 
 /// How well cards of a node are linked, from one to another; a pair that is not there: 0.
@@ -117,7 +119,7 @@ impl Inventory {
     /// The cards in order of number, then uuid: plugins list them in any order.
     pub fn new(mut cards: Vec<Card>) -> Self {
         cards.sort_by(|a, b| (a.index, &a.id).cmp(&(b.index, &b.id)));
-        Self { cards, links: Links::default() }
+        Self { cards, ..Self::default() }
     }
 
     /// With what is known of the links between them.
@@ -127,10 +129,22 @@ impl Inventory {
         self
     }
 
+    /// With these devices of several types.
+    #[must_use]
+    pub fn with_devices(mut self, devices: NodeDevices) -> Self {
+        self.devices = devices;
+        self
+    }
+
     /// With each card as this makes it.
     #[must_use]
     pub fn map(self, change: impl FnMut(Card) -> Card) -> Self {
-        Self { cards: self.cards.into_iter().map(change).collect(), links: self.links }
+        Self { cards: self.cards.into_iter().map(change).collect(), ..self }
+    }
+
+    /// The devices by type; none where the plugin offers cards.
+    pub fn devices(&self) -> &NodeDevices {
+        &self.devices
     }
 
     /// How well the cards are linked.

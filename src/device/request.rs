@@ -1,11 +1,12 @@
 //! What a pod asks of cards, container by container.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use super::{
     amount::{Cores, MiB, Percent},
     assignment::Role,
     choice::CardChoice,
+    joint::JointRequest,
     mark::Mark,
     profile::Profile,
     selection::Selection,
@@ -152,6 +153,8 @@ pub struct DeviceRequest {
     pub profile: Profile,
     /// Shares of cards, container by container.
     pub request: PodRequest,
+    /// Devices by type, for the pod as a whole; `None`: the dialect knows cards alone.
+    pub joint: Option<Arc<JointRequest>>,
 }
 
 impl PodRequest {

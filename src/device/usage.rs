@@ -4,12 +4,15 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
+mod twins;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     amount::{Cores, MiB},
     assignment::{Assignment, ContainerShares, Role, Share},
     card::CardId,
+    joint::DevicesUsed,
     mark::Mark,
     profile::ProfileName,
     slice::Slice,
@@ -109,6 +112,7 @@ impl Users {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
     cards: BTreeMap<CardId, Users>,
+    devices: DevicesUsed,
     unread: BTreeSet<ProfileName>,
 }
 
@@ -117,6 +121,7 @@ impl Usage {
     pub fn of<'a>(pods: impl IntoIterator<Item = (&'a Assignment, InitPhase)>) -> Self {
         let mut usage = Self::default();
         for (assignment, init) in pods {
+            usage.devices = usage.devices.and(DevicesUsed::of([&assignment.devices]));
             for (id, card) in peaks(assignment, init) {
                 let users = usage.cards.entry(id.clone()).or_default();
                 users.amounts = users.amounts.and(card);
@@ -138,6 +143,7 @@ impl Usage {
             self.cards.insert(card, both);
         }
         self.cards.values_mut().for_each(Users::bound_compute);
+        self.devices = self.devices.and(other.devices);
         self.unread.extend(other.unread);
         self
     }
@@ -174,6 +180,11 @@ impl Usage {
         self.cards.get(id)
     }
 
+    /// What is in use of the node's typed devices.
+    pub fn devices(&self) -> &DevicesUsed {
+        &self.devices
+    }
+
     /// The dialects of which some cards in use are unknown: any of theirs may be full.
     pub fn unread(&self) -> &BTreeSet<ProfileName> {
         &self.unread
@@ -187,7 +198,7 @@ impl Usage {
 
 impl FromIterator<(CardId, Users)> for Usage {
     fn from_iter<I: IntoIterator<Item = (CardId, Users)>>(cards: I) -> Self {
-        Self { cards: cards.into_iter().collect(), unread: BTreeSet::new() }
+        Self { cards: cards.into_iter().collect(), ..Self::default() }
     }
 }
 

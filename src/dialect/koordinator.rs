@@ -1,6 +1,125 @@
-//! Koordinator's names, as far as a pod that uses them must be told apart from one that asks for a share of ours.
+//! Koordinator's devices: what its node side writes about a node, what pods ask by its names, and what a pod was given.
 //!
-//! Nothing of it is served: no request, no node, no record. Source: koordinator `apis/extension/device_share.go`.
+//! Source: koordinator a7a1b76 `apis/extension/device_share.go`, `apis/scheduling/v1alpha1/device_types.go`,
+//! `pkg/scheduler/plugins/deviceshare`. Where Berth differs from that scheduler, the item says so.
+
+pub mod adaption;
+pub mod dimension;
+mod hints;
+pub mod names;
+pub mod node;
+pub mod partitions;
+pub mod record;
+pub mod request;
+pub mod shape;
+pub mod templates;
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable};
+use crate::{
+    device::{
+        Answer, Assignment, Blend, CardChoice, CardPolicy, CoreBudget, Cores, Inventory, JointRequest,
+        NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
+    },
+    object::{Node, Pod},
+};
+
+/// The dialect's name.
+pub const NAME: &str = "koordinator";
 
 /// What the names of Koordinator's GPU resources begin with: `gpu`, `gpu-core`, `gpu-memory`, `gpu-memory-ratio`, `gpu.shared`.
 pub const GPU_PREFIX: &str = "koordinator.sh/gpu";
+
+/// Koordinator's devices: a pod has them as a whole, by type, and its node agents need neither a lock nor an answer.
+#[derive(Clone, Debug)]
+pub struct Koordinator {
+    profile: Profile,
+    mode: SharingMode,
+    hints: HintKeys,
+}
+
+impl Default for Koordinator {
+    fn default() -> Self {
+        let profile = Profile {
+            name: NAME.into(),
+            blend: Blend::Even,
+            tie: Tie::Lowest,
+            core_budget: CoreBudget::Fixed(Cores::WHOLE),
+            slices: SlicesOfCard::One,
+        };
+        let key = Cow::Borrowed(names::HINT);
+        let hints = HintKeys { use_model: None, no_use_model: None, use_id: key.clone(), no_use_id: key };
+        Self { profile, mode: SharingMode::Vendor(NAME.into()), hints }
+    }
+}
+
+impl Dialect for Koordinator {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn mode(&self) -> &SharingMode {
+        &self.mode
+    }
+
+    fn resources(&self) -> Vec<&str> {
+        names::GPU_RESOURCES.into_iter().chain([names::RDMA, names::FPGA]).collect()
+    }
+
+    fn share_resources(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn hint_keys(&self) -> &HintKeys {
+        &self.hints
+    }
+
+    fn default_count(&self) -> Option<(&str, u32)> {
+        None
+    }
+
+    /// Its node side writes a Device, not the node.
+    fn inventory(&self, _node: &Node) -> Result<Option<Inventory>, Unreadable> {
+        Ok(None)
+    }
+
+    fn request(&self, pod: &Pod, _missing: MissingCount) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+        Ok(self.joint_request(pod)?.map(|_| PodRequest {
+            containers: Vec::new(),
+            selection: Selection::default(),
+            choice: CardChoice::from(CardPolicy::Binpack),
+            node_policy: NodePolicy::Indifferent,
+            marks: BTreeSet::new(),
+            shuns: BTreeSet::new(),
+        }))
+    }
+
+    fn joint_request(&self, pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
+        request::request(pod, &templates::Templates::new())
+    }
+
+    fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
+        let carried = |devices| Carried {
+            assignment: Assignment { devices, ..Assignment::default() },
+            ..Carried::default()
+        };
+        Ok(record::carried(pod)?.map(carried))
+    }
+
+    fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
+        let annotation = (names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
+        Record { annotations: [annotation].into(), ..Record::default() }
+    }
+
+    /// koordlet reads the annotation when it starts the containers, and answers nothing.
+    fn answer(&self, _pod: &Pod) -> Answer {
+        Answer::Succeeded
+    }
+
+    fn lock(&self) -> Option<&LockSpec> {
+        None
+    }
+}

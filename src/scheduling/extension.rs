@@ -63,7 +63,7 @@ fn standing(demand: &Demand, state: &NodeState, own: &BTreeSet<String>, quotas: 
 /// The node as it would be without any pod.
 fn without_pods(state: &NodeState) -> NodeState {
     NodeState {
-        usage: Usage::default().with_aliases(&state.info.aliases),
+        usage: state.info.joined(Usage::default()),
         requested: node_state::requested(&[]),
         pods: Vec::new(),
         anti_affinity: Vec::new(),

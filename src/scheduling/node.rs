@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{images::NodeImages, resources::ResourceAmounts};
 use crate::{
-    device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName},
+    device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName, Usage},
     object::Taint,
 };
 
@@ -126,6 +126,13 @@ impl NodeInfo {
             of_uuid.into_iter().chain((number == card).then_some(uuid))
         });
         iter::once(card).chain(others)
+    }
+
+    /// What is in use of it, with each card that has several names or several plugins counted under each of them.
+    pub fn joined(&self, usage: Usage) -> Usage {
+        let inventories = self.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+        let devices = inventories.map(Inventory::devices).filter(|devices| !devices.devices.is_empty());
+        devices.fold(usage.with_aliases(&self.aliases), Usage::with_twins)
     }
 
     /// How its cards are cut, as far as its plugins know.

@@ -65,7 +65,7 @@ impl NodeState {
         cards: impl Iterator<Item = &'a Allocation>,
     ) -> Self {
         let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
-        self.usage = self.usage.and(held.with_aliases(&self.info.aliases));
+        self.usage = self.usage.and(self.info.joined(held));
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
         self.pods.extend(pods);
         self.requested = requested(&self.pods);

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{object::Kind, plugin::Plugin, tdm::Clock};
+use super::{devices::Shortfall, object::Kind, plugin::Plugin, tdm::Clock};
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -176,6 +176,8 @@ pub enum Reason {
     UnreadableAssignment,
     /// It has fewer cards than one container asks for.
     NodeInsufficientDevice,
+    /// Its typed devices do not serve the pod.
+    Devices(Shortfall),
     /// So many of its cards fail this test.
     Card {
         /// The test.
@@ -242,6 +244,7 @@ impl Reason {
             Self::SilentAgent => "NodeAgentSilent".to_owned(),
             Self::UnreadableAssignment => "NodeAssignmentUnreadable".to_owned(),
             Self::NodeInsufficientDevice => "NodeInsufficientDevice".to_owned(),
+            Self::Devices(shortfall) => shortfall.to_string(),
             Self::Card { reason, .. } => reason.name().to_owned(),
             Self::AllocatedCardsInsufficientRequest { .. } => "AllocatedCardsInsufficientRequest".to_owned(),
         }
@@ -282,6 +285,7 @@ impl Reason {
             | Self::SilentAgent
             | Self::UnreadableAssignment
             | Self::NodeInsufficientDevice
+            | Self::Devices(_)
             | Self::Card { .. }
             | Self::AllocatedCardsInsufficientRequest { .. } => Plugin::Devices,
         }
@@ -381,6 +385,7 @@ impl fmt::Display for Reason {
             Self::SilentAgent => "node(s) had a device plugin that does not answer",
             Self::UnreadableAssignment => "node(s) had a Pod with an unreadable GPU assignment",
             Self::NodeInsufficientDevice => "node(s) had fewer GPUs than one container asks for",
+            Self::Devices(shortfall) => return write!(formatter, "{shortfall}"),
             Self::Card { reason, .. } => reason.words(),
             Self::AllocatedCardsInsufficientRequest { .. } => "node(s) had too few GPUs with enough room",
         })

@@ -150,7 +150,7 @@ impl Snapshot {
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
         let ledger = &self.ledger;
-        let right = state.usage == ledger.usage(name).with_aliases(&state.info.aliases)
+        let right = state.usage == state.info.joined(ledger.usage(name))
             && state.pods == ledger.pods(name)
             && state.requested == node_state::requested(&state.pods);
         if right {
@@ -327,7 +327,7 @@ impl Snapshot {
         let pods = self.ledger.pods_by(name, &counts);
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
-            usage: self.ledger.usage_by(name, counts).with_aliases(&info.aliases),
+            usage: info.joined(self.ledger.usage_by(name, counts)),
             info,
             requested: node_state::requested(&pods),
             pods,

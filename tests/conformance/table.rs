@@ -134,8 +134,16 @@ fn read(file: &str, part: &str) -> Option<Vec<Case>> {
     Some(cases(&serde_json::from_str(&text).unwrap(), part))
 }
 
-/// Cases stand in `groups` or `tests`, or directly in the file.
+/// Cases stand in `groups` or `tests`, in lists whose names begin with `cases`, or directly in the file.
 fn cases(file: &Value, part: &str) -> Vec<Case> {
+    let lists = file.as_object().into_iter().flatten().filter(|(key, _)| key.starts_with("cases"));
+    let lists: Vec<_> = lists.filter(|(_, cases)| cases[0]["id"].is_string()).collect();
+    if !lists.is_empty() {
+        let of = |(key, cases): (&String, &Value)| {
+            cases.as_array().unwrap().iter().map(|case| listed(key, case, file)).collect::<Vec<_>>()
+        };
+        return lists.into_iter().flat_map(of).collect();
+    }
     let groups = ["groups", "tests"].iter().find_map(|key| file[key].as_array());
     let whole = vec![file.clone()];
     let mut cases = Vec::new();
@@ -154,6 +162,13 @@ fn cases(file: &Value, part: &str) -> Vec<Case> {
         }
     }
     cases
+}
+
+/// A case of Koordinator's: it has an `id`, and what is put in stands beside what is expected. The whole file is its context.
+fn listed(list: &str, case: &Value, file: &Value) -> Case {
+    let name = case["id"].as_str().unwrap().to_owned();
+    let (input, expect) = (case.clone(), case.clone());
+    Case { test: list.to_owned(), name, input, expect, context: file.clone() }
 }
 
 fn one(test: Option<&str>, group: &Value, case: &Value) -> Case {

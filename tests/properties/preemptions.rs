@@ -120,7 +120,7 @@ fn demand(cards: u32, memory: u64, priority: i32) -> Demand {
         slices: SlicesOfCard::Several,
     };
     let ask = Ask {
-        devices: vec![DeviceRequest { profile, request }],
+        devices: vec![DeviceRequest { profile, request, joint: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };

@@ -17,9 +17,9 @@ use crate::{
     },
     cluster::{read::group, watch::read_namespace},
     config::Config,
-    dialect::Dialects,
+    dialect::{Dialects, koordinator},
     object::{
-        Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -32,6 +32,8 @@ use crate::{
 pub(super) struct Input {
     /// The cluster's nodes, and where each stood.
     pub(super) nodes: Vec<(Node, String)>,
+    /// The devices of nodes by Koordinator's node side, by the node's name, and where each stood.
+    pub(super) devices: BTreeMap<String, (Device, String)>,
     /// Pods that hold something, and where each stood.
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
@@ -115,6 +117,7 @@ impl Input {
 pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, DocumentError> {
     let mut input = Input {
         nodes: Vec::new(),
+        devices: BTreeMap::new(),
         state: Vec::new(),
         quotas: Vec::new(),
         objects: Vec::new(),
@@ -131,6 +134,10 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         let expanded = expansion.pods(document)?;
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
+            "Device" if is_koordinators(document) => {
+                let device: Device = document.read()?;
+                input.devices.insert(device.metadata.name.clone(), (device, called));
+            }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {
                 let read = namespaced(document, |one: &mut ResourceQuota| &mut one.metadata)?;
@@ -161,6 +168,11 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
     }
     twins(&mut input);
     Ok(input)
+}
+
+/// Whether the object is of Koordinator's group.
+fn is_koordinators(document: &Document) -> bool {
+    document.api_version().split_once('/').is_some_and(|(group, _)| group == koordinator::names::DEVICE_GROUP)
 }
 
 /// An object that plugins read; `None`: it is of another kind.

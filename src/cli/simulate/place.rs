@@ -13,10 +13,10 @@ use super::{
     volume::{self, VolumeRow},
 };
 use crate::{
-    cluster::{Reader, ledger},
+    cluster::{Reader, ledger, read::devices},
     config::Config,
     device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota, Share},
-    dialect::{Dialect, Record, Unreadable},
+    dialect::{Dialect, Record, Unreadable, koordinator::Koordinator},
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
         allocate::explain,
@@ -73,7 +73,7 @@ pub(super) fn simulate(
     explain: Explain,
     now: Timestamp,
 ) -> Result<(Simulation, Vec<String>)> {
-    let reader = config.reader();
+    let reader = reader(input, config);
     let mut run = Run {
         snapshot: Snapshot::new(reader.device_resources()).divided(config.revocable_zones()),
         reader,
@@ -117,14 +117,32 @@ pub(super) fn simulate(
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
 
+/// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
+/// plugin has registered cards.
+fn reader(input: &Input, config: &Config) -> Reader {
+    let reader = config.reader();
+    if input.devices.is_empty() {
+        return reader;
+    }
+    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
+    let (dialects, devices) = (reader.dialects().clone(), Arc::new(Koordinator::default()));
+    let dialects = if registered { dialects.before(devices) } else { dialects.after(devices) };
+    reader.speaking(dialects)
+}
+
 impl Run<'_> {
     /// Takes in the nodes, and charges what pods already hold. Returns the pods that are to leave.
     fn set_cluster(&mut self) -> Vec<EvictionRow> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
         for (node, called) in &self.input.nodes {
-            let (info, troubles) = self.reader.node(node);
+            let (mut info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);
+            if let Some((device, called)) = self.input.devices.get(&node.metadata.name) {
+                let (offer, troubles) = devices(node, device);
+                self.warn(called, &troubles);
+                info.offers.push(offer);
+            }
             self.snapshot.set_node(info);
         }
         for (pod, called) in &self.input.state {
@@ -177,7 +195,12 @@ impl Run<'_> {
     fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
-        let mut pod = match admit::enter(incoming, entrance, &self.input.facts)? {
+        let facts = &self.input.facts;
+        let entered = match admit::with_devices(incoming, &self.reader, facts)? {
+            Some(entered) => entered,
+            None => admit::enter(incoming, entrance, facts)?,
+        };
+        let mut pod = match entered {
             Entered::Ignored(warnings) => {
                 row.warnings = warnings;
                 return Ok((row, None));
@@ -288,7 +311,10 @@ impl Run<'_> {
             let unit = self.dialect(&one.profile).profile().core_budget.unit();
             let words =
                 |share: &Share| format!("{} ({}, {})", share.card, share.memory, unit.words(share.cores));
-            one.assignment.shares().map(words).collect::<Vec<_>>()
+            let devices = one.assignment.devices.iter().flat_map(|(kind, devices)| {
+                devices.iter().map(move |device| format!("{kind} {}", device.minor))
+            });
+            one.assignment.shares().map(words).chain(devices).collect::<Vec<_>>()
         };
         allocations.iter().flat_map(of).collect()
     }

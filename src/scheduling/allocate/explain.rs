@@ -57,7 +57,7 @@ pub struct Short {
 /// The first request of cards that finds too few on the node, by its place in the ask; `None` where each finds enough, or its plugin
 /// offers no cards that can be read.
 pub fn short_on(ask: &Ask, node: &NodeState, quotas: &[Quota]) -> Option<(usize, Short)> {
-    ask.devices.iter().enumerate().find_map(|(at, DeviceRequest { profile, request })| {
+    ask.devices.iter().enumerate().find_map(|(at, DeviceRequest { profile, request, .. })| {
         let inventory = node.info.offer(&profile.name)?.inventory.as_ref()?;
         let quota = quotas.get(at).copied().unwrap_or_default();
         Some((at, short(request, inventory, &node.usage, profile, quota)?))

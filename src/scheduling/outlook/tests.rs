@@ -101,7 +101,7 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
         shuns: BTreeSet::new(),
     };
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request }],
+        devices: vec![DeviceRequest { profile: profile(), request, joint: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     }

@@ -3,9 +3,10 @@
 use std::{iter, sync::Arc};
 
 use crate::{
-    device::{Allocation, Answer, Assignment, DeviceRequest, Quota},
+    device::{Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota},
     scheduling::{
         allocate::allocate,
+        devices,
         filter::Scene,
         reason::{NodeReasons, Reason},
         snapshot::{Agent, NodeState},
@@ -36,12 +37,15 @@ pub(in crate::scheduling) fn allocations(
 
 /// The shares that the node would give each container.
 fn shares(node: &NodeState, device: &DeviceRequest, quota: Quota) -> Result<Assignment, NodeReasons> {
-    let DeviceRequest { profile, request } = device;
+    let DeviceRequest { profile, request, joint } = device;
     let offer = node.info.offer(&profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
     if node.expired.contains(&profile.name) {
         return Err(vec![Reason::ExpiredRegistration]);
     }
     let inventory = offer.inventory.as_ref().ok_or_else(|| vec![Reason::UnreadableDevices])?;
+    if let Some(joint) = joint {
+        return typed(node, profile, inventory.devices(), joint);
+    }
     if inventory.cards().is_empty() {
         return Err(vec![Reason::NoDevices]);
     }
@@ -49,4 +53,20 @@ fn shares(node: &NodeState, device: &DeviceRequest, quota: Quota) -> Result<Assi
         return Err(vec![Reason::UnreadableAssignment]);
     }
     allocate(request, inventory, &node.usage, profile, quota)
+}
+
+/// The devices by type that the node would give the pod.
+fn typed(
+    node: &NodeState,
+    profile: &Profile,
+    offered: &NodeDevices,
+    joint: &JointRequest,
+) -> Result<Assignment, NodeReasons> {
+    if node.usage.unread().contains(&profile.name) {
+        return Err(vec![Reason::UnreadableAssignment]);
+    }
+    let given = devices::allocate(offered, node.usage.devices(), joint, &devices::Settings::of(joint));
+    let given =
+        given.map_err(|shortfalls| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>())?;
+    Ok(Assignment { devices: given, ..Assignment::default() })
 }

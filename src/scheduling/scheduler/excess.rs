@@ -40,7 +40,7 @@ impl Scheduler {
         }
         let ledger = self.snapshot.ledger();
         let given = ledger.usage_by(node, |_, charge| charge.commitment == Commitment::Bound);
-        excess_in(&state.info, &given.with_aliases(&state.info.aliases))
+        excess_in(&state.info, &state.info.joined(given))
     }
 
     fn holders_of(&self, node: &NodeName, card: &CardId) -> Vec<PodKey> {

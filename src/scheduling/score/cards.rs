@@ -4,10 +4,10 @@ use std::iter;
 
 use crate::{
     device::{
-        Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory, MiB,
-        NodePolicy, Profile, Usage, Weights,
+        Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory,
+        JointRequest, MiB, NodePolicy, Profile, Usage, Weights,
     },
-    scheduling::{allocate, snapshot::NodeState},
+    scheduling::{allocate, devices, snapshot::NodeState},
 };
 
 /// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.
@@ -23,11 +23,22 @@ pub(super) fn of_node(devices: &[DeviceRequest], node: &NodeState, allocations: 
     let score = |(device, allocation): (&DeviceRequest, &Allocation)| {
         let offer = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
         let inventory = offer.expect("a node without an inventory does not pass the filter");
+        if let Some(joint) = &device.joint {
+            return of_typed(joint, inventory, &node.usage);
+        }
         let policy = device.request.node_policy;
         of_request(&device.profile, policy, inventory, &node.usage, &allocation.assignment)
     };
     let sum: f64 = iter::zip(devices, allocations).map(score).sum();
     sum / u32::try_from(devices.len()).map_or(f64::MAX, f64::from).max(1.0)
+}
+
+/// The mean of what the devices of each type make of the node, 0 to 100.
+fn of_typed(joint: &JointRequest, inventory: &Inventory, usage: &Usage) -> f64 {
+    let settings = devices::Settings::of(joint);
+    let score = devices::score(inventory.devices(), usage.devices(), joint, &settings);
+    let sum = score.ok().and_then(|score| u32::try_from(score).ok()).map_or(0.0, f64::from);
+    sum / u32::try_from(joint.types.len()).map_or(f64::MAX, f64::from).max(1.0)
 }
 
 /// 0 to 100 by the node policy, over the node's cards or, where the dialect scores so, over the pod's.

@@ -268,7 +268,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
 fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, now: Timestamp) -> PodInfo {
     let uid: Uid = format!("pod-{at}").into();
     let ask = Ask {
-        devices: vec![DeviceRequest { profile, request: request.clone() }],
+        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };

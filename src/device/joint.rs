@@ -1,0 +1,203 @@
+//! What a pod asks of a node's typed devices, and what it is given: several types at once, with rules that join them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    amounts::{Amounts, NamedDimension, Proportion},
+    label_filter::LabelFilter,
+    node_devices::{DeviceType, Minor, VirtualFunction},
+};
+
+/// How many devices of a type.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum DeviceCount {
+    /// So many.
+    Exactly(u32),
+    /// Every device of the node that the selector admits.
+    All,
+}
+
+/// Whether a pod takes devices whole.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Portion {
+    /// All of each device.
+    Whole,
+    /// A share of each device.
+    Share,
+}
+
+/// The part of the machine that the devices of one type must share.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum TopologyScope {
+    /// The node.
+    Node,
+    /// A NUMA node.
+    NumaNode,
+    /// A PCIe switch.
+    Pcie,
+    /// One device.
+    Device,
+}
+
+/// What a pod does not share with other pods.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Exclusive {
+    /// Its devices.
+    Device,
+    /// The devices of the same type below the PCIe switches of its devices.
+    Pcie,
+}
+
+/// How a pod wants its cards partitioned. A pod that has one is given partitions alone.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct PartitionSpec {
+    /// Which partitions will do.
+    pub choice: PartitionChoice,
+    /// What the links of the partition must carry at least, in bytes a second.
+    pub ring_bandwidth: Option<u64>,
+}
+
+/// Which partitions will do.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum PartitionChoice {
+    /// The best that is free.
+    #[default]
+    BestEffort,
+    /// Those of the best score only.
+    Restricted,
+}
+
+/// What a pod asks of the devices of one type.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct TypedRequest {
+    /// What it takes of each device.
+    pub each: Amounts,
+    /// Of how many.
+    pub count: DeviceCount,
+    /// Whether it takes them whole.
+    pub portion: Portion,
+    /// Labels that the devices must have.
+    pub selector: Option<LabelFilter>,
+    /// It takes a virtual function of each device, of a group with these labels; `None`: it takes none.
+    pub functions: Option<LabelFilter>,
+    /// What the devices must share; `None`: no part is required.
+    pub scope: Option<TopologyScope>,
+    /// What it does not share with others.
+    pub exclusive: Option<Exclusive>,
+    /// How its cards must be partitioned.
+    pub partition: Option<PartitionSpec>,
+    /// By vendor and model, the templates that are exactly what it asks; `None`: it needs no template.
+    pub templates: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// The dimensions that are two of one thing; what is given is completed by it.
+    pub proportion: Option<Proportion>,
+}
+
+/// Whether types that are joined must be on the same PCIe switches.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum JointScope {
+    /// They should.
+    Preferred,
+    /// They must: each type is on exactly the switches of the first.
+    SamePcie,
+}
+
+/// Types whose devices are chosen together.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Joint {
+    /// The types; the first leads, the others follow to its PCIe switches.
+    pub types: Vec<DeviceType>,
+    /// Whether they must.
+    pub scope: JointScope,
+}
+
+/// What a pod asks of a node's typed devices.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct JointRequest {
+    /// By type.
+    pub types: BTreeMap<DeviceType, TypedRequest>,
+    /// The types that are chosen together.
+    pub joint: Option<Joint>,
+    /// By which dimensions devices are compared, and how much each counts.
+    pub weights: Vec<(NamedDimension, u64)>,
+    /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
+    pub isolation: Option<String>,
+}
+
+/// What a pod is given of one device.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DeviceAllocation {
+    /// The device's number.
+    pub minor: Minor,
+    /// Its id; `None`: it was not written.
+    pub id: Option<String>,
+    /// How much of it.
+    pub amounts: Amounts,
+    /// Its virtual functions.
+    pub functions: Vec<VirtualFunction>,
+    /// The template that the share is.
+    pub template: Option<String>,
+    /// What the pod does not share with others.
+    pub exclusive: Option<Exclusive>,
+}
+
+/// What a pod is given of a node's typed devices, by minor within a type.
+pub type DeviceAllocations = BTreeMap<DeviceType, Vec<DeviceAllocation>>;
+
+/// What is used of one device.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DeviceUse {
+    /// How much.
+    pub amounts: Amounts,
+    /// PCI addresses of the virtual functions that pods have.
+    pub functions: BTreeSet<String>,
+    /// What the pods on it do not share with others.
+    pub exclusive: Option<Exclusive>,
+}
+
+/// What is used of a node's typed devices: a fold over what its pods hold.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DevicesUsed(BTreeMap<(DeviceType, Minor), DeviceUse>);
+
+impl DevicesUsed {
+    /// What these allocations use together.
+    pub fn of<'a>(held: impl IntoIterator<Item = &'a DeviceAllocations>) -> Self {
+        let mut used = Self::default();
+        for (&kind, allocations) in held.into_iter().flatten() {
+            for DeviceAllocation { minor, amounts, functions, exclusive, .. } in allocations {
+                let functions = functions.iter().map(|function| function.bus.clone()).collect();
+                used.add(
+                    kind,
+                    *minor,
+                    DeviceUse { amounts: amounts.clone(), functions, exclusive: *exclusive },
+                );
+            }
+        }
+        used
+    }
+
+    /// Both together, of pods that are in one of them alone.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        for ((kind, minor), used) in other.0 {
+            self.add(kind, minor, used);
+        }
+        self
+    }
+
+    fn add(&mut self, kind: DeviceType, minor: Minor, other: DeviceUse) {
+        let of = self.0.entry((kind, minor)).or_default();
+        of.amounts.add(&other.amounts);
+        of.functions.extend(other.functions);
+        of.exclusive = of.exclusive.max(other.exclusive);
+    }
+
+    /// What is used of a device; `None`: no pod has any of it.
+    pub fn get(&self, kind: DeviceType, minor: Minor) -> Option<&DeviceUse> {
+        self.0.get(&(kind, minor))
+    }
+
+    /// Each device of which something is used.
+    pub fn iter(&self) -> impl Iterator<Item = (DeviceType, Minor, &DeviceUse)> {
+        self.0.iter().map(|(&(kind, minor), used)| (kind, minor, used))
+    }
+}

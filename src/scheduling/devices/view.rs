@@ -1,0 +1,173 @@
+//! What of a node's devices of one type a pod may be given.
+//!
+//! It leaves out what is unhealthy, what the pod's selectors do not admit, and what exclusive use keeps apart.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Settings, Shortfall};
+use crate::device::{
+    Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, Minor, NodeDevice, NodeDevices, TypedRequest,
+    VirtualFunction,
+};
+
+/// A PCIe switch by its name.
+pub(super) type Switch = Arc<str>;
+
+/// A device that the pod may be given, if enough of it is left.
+pub(super) struct Candidate<'a> {
+    pub(super) device: &'a NodeDevice,
+    /// What is left of it.
+    pub(super) free: Amounts,
+    /// Whether that is enough.
+    pub(super) fits: bool,
+    /// The virtual function that the pod would have.
+    pub(super) function: Option<&'a VirtualFunction>,
+    /// How well the pod would sit on it.
+    pub(super) score: u64,
+}
+
+impl Candidate<'_> {
+    /// Whether it is on one of these switches.
+    pub(super) fn is_on(&self, switches: &BTreeSet<Switch>) -> bool {
+        self.device.pcie().is_some_and(|pcie| switches.contains(pcie))
+    }
+}
+
+/// What of the devices of one type a pod may be given.
+pub(super) struct View<'a> {
+    pub(super) kind: DeviceType,
+    pub(super) node: &'a NodeDevices,
+    pub(super) request: &'a TypedRequest,
+    /// How many devices the pod takes.
+    pub(super) count: usize,
+    /// The devices that it may be given.
+    pub(super) candidates: BTreeMap<Minor, Candidate<'a>>,
+    /// The devices of the node of which something is used.
+    pub(super) used: BTreeSet<Minor>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(
+        kind: DeviceType,
+        node: &'a NodeDevices,
+        used: &DevicesUsed,
+        request: &'a TypedRequest,
+        settings: &Settings,
+    ) -> Result<Self, Shortfall> {
+        let count = count(kind, node, request)?;
+        if request.functions.is_some() && node.of(kind).all(|(_, device)| device.functions.is_empty()) {
+            return Err(Shortfall::NoVirtualFunctions(kind));
+        }
+        let is_used = |minor| used.get(kind, minor).is_some_and(|of| !of.amounts.is_zero());
+        let in_use: BTreeSet<_> =
+            node.of(kind).map(|(minor, _)| minor).filter(|&minor| is_used(minor)).collect();
+        let closed = Closed::of(kind, node, used, &in_use, request.exclusive);
+        let admits = |device: &NodeDevice| {
+            let selected = request.selector.as_ref().is_none_or(|selector| selector.admits(&device.labels));
+            device.serves() && selected && is_near(device, settings.numa.as_ref())
+        };
+        let admitted =
+            node.of(kind).filter(|&(minor, device)| admits(device) && !closed.holds(minor, device));
+        let candidate = |(minor, device)| (minor, candidate(kind, used, request, settings, (minor, device)));
+        let candidates = admitted.map(candidate).collect();
+        Ok(Self { kind, node, request, count, candidates, used: in_use })
+    }
+
+    /// The devices with enough left, by minor.
+    pub(super) fn fitting(&self) -> impl Iterator<Item = (Minor, &Candidate<'a>)> {
+        self.candidates.iter().filter(|(_, one)| one.fits).map(|(&minor, one)| (minor, one))
+    }
+
+    /// Whether the device has enough left.
+    pub(super) fn fits(&self, minor: Minor) -> bool {
+        self.candidates.get(&minor).is_some_and(|candidate| candidate.fits)
+    }
+
+    /// The switches of these devices, as far as they are known.
+    pub(super) fn switches<'m>(&self, minors: impl IntoIterator<Item = &'m Minor>) -> BTreeSet<Switch> {
+        let switch = |minor: &Minor| self.node.device(self.kind, *minor)?.pcie().cloned();
+        minors.into_iter().filter_map(switch).collect()
+    }
+}
+
+/// How many devices of the type the pod takes on this node.
+fn count(kind: DeviceType, node: &NodeDevices, request: &TypedRequest) -> Result<usize, Shortfall> {
+    let devices = || node.of(kind).map(|(_, device)| device);
+    let count = match request.count {
+        _ if devices().next().is_none() => 0,
+        DeviceCount::Exactly(count) => count as usize,
+        DeviceCount::All => match &request.selector {
+            Some(selector) => devices().filter(|device| selector.admits(&device.labels)).count(),
+            None => devices().count(),
+        },
+    };
+    if count == 0 { Err(Shortfall::NoDevices(kind)) } else { Ok(count) }
+}
+
+fn candidate<'a>(
+    kind: DeviceType,
+    used: &DevicesUsed,
+    request: &'a TypedRequest,
+    settings: &Settings,
+    (minor, device): (Minor, &'a NodeDevice),
+) -> Candidate<'a> {
+    let mut held = used.get(kind, minor).map(|of| of.amounts.clone()).unwrap_or_default();
+    if let Some(proportion) = &request.proportion {
+        // Another scheduler may have written one dimension of two.
+        proportion.complete(&mut held, &device.total);
+    }
+    let free = device.total.left(&held);
+    let taken = used.get(kind, minor).map(|of| &of.functions);
+    let is_taken = |function: &VirtualFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
+    let function = request.functions.as_ref().and_then(|filter| {
+        let mut functions = device.functions_of(filter).into_iter();
+        functions.find(|function| !is_taken(function))
+    });
+    let has_function = request.functions.is_none() || function.is_some();
+    let fits = has_function && request.each.fit(&free);
+    let scoring = settings.scoring.as_ref();
+    let score = scoring.map_or(0, |scoring| scoring.of_one(&request.each, &device.total, &free));
+    Candidate { device, free, fits, function, score }
+}
+
+/// Whether the device is on one of these NUMA nodes; one whose NUMA node is not known is near each.
+fn is_near(device: &NodeDevice, numa: Option<&BTreeSet<u32>>) -> bool {
+    let Some(numa) = numa else { return true };
+    device.topology.as_ref().is_some_and(|of| of.numa.is_none_or(|of| numa.contains(&of)))
+}
+
+/// What exclusive use keeps apart, whether the pod asks for it or one that is there. Devices whose switch is not known are taken to be on one.
+/// Upstream finds what `PCIeLevel` leaves and then forgets it.
+struct Closed {
+    minors: BTreeSet<Minor>,
+    switches: BTreeSet<Option<Switch>>,
+}
+
+impl Closed {
+    fn of(
+        kind: DeviceType,
+        node: &NodeDevices,
+        used: &DevicesUsed,
+        in_use: &BTreeSet<Minor>,
+        asked: Option<Exclusive>,
+    ) -> Self {
+        let (mut minors, mut switches) = (BTreeSet::new(), BTreeSet::new());
+        for (minor, device) in node.of(kind).filter(|(minor, _)| in_use.contains(minor)) {
+            let held = used.get(kind, minor).and_then(|of| of.exclusive);
+            if asked.is_some() || held.is_some() {
+                minors.insert(minor);
+            }
+            if asked.max(held) == Some(Exclusive::Pcie) {
+                switches.insert(device.pcie().cloned());
+            }
+        }
+        Self { minors, switches }
+    }
+
+    fn holds(&self, minor: Minor, device: &NodeDevice) -> bool {
+        self.minors.contains(&minor) || self.switches.contains(&device.pcie().cloned())
+    }
+}
