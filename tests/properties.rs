@@ -6,6 +6,8 @@
 mod decoders;
 #[path = "properties/hints.rs"]
 mod hints;
+#[path = "properties/histories.rs"]
+mod histories;
 #[path = "properties/holdings.rs"]
 mod holdings;
 #[path = "properties/joint_devices.rs"]

@@ -41,6 +41,13 @@ impl<'a> Plan<'a> {
         self.snapshot.release(pod)
     }
 
+    /// As [`Self::evict`], for a pod that is decided again: nominated pods keep the cards that were chosen for them beside it. If they chose
+    /// anew, they could take those that it holds, and both would take turns without end.
+    pub(super) fn evict_beside_kept(&mut self, pod: &Uid) -> Option<Charge> {
+        self.note(pod, None);
+        self.snapshot.release_beside_kept(pod)
+    }
+
     /// The point that has been reached.
     pub fn mark(&self) -> Mark {
         Mark(self.done.len())

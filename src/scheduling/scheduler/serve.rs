@@ -169,7 +169,7 @@ impl Scheduler {
         let info = &self.pods.get(uid)?.info;
         let demand = info.demand()?;
         let mut plan = self.snapshot.plan();
-        let before = plan.evict(uid);
+        let before = plan.evict_beside_kept(uid);
         let allocations = self.classes.judge(&demand, node, &plan)?;
         let is_as_before = |before: &Charge| before.volumes.is_empty() && before.gives(&allocations);
         if !before.as_ref().is_some_and(is_as_before) {

@@ -53,6 +53,14 @@ impl Snapshot {
         }
     }
 
+    /// Takes from a pod what it holds, while nominated pods keep the cards that were chosen for them beside it.
+    pub(in crate::scheduling) fn release_beside_kept(&mut self, pod: &Uid) -> Option<Charge> {
+        let kept = self.nominations.clone();
+        let charge = self.release(pod);
+        self.nominations = kept;
+        charge
+    }
+
     /// Chooses the cards of the pods that this node is kept for: as if every pod that is being deleted were gone, and the victims of the
     /// pod itself. Those of other pods stay: if the cards of one pod moved with the victims of another, both would take turns without end.
     pub(super) fn choose_kept_cards(&mut self, name: &NodeName) {
