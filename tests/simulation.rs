@@ -53,7 +53,7 @@ use run::{Outcome, run};
 use story::{Act, GENERAL, Story};
 
 /// Faults that each test run injects; the environment may ask for more.
-const FAULTS: u64 = 4000;
+const FAULTS: u64 = 5000;
 /// In so many runs of its story each deliberate bug is found.
 const RUNS_TO_FIND: u64 = 20;
 

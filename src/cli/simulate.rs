@@ -4,6 +4,7 @@
 //! the order of the input, the clock that was given, and agents that allocate at once.
 
 mod admit;
+pub(in crate::cli) mod charge;
 mod expand;
 mod gang;
 mod input;

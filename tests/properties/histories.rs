@@ -114,6 +114,7 @@ fn scheduler() -> Scheduler {
         weights: ScoreWeights::default(),
         preemption: Some(Rules::default()),
         zones: RevocableZones::default(),
+        gangs: None,
     })
 }
 
@@ -139,7 +140,7 @@ fn ask(memory: u64) -> Ask {
         slices: SlicesOfCard::Several,
     };
     Ask {
-        devices: vec![DeviceRequest { profile, request }],
+        devices: vec![DeviceRequest { profile, request, joint: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     }
@@ -179,6 +180,7 @@ impl Pod {
             holding,
             footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
             origin: None,
+            gang: None,
             member: None,
             told: None,
         }

@@ -8,6 +8,7 @@ use berth::{
     device::{Lock, LockOwner},
     scheduling::{
         Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler, object::Kind,
+        scheduler::Settings,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -45,7 +46,8 @@ impl Machine {
     }
 
     fn begin(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
-        let scheduler = Scheduler::new(config.scheduler_settings());
+        // PodGroups are listed only by the cases that are about their budgets.
+        let scheduler = Scheduler::new(Settings { gangs: None, ..config.scheduler_settings() });
         let now = Timestamp::from_second(START).unwrap();
         let mut machine = Self { scheduler, reader: config.reader(), now, version: 1 };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
@@ -53,9 +55,6 @@ impl Machine {
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
-        for kind in Kind::POD_GROUPS {
-            machine.scheduler.observe(Event::Unserved(*kind), now);
-        }
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }

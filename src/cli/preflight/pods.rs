@@ -8,7 +8,7 @@ use super::{
     rules,
 };
 use crate::{
-    cli::simulate::place::held,
+    cli::simulate::charge::held,
     cluster::Reader,
     dialect::Unreadable,
     object::{Node, Pod},

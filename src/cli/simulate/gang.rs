@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{
-    place::{Run, placed},
-    report::PodRow,
-};
+use super::{charge::placed, place::Run, report::PodRow};
 use crate::scheduling::{
     PodInfo, Uid,
     decide::Decision,
@@ -137,10 +134,10 @@ impl Run<'_> {
         for (at, row, info) in entries {
             let uid = &info.key.uid;
             let message = words.message(uid, |uid| called[uid].clone());
-            let failed = shortfall.failed.iter().find(|(failed, error)| failed == uid && error.nodes() > 0);
+            let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
             let mut row = match failed {
-                Some((_, error)) => row.unfit(error),
-                None => row.unschedulable(String::new()),
+                Some((_, Some(error))) => row.unfit(error),
+                _ => row.unschedulable(String::new()),
             };
             row.message = Some(message);
             let row = match nominated.remove(uid) {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     admit::{self, Entered, Entrance},
+    charge::{held, placed},
     gang::{Entries, Holders},
     input::{Incoming, Input, called},
     report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
@@ -15,18 +16,16 @@ use super::{
 use crate::{
     cluster::{Reader, ledger, read::devices},
     config::Config,
-    device::{Allocation, Answer, InitPhase, LockOwner, ProfileName, Quota, Share},
+    device::{Allocation, LockOwner, ProfileName, Quota, Share},
     dialect::{Dialect, Record, Unreadable, koordinator::Koordinator},
     scheduling::{
-        Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Stage, Uid,
+        Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
         allocate::explain,
         class::Classes,
         decide::{Decision, Filters, Refusal},
         evaluation::Evaluation,
-        ledger::{Charge, Commitment},
         node::NodeName,
         object::Kind,
-        pod::Binding,
         pod_counts::PodCounts,
         preemption::{self, Candidate},
         queue::Queue,
@@ -358,44 +357,5 @@ impl Run<'_> {
         let (at, failures) = short.map(|(at, short)| (at, short.failures)).unwrap_or_default();
         let remedy = remedy(ask, at, state, self.snapshot.device_resources(), quotas);
         verdict.explained(failures, remedy)
-    }
-}
-
-/// What a pod of the input holds; nothing once it has ended.
-pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
-    let holding = info.holding.as_ref().filter(|_| info.stage != Stage::Ended)?;
-    Some(Charge {
-        node: holding.node.clone(),
-        namespace: info.key.namespace.clone(),
-        allocations: holding.allocations.clone(),
-        init: holding.init,
-        footprint: info.footprint.clone(),
-        volumes: Vec::new(),
-        importance: info.importance,
-        placer: info.placer,
-        commitment: match holding.binding {
-            Binding::Bound => Commitment::Bound,
-            Binding::Intended => Commitment::Intended,
-        },
-        stage: info.stage,
-        since: now,
-    })
-}
-
-/// What a pod holds that has just been placed: its agent has allocated at once.
-pub(super) fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Timestamp) -> Charge {
-    let succeeded = |one| Allocation { answer: Answer::Succeeded, ..one };
-    Charge {
-        node,
-        namespace: info.key.namespace.clone(),
-        allocations: allocations.into_iter().map(succeeded).collect(),
-        init: InitPhase::Ahead,
-        footprint: info.footprint.clone(),
-        volumes: Vec::new(),
-        importance: info.importance,
-        placer: info.placer,
-        commitment: Commitment::Bound,
-        stage: Stage::Pending,
-        since: now,
     }
 }

@@ -47,16 +47,17 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
         applicant: &Applicant,
         plan: &mut Plan<'_>,
         rank: &dyn Fn(&NodeName) -> usize,
-    ) -> Result<Decision, FitError> {
+    ) -> Result<Decision, Option<FitError>> {
         let demand = &applicant.demand;
         self.candidates.remove(&demand.uid);
         let outside = |node: &NodeName| rank(node) == OUTSIDE;
         let error = match self.classes.decide(demand, plan, rank) {
             Ok(decision) if !outside(&decision.node) => return Ok(decision),
-            Ok(_) => FitError::of_nodes([]),
-            Err(error) => error,
+            Ok(_) => None,
+            Err(error) => Some(error),
         };
-        if !preemption::is_tried(demand, &error, plan) {
+        // A pod that fits outside the domain may preempt others inside.
+        if error.as_ref().is_some_and(|error| !preemption::is_tried(demand, error, plan)) {
             return Err(error);
         }
         let (counts, allowed) = (self.classes.counts(), |node: &NodeName| !outside(node));
@@ -66,7 +67,7 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
             plan.evict(&victim.pod);
         }
         let there = |node: &NodeName| if *node == candidate.node { 0 } else { OUTSIDE };
-        let decision = self.classes.decide(demand, plan, there)?;
+        let decision = self.classes.decide(demand, plan, there).map_err(Some)?;
         self.candidates.insert(demand.uid.clone(), candidate);
         Ok(decision)
     }

@@ -45,13 +45,13 @@ pub trait Room {
     ///
     /// # Errors
     ///
-    /// No node would have it.
+    /// No node would have it; `None`: only nodes outside the domain would.
     fn find(
         &mut self,
         applicant: &Applicant,
         plan: &mut Plan<'_>,
         rank: &dyn Fn(&NodeName) -> usize,
-    ) -> Result<Decision, FitError>;
+    ) -> Result<Decision, Option<FitError>>;
 
     /// What the decision charges to the pod.
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge;
@@ -75,8 +75,8 @@ pub struct Pool<'a> {
 pub struct Shortfall {
     /// How many pods find a place together at most, those that hold one included.
     pub fitting: usize,
-    /// The pods that find none beside the others, and why.
-    pub failed: Vec<(Uid, FitError)>,
+    /// The pods that find none beside the others, and why; `None`: they would outside the domain.
+    pub failed: Vec<(Uid, Option<FitError>)>,
     /// The node label of which no value has room for enough pods, with the best value.
     pub domain: Option<(Arc<str>, Option<Arc<str>>)>,
 }
@@ -84,7 +84,7 @@ pub struct Shortfall {
 /// What came of one trial.
 struct Trial {
     placed: Vec<(Uid, Decision)>,
-    failed: Vec<(Uid, FitError)>,
+    failed: Vec<(Uid, Option<FitError>)>,
     whole: bool,
 }
 
@@ -161,7 +161,7 @@ fn attempt(
                 tally.count(&applicant.member);
                 trial.placed.push((applicant.uid().clone(), decision));
             }
-            Ok(_) => trial.failed.push((applicant.uid().clone(), FitError::of_nodes([]))),
+            Ok(_) => trial.failed.push((applicant.uid().clone(), None)),
             Err(error) => trial.failed.push((applicant.uid().clone(), error)),
         }
     }
@@ -219,8 +219,8 @@ impl<C: Fn(&Uid, &Decision) -> Charge> Room for AsItIs<'_, C> {
         applicant: &Applicant,
         plan: &mut Plan<'_>,
         rank: &dyn Fn(&NodeName) -> usize,
-    ) -> Result<Decision, FitError> {
-        self.classes.decide(&applicant.demand, plan, rank)
+    ) -> Result<Decision, Option<FitError>> {
+        self.classes.decide(&applicant.demand, plan, rank).map_err(Some)
     }
 
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {

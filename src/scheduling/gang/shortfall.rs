@@ -73,21 +73,21 @@ impl Words<'_> {
     pub fn message(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>) -> String {
         let failed = &self.shortfall.failed;
         if let Some((_, error)) = failed.iter().find(|(failed, _)| failed == uid) {
-            return format!("{self}; this one does not{}", why(error));
+            return format!("{self}; this one does not{}", why(error.as_ref()));
         }
         match failed.split_first() {
             None => self.to_string(),
-            Some(((first, error), [])) => format!("{self}; {} does not{}", named(first), why(error)),
+            Some(((first, error), [])) => format!("{self}; {} does not{}", named(first), why(error.as_ref())),
             Some(((first, error), others)) => {
-                format!("{self}; {} and {} more do not{}", named(first), others.len(), why(error))
+                format!("{self}; {} and {} more do not{}", named(first), others.len(), why(error.as_ref()))
             }
         }
     }
 }
 
 /// Nothing is said of a pod that fits outside the domain.
-fn why(error: &FitError) -> String {
-    if error.nodes() == 0 { String::new() } else { format!(": {error}") }
+fn why(error: Option<&FitError>) -> String {
+    error.map_or_else(String::new, |error| format!(": {error}"))
 }
 
 impl fmt::Display for Words<'_> {

@@ -153,7 +153,7 @@ impl Scheduler {
             self.waiting.queue.remove(uid);
             let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
             let blame = match failed {
-                Some((_, error)) if error.nodes() > 0 => {
+                Some((_, Some(error))) => {
                     self.wait(uid, &applicant.demand.ask, error, now);
                     error.blame()
                 }

@@ -25,7 +25,9 @@ impl Scheduler {
         let Some(rules) = self.preempting.rules() else { return };
         let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
         let waits = pool.applicants.iter().any(|applicant| self.preempting.is_under_way(applicant.uid()));
-        let is_in_vain = |(_, error): &(Uid, _)| FitError::blame(error).resolvable() == Resolvable::No;
+        let is_in_vain = |(_, error): &(Uid, Option<FitError>)| {
+            error.as_ref().is_some_and(|error| error.blame().resolvable() == Resolvable::No)
+        };
         if !ready || waits || shortfall.failed.iter().any(is_in_vain) && shortfall.domain.is_none() {
             return;
         }

@@ -1,5 +1,6 @@
 //! A scheduler with one node of one card, and short words for what happens to it and what it wants done.
 
+mod gang;
 mod lock;
 mod pod;
 
@@ -88,15 +89,6 @@ impl Play {
     pub(super) fn of_locks(signature: Signature) -> Self {
         let mut play = Self::unlisted(signature);
         for kind in Kind::ALL {
-            play.happens(Event::Listed(*kind, Vec::new()));
-        }
-        play
-    }
-
-    /// A scheduler to which PodGroups are still to be listed.
-    pub(super) fn before_lists() -> Self {
-        let mut play = Self::unlisted(Signature::Time);
-        for kind in Kind::ALL.iter().filter(|kind| !Kind::POD_GROUPS.contains(kind)) {
             play.happens(Event::Listed(*kind, Vec::new()));
         }
         play
@@ -259,13 +251,6 @@ impl Play {
     fn sees_node(&mut self, lock: Lock) {
         self.lock = lock;
         let node = self.node();
-        self.happens(Event::NodeSeen(Box::new(node)));
-    }
-
-    /// The node is seen in this rack.
-    pub(super) fn racked(&mut self, rack: &str) {
-        let mut node = self.node();
-        node.labels = [("rack".to_owned(), rack.to_owned())].into();
         self.happens(Event::NodeSeen(Box::new(node)));
     }
 

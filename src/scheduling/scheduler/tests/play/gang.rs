@@ -1,0 +1,22 @@
+//! What gangs need of the world.
+
+use super::Play;
+use crate::scheduling::{Event, node::Signature, object::Kind};
+
+impl Play {
+    /// A scheduler to which PodGroups are still to be listed.
+    pub(in super::super) fn before_lists() -> Self {
+        let mut play = Self::unlisted(Signature::Time);
+        for kind in Kind::ALL.iter().filter(|kind| !Kind::POD_GROUPS.contains(kind)) {
+            play.happens(Event::Listed(*kind, Vec::new()));
+        }
+        play
+    }
+
+    /// The node is seen in this rack.
+    pub(in super::super) fn racked(&mut self, rack: &str) {
+        let mut node = self.node();
+        node.labels = [("rack".to_owned(), rack.to_owned())].into();
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
+}
