@@ -196,7 +196,9 @@ impl Scheduler {
 
     /// The pods are listed: for some time from now on they wait for the PodGroups.
     pub(super) fn await_gangs(&mut self, now: Timestamp) {
-        self.gangs.lists_due.get_or_insert(now.checked_add(PATIENCE).unwrap_or(now));
+        if self.gangs.timeout.is_some() {
+            self.gangs.lists_due.get_or_insert(now.checked_add(PATIENCE).unwrap_or(now));
+        }
     }
 
     /// When pods are decided although PodGroups are not listed.
