@@ -51,6 +51,8 @@ pub(crate) enum Bug {
     NominationNotWritten,
     /// What becomes free for a pod is given to others meanwhile: its nomination is forgotten.
     FreedCapacityGivenTwice,
+    /// The pods of a job are counted in each zone by themselves.
+    BudgetCountedByZone,
 }
 
 /// All is full, and what is free is taken at once.
@@ -198,6 +200,7 @@ const NEIGHBOURS: Story = Story {
         apart: 500,
         spread: 0,
         urgent: 0,
+        preemptable: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -253,8 +256,28 @@ const RANKS: Story = Story {
     ..GENERAL
 };
 
+/// Zones open and close, pods leave them within their budgets and take their time to end, and binders die.
+const WINDOWS: Story = Story {
+    steps: 240,
+    pauses: &[(2000, 3), (8000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 3), (Act::Budget, 2), (Act::Kill, 3)],
+    crowd: Crowd {
+        hami: 600,
+        odd: 0,
+        memory: &["1100", "2200"],
+        cores: &["0"],
+        grace: &[1, 20, 90],
+        quota: 0,
+        preemptable: 800,
+        ..GENERAL.crowd
+    },
+    calls: &[("/leases", 0), ("/eviction", 300), ("", 30)],
+    watches: &[("", 30)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -277,6 +300,7 @@ impl Bug {
         Self::CountNotUndone,
         Self::NominationNotWritten,
         Self::FreedCapacityGivenTwice,
+        Self::BudgetCountedByZone,
     ];
 
     /// What shows it.
@@ -295,15 +319,17 @@ impl Bug {
             Self::ClaimLeftSelected | Self::NeighbourNotCounted => &NEIGHBOURS,
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
+            Self::BudgetCountedByZone => &WINDOWS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 13] = [
+pub(crate) const STORIES: [&Story; 14] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
+    &WINDOWS,
     &LOCKS,
     &DOUBT,
     &NAMES,

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::time_division::Member;
+
 /// A part of a card: MiB and percent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Share {
@@ -128,6 +130,8 @@ pub(crate) struct Pod {
     pub(crate) nominated: String,
     /// Whether it is to make room for another.
     pub(crate) preempted: bool,
+    /// What it says of time division.
+    pub(crate) member: Member,
 }
 
 impl Pod {
@@ -172,6 +176,7 @@ impl Pod {
             priority: object["spec"]["priority"].as_i64().unwrap_or_default(),
             nominated: text(object, "/status/nominatedNodeName").to_owned(),
             preempted: is_preempted(object),
+            member: Member::read(object),
         }
     }
 
