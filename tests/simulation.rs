@@ -36,6 +36,8 @@ mod run;
 mod spread;
 #[path = "simulation/story.rs"]
 mod story;
+#[path = "simulation/time_division.rs"]
+mod time_division;
 #[path = "simulation/world.rs"]
 mod world;
 

@@ -7,7 +7,10 @@ use berth::sandbox::{
     storage::{Conduct, PROVISIONER},
 };
 use jiff::Timestamp;
-use k8s_openapi::api::{core::v1 as core, scheduling::v1::PriorityClass, storage::v1::StorageClass};
+use k8s_openapi::api::{
+    core::v1 as core, policy::v1::PodDisruptionBudget, scheduling::v1::PriorityClass,
+    storage::v1::StorageClass,
+};
 use kube::{
     Api, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
@@ -22,6 +25,7 @@ use crate::{
     pod,
     record::Pod,
     story::{Act, Sky, Story},
+    time_division::{JOBS, Stated, zone_of},
     world::{NODES, REPLICAS, World, node},
 };
 
@@ -53,6 +57,9 @@ impl Actors {
             for (name, zone) in NODES.iter().zip(["a", "b", "a", "b", "a"]) {
                 patch(world, name, json!({"metadata": {"labels": {"zone": zone}}})).await;
             }
+        }
+        if self.story.crowd.preemptable > 0 {
+            lend(world).await;
         }
         if self.story.crowd.urgent > 0 {
             let classes: Api<PriorityClass> = Api::all(world.client.clone());
@@ -91,6 +98,7 @@ impl Actors {
             Act::Recreate => return self.recreate(world).await,
             Act::Gate => self.gate(world).await,
             Act::Quota => self.quota(world).await,
+            Act::Budget => self.budget(world).await,
             Act::Cordon => self.cordon(world).await,
             Act::Zone => self.zone(world).await,
             Act::Touch => self.touch(world).await,
@@ -222,7 +230,8 @@ impl Actors {
 
     async fn delete(&mut self, world: &World) -> Option<()> {
         let force = self.dice.in_thousand(300);
-        let name = self.some_pod(world, |_| true)?;
+        // That users take pods of jobs away is not known at once, so that it could not be told whose fault a budget is.
+        let name = self.some_pod(world, |pod| pod.member.job.is_none())?;
         let how = if force { DeleteParams::default().grace_period(0) } else { DeleteParams::default() };
         let gone = pods(world).delete(&name, &how).await.is_ok();
         world.watch.say(&format!("a user deletes {name}: {gone}"));
@@ -274,6 +283,12 @@ impl Actors {
             let hard = Patch::Merge(json!({"spec": quota.spec}));
             quotas(world).patch(QUOTA, &PatchParams::default(), &hard).await.unwrap();
         }
+    }
+
+    async fn budget(&mut self, world: &World) {
+        let allowed = self.dice.below(3);
+        world.watch.say(&format!("the PodDisruptionBudget allows {allowed}"));
+        allow(world, allowed).await;
     }
 
     async fn cordon(&mut self, world: &World) {
@@ -409,11 +424,49 @@ impl Actors {
                     .unwrap();
             }
         }
+        if self.story.crowd.preemptable > 0 {
+            allow(world, 1000).await;
+        }
         world.watch.say("all is calm");
     }
 }
 
 fn pods(world: &World) -> Api<core::Pod> {
+    Api::default_namespaced(world.client.clone())
+}
+
+/// Some nodes are put into revocable zones, and the budgets of their pods are stated.
+async fn lend(world: &World) {
+    for name in NODES {
+        if let Some(zone) = zone_of(name) {
+            patch(world, name, json!({"metadata": {"labels": {"volcano.sh/revocable-zone": zone}}})).await;
+        }
+    }
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup"));
+    let groups: Api<DynamicObject> = Api::default_namespaced_with(world.client.clone(), &kind);
+    for (job, budget, stated) in JOBS {
+        let mut group = DynamicObject::new(job, &kind);
+        let budget = budget.filter(|_| stated == Stated::OnPodGroup);
+        group.annotations_mut().extend(budget.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        groups.create(&PostParams::default(), &group).await.unwrap();
+    }
+    let budget = json!({"metadata": {"name": pod::GUARDED},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": pod::GUARDED}}}});
+    let budget = serde_json::from_value(budget).unwrap();
+    budgets(world).create(&PostParams::default(), &budget).await.unwrap();
+    allow(world, 1).await;
+}
+
+/// What the disruption controller writes. The budget has fewer healthy pods than it wants, so that each eviction counts, whether the pod is
+/// ready or not.
+async fn allow(world: &World, disruptions: u64) {
+    let status = json!({"observedGeneration": 1, "disruptionsAllowed": disruptions, "expectedPods": 2,
+        "currentHealthy": 0, "desiredHealthy": 1, "disruptedPods": null});
+    let status = Patch::Merge(json!({"status": status}));
+    budgets(world).patch_status(pod::GUARDED, &PatchParams::default(), &status).await.unwrap();
+}
+
+fn budgets(world: &World) -> Api<PodDisruptionBudget> {
     Api::default_namespaced(world.client.clone())
 }
 

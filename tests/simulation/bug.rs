@@ -53,6 +53,8 @@ pub(crate) enum Bug {
     GangMemberForgotten,
     /// What becomes free for a pod is given to others meanwhile: its nomination is forgotten.
     FreedCapacityGivenTwice,
+    /// The pods of a job are counted in each zone by themselves.
+    BudgetCountedByZone,
 }
 
 /// All is full, and what is free is taken at once.
@@ -201,6 +203,7 @@ const NEIGHBOURS: Story = Story {
         spread: 0,
         urgent: 0,
         gangs: 0,
+        preemptable: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -275,8 +278,28 @@ const TEAMS: Story = Story {
     ..GENERAL
 };
 
+/// Zones open and close, pods leave them within their budgets and take their time to end, and binders die.
+const WINDOWS: Story = Story {
+    steps: 240,
+    pauses: &[(2000, 3), (8000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 3), (Act::Budget, 2), (Act::Kill, 3)],
+    crowd: Crowd {
+        hami: 600,
+        odd: 0,
+        memory: &["1100", "2200"],
+        cores: &["0"],
+        grace: &[1, 20, 90],
+        quota: 0,
+        preemptable: 800,
+        ..GENERAL.crowd
+    },
+    calls: &[("/leases", 0), ("/eviction", 300), ("", 30)],
+    watches: &[("", 30)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 23] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -300,6 +323,7 @@ impl Bug {
         Self::NominationNotWritten,
         Self::FreedCapacityGivenTwice,
         Self::GangMemberForgotten,
+        Self::BudgetCountedByZone,
     ];
 
     /// What shows it.
@@ -319,15 +343,17 @@ impl Bug {
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
             Self::GangMemberForgotten => &TEAMS,
+            Self::BudgetCountedByZone => &WINDOWS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 14] = [
+pub(crate) const STORIES: [&Story; 15] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
+    &WINDOWS,
     &LOCKS,
     &DOUBT,
     &NAMES,

@@ -5,7 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use berth::sandbox::{Sandbox, fault::Call};
+use berth::{
+    config::Config,
+    sandbox::{Sandbox, fault::Call},
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -16,6 +19,7 @@ use crate::{
     quota::Quotas,
     record::{Amount, Family, Pod, Wish, annotation, cards, text},
     spread::{self, Spread},
+    time_division::{Division, Windows},
 };
 
 /// A foreign lock is respected for so long.
@@ -54,6 +58,8 @@ pub(crate) struct Checker {
     taken: BTreeMap<(String, String), Timestamp>,
     preemptions: Preemptions,
     gangs: Gangs,
+    config: Config,
+    division: Option<Division>,
     quotas: Quotas,
     spread: Spread,
     /// Which lives of Berth have bound a pod of this name.
@@ -62,8 +68,10 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(sandbox: Sandbox) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
         Self {
+            config: windows.map(Windows::config).unwrap_or_default(),
+            division: windows.map(|windows| Division::new(windows, sandbox.now())),
             sandbox,
             revision: 0,
             read: BTreeMap::new(),
@@ -109,6 +117,7 @@ impl Checker {
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         self.violations.extend(self.preemptions.see(&pods, now));
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
+        self.division.iter_mut().for_each(|division| division.see(&pods, now));
         for pod in living.iter().filter(|pod| pod.ours && !self.bound.contains_key(&pod.uid)) {
             self.violations.extend(taken_away(pod, &self.preemptions, &pods, &nodes, now));
         }
@@ -127,6 +136,15 @@ impl Checker {
                 self.violations.push(format!("{who} was served {call} while {holder} leads"));
             }
         }
+    }
+
+    /// The API server has evicted a pod.
+    pub(crate) fn judge_eviction(&mut self, call: &Call) {
+        let pods: Vec<_> = self.read.values().map(|(_, pod)| pod.clone()).collect();
+        let pod = call.path.rsplit('/').nth(1).unwrap_or_default();
+        let now = self.sandbox.now();
+        let division = self.division.as_mut();
+        self.violations.extend(division.and_then(|division| division.judge_eviction(pod, &pods, now)));
     }
 
     /// Whether no life of Berth has bound pods of both names, so that the second can't have known of the first, which was gone.
@@ -181,6 +199,8 @@ impl Checker {
         }
         self.judge_cards(pod, living, now);
         self.judge_claims(pod);
+        let division = self.division.as_ref();
+        self.violations.extend(division.and_then(|division| division.judge_bound(pod, now)));
         let near = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);
         for other in near.filter(|other| other.apart && pod.apart) {
             self.violations.push(format!("{} was bound to {} beside {}", pod.name, pod.node, other.name));
@@ -306,7 +326,9 @@ impl Checker {
             }
         }
         self.violations.extend(self.gangs.judge_the_end(&pods, &groups(&self.sandbox)));
-        self.violations.extend(fresh::look(&self.sandbox));
+        self.violations.extend(fresh::look(&self.sandbox, &self.config));
+        let now = self.sandbox.now();
+        self.violations.extend(self.division.iter().flat_map(|division| division.judge_the_end(&pods, now)));
         for node in &nodes {
             let lock = annotation(node, LOCK).unwrap_or_default();
             if lock.contains(",default,pod-") {
@@ -339,7 +361,13 @@ impl Checker {
         }
         // Pods of lower priority would go for it.
         let staying: Vec<_> = pods.iter().filter(|other| other.priority >= pod.priority).cloned().collect();
-        for node in nodes {
+        let now = self.sandbox.now();
+        let open = |node: &&Arc<Value>| {
+            let name = text(node, "/metadata/name");
+            self.division.as_ref().is_none_or(|division| division.takes(pod, name, now))
+        };
+        let open: Vec<_> = nodes.iter().filter(open).collect();
+        for node in open {
             if node["spec"]["unschedulable"] != true && would_fit(pod, node, nodes, &staying) {
                 let text = format!(
                     "{} waits though {} would have it: {reason}",

@@ -18,8 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// What it would do that has not been done.
-pub(crate) fn look(sandbox: &Sandbox) -> Vec<String> {
-    let config = Config::default();
+pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     let (reader, now) = (config.reader(), sandbox.now());
     let mut scheduler = Scheduler::new(config.scheduler_settings());
     let pods = all::<Pod>(sandbox, "pods");

@@ -11,7 +11,13 @@ use berth::sandbox::{
 };
 use serde_json::{Value, json};
 
-use crate::{bug::Bug, dice::Dice, gang::GROUP};
+use crate::{
+    bug::Bug,
+    dice::Dice,
+    gang::GROUP,
+    record::annotation,
+    time_division::{JOBS, Stated, zone_of},
+};
 
 /// One bug at work.
 pub(crate) struct Lie {
@@ -138,6 +144,7 @@ impl Lie {
             }
             Bug::FreedCapacityGivenTwice if pod => forget(&mut object["status"], "nominatedNodeName"),
             Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),
+            Bug::BudgetCountedByZone if pod && bound => name_job_by_zone(object),
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
@@ -156,7 +163,6 @@ impl Lie {
     }
 
     fn add_ghosts(&mut self, call: &Call, value: &mut Value) {
-        let uid = |pod: &Value| pod["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         if call.is_watch() {
             let object = &value["object"];
             match value["type"].as_str() {
@@ -185,6 +191,20 @@ fn leave_counted(event: &mut Value) {
         pod["status"]["phase"] = json!("Running");
         event["type"] = json!("MODIFIED");
     }
+}
+
+/// The pods of a job in one zone are taken for another job than those in the other. What a PodGroup states is left together.
+fn name_job_by_zone(pod: &mut Value) {
+    let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    let (Some(zone), Some(job)) = (zone_of(node), annotation(pod, GROUP)) else { return };
+    let stated = JOBS.iter().find(|(name, ..)| *name == job).map(|(.., stated)| *stated);
+    if stated == Some(Stated::OnPods) {
+        pod["metadata"]["annotations"][GROUP] = json!(format!("{job}-{zone}"));
+    }
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 fn forget(value: &mut Value, key: &str) {

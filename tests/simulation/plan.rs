@@ -18,6 +18,7 @@ use crate::{
     dice::Dice,
     lie::Lie,
     story::{self, Slip, Story, Wrong},
+    time_division::Windows,
     world::REPLICAS,
 };
 
@@ -64,10 +65,10 @@ pub(crate) struct Log {
 }
 
 impl Watch {
-    pub(crate) fn new(sandbox: Sandbox) -> Self {
+    pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
         let log = Log {
             start: sandbox.now(),
-            checker: Checker::new(sandbox.clone()),
+            checker: Checker::new(sandbox.clone(), windows),
             sandbox,
             weather: [Weather::Still; REPLICAS],
             lines: Vec::new(),
@@ -251,6 +252,9 @@ impl Plan for Rough {
     }
 
     fn served(&mut self, call: &Call, status: u16) {
+        if call.path.ends_with("/eviction") && status < 300 {
+            self.watch.log().checker.judge_eviction(call);
+        }
         served(&self.watch, &self.who, Writer::Berth, call, status);
         if call.path.ends_with("/binding") && status < 300 {
             self.watch.log().checker.judge_binder(&self.who, call);

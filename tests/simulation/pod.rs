@@ -4,10 +4,16 @@
 
 use serde_json::{Value, json};
 
-use crate::{dice::Dice, story::Crowd};
+use crate::{
+    dice::Dice,
+    story::Crowd,
+    time_division::{JOBS, Stated},
+};
 
 /// The class of pods that preempt others.
 pub(crate) const URGENT: &str = "urgent";
+/// The label `app` of pods that a PodDisruptionBudget covers, and its name.
+pub(crate) const GUARDED: &str = "guarded";
 
 /// A pod of some request, now and then a wrong one.
 pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
@@ -61,5 +67,23 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
     if crowd.urgent > 0 && dice.in_thousand(crowd.urgent) {
         pod["spec"]["priorityClassName"] = json!(URGENT);
     }
+    if crowd.preemptable > 0 && dice.in_thousand(crowd.preemptable) {
+        pod["metadata"]["annotations"] = json!({"volcano.sh/preemptable": "true"});
+        if dice.in_thousand(700) {
+            join(&mut pod, dice);
+        } else if dice.in_thousand(500) {
+            pod["metadata"]["labels"] = json!({"app": GUARDED});
+        }
+    }
     pod
+}
+
+/// The pod is one of some job.
+fn join(pod: &mut Value, dice: &mut Dice) {
+    let (job, budget, stated) = dice.one_of(&JOBS);
+    let annotations = &mut pod["metadata"]["annotations"];
+    annotations["scheduling.k8s.io/group-name"] = json!(job);
+    if let Some((key, value)) = budget.filter(|_| stated == Stated::OnPods) {
+        annotations[key] = json!(value);
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::gang::GROUP;
+use crate::time_division::Member;
 
 /// A part of a card: MiB and percent.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -132,6 +133,8 @@ pub(crate) struct Pod {
     pub(crate) preempted: bool,
     /// The group that it is placed with.
     pub(crate) group: Option<String>,
+    /// What it says of time division.
+    pub(crate) member: Member,
 }
 
 impl Pod {
@@ -177,6 +180,7 @@ impl Pod {
             nominated: text(object, "/status/nominatedNodeName").to_owned(),
             preempted: is_preempted(object),
             group: annotation(object, GROUP).map(str::to_owned),
+            member: Member::read(object),
         }
     }
 

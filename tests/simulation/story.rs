@@ -49,6 +49,8 @@ pub(crate) enum Act {
     Gate,
     /// A quota is set on the namespace, changed or taken away.
     Quota,
+    /// The PodDisruptionBudget allows some disruptions, or none.
+    Budget,
     Cordon,
     /// A node moves to another zone, or has none any more.
     Zone,
@@ -79,12 +81,13 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
         Self::Gate,
         Self::Quota,
+        Self::Budget,
         Self::Cordon,
         Self::Zone,
         Self::Touch,
@@ -127,6 +130,8 @@ pub(crate) struct Crowd {
     pub(crate) urgent: u64,
     /// So many of a thousand arrivals are of a whole group, whose pods are placed together.
     pub(crate) gangs: u64,
+    /// So many of a thousand pods are preemptable; where there are any, some nodes are in revocable zones.
+    pub(crate) preemptable: u64,
 }
 
 /// How the network is.
@@ -238,6 +243,7 @@ pub(crate) const GENERAL: Story = Story {
         spread: 0,
         urgent: 0,
         gangs: 0,
+        preemptable: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],

@@ -27,6 +27,7 @@ use crate::{
     lie::Lie,
     plan::{Honest, Rough, Watch},
     story::Story,
+    time_division::Windows,
 };
 
 /// The nodes, each with the family of its cards.
@@ -48,6 +49,7 @@ pub(crate) struct World {
     clock: Clock,
     /// What Berth counts, over all its lives.
     pub(crate) metrics: Metrics,
+    config: Config,
     story: &'static Story,
     bug: Option<Bug>,
 }
@@ -87,7 +89,8 @@ pub(crate) fn node(name: &str, age: u64) -> Node {
 impl World {
     pub(crate) async fn new(dice: &mut Dice, story: &'static Story, bug: Option<Bug>) -> Self {
         let sandbox = Sandbox::new(Options { seed: dice.next(), history: 512, ..Options::default() });
-        let watch = Watch::new(sandbox.clone());
+        let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
+        let watch = Watch::new(sandbox.clone(), windows.as_ref());
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = NODES.iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
@@ -102,6 +105,7 @@ impl World {
             replicas: [replica(), replica()],
             dice: Dice::new(dice.next()),
             metrics: Metrics::default(),
+            config: windows.as_ref().map(Windows::config).unwrap_or_default(),
             story,
             bug,
         };
@@ -125,11 +129,10 @@ impl World {
             self.bug.map(|bug| Lie::of(bug, self.sandbox.clone())),
         );
         let api = FaultyApi::new(self.sandbox.service(), Box::new(plan));
-        let config = Config::default();
         let binder = Binder {
             client: api.client(),
-            settings: config.scheduler_settings(),
-            reader: Arc::new(config.reader()),
+            settings: self.config.scheduler_settings(),
+            reader: Arc::new(self.config.reader()),
             clock: self.clock,
             metrics: self.metrics.clone(),
             writes_at_once: 8,

@@ -183,6 +183,18 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
     let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));
     let pods = ["a", "b", "c"].map(grouped);
     assert_eq!(names(&run(&pods, &objects)), ["a", "b"]);
+    // What pods state does not count beside it.
+    assert_eq!(names(&run(&with(JobBudget::Unreadable, pods.into()), &objects)), ["a", "b"]);
+}
+
+#[test]
+fn of_different_budgets_of_the_pods_of_a_job_each_holds() {
+    let stating = |name, most| {
+        member(pod(name), |member| {
+            member.budget = Some(JobBudget::MaxUnavailable(Quantum::Count(most)));
+        })
+    };
+    assert_eq!(evicted(&[stating("a", 1), stating("b", 3), stating("c", 2)]), ["a"]);
 }
 
 #[test]
@@ -207,6 +219,28 @@ fn disruption_budgets_postpone_what_they_do_not_allow() {
     let unready =
         member(pod("d"), |member| (member.readiness, member.budget) = (Readiness::Unready, Some(ALL)));
     assert_eq!(names(&run(&[pods[0].clone(), unready], &budgets(&[&budget("none", 0, "a")]))), ["d"]);
+}
+
+#[test]
+fn what_a_disruption_budget_does_not_count_goes_without_it() {
+    let budget = |spec: &str, status: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"one","namespace":"team"}},"spec":{{{spec}"selector":{{"matchLabels":{{"app":"a"}}}}}},
+                "status":{{"disruptionsAllowed":0,"desiredHealthy":3,{status}}}}}"#
+        )
+    };
+    let unready = || member(pod("a"), |member| member.readiness = Readiness::Unready);
+    let always = r#""unhealthyPodEvictionPolicy":"AlwaysAllow","#;
+    let (healthy, unhealthy) = (r#""currentHealthy":3"#, r#""currentHealthy":2"#);
+    let granted = r#""currentHealthy":3,"disruptedPods":{"a":"2026-05-05T12:00:00Z"}"#;
+    let goes = |pod: PodInfo, spec: &str, status: &str| {
+        names(&run(&[pod], &budgets(&[&budget(spec, status)]))) == ["a"]
+    };
+    assert!(!goes(pod("a"), "", healthy) && !goes(pod("a"), always, healthy));
+    assert!(goes(pod("a"), "", granted), "its disruption is counted already");
+    assert!(goes(PodInfo { stage: Stage::Pending, ..pod("a") }, "", unhealthy), "it does not run yet");
+    assert!(goes(unready(), "", healthy) && !goes(unready(), "", unhealthy));
+    assert!(goes(unready(), always, unhealthy));
 }
 
 #[test]

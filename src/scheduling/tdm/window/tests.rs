@@ -234,3 +234,14 @@ fn the_grace_period_is_taken_off_the_end() {
     assert_eq!(state("1:00-4:00,4:00-6:00", "2026-05-05T03:55:00Z"), WindowState::Open(end));
     assert_eq!(state("0:00-0:00", "2026-05-05T03:55:00Z"), WindowState::Open(None));
 }
+
+#[test]
+fn the_last_closing_is_known_over_a_day_on_which_the_clock_skips_the_window() {
+    let (zone, windows) = (zone("Europe/Berlin"), windows("2:00-3:00"));
+    let closed = |now: &str, grace| last_closed(&windows, &zone, grace, at(&zone, now));
+    assert_eq!(closed("2026-03-30T01:00", SignedDuration::ZERO), Some(at(&zone, "2026-03-28T03:00")));
+    let grace = SignedDuration::from_mins(10);
+    assert_eq!(closed("2026-03-30T03:00", grace), Some(at(&zone, "2026-03-30T02:50")));
+    // An open window has closed before, too.
+    assert_eq!(closed("2026-03-31T02:30", grace), Some(at(&zone, "2026-03-30T02:50")));
+}
