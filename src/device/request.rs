@@ -158,6 +158,12 @@ pub struct DeviceRequest {
 }
 
 impl PodRequest {
+    /// Whether more than one container asks for cards. Each is given its cards before the next, so that which cards are in use already
+    /// decides whether the next still finds some: a node that would not have the pod may have it once another pod is there.
+    pub fn has_several_shares(&self) -> bool {
+        self.containers.iter().filter(|container| container.share.is_some()).nth(1).is_some()
+    }
+
     /// The largest number of cards that one container asks for.
     pub fn widest(&self) -> u32 {
         let cards =

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{footprint::Footprint, object::Kind};
+use super::{footprint::Footprint, node::NodeName, object::Kind};
 
 /// A change beside the one node that has more room.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// A pod stands on a node that did not stand there, or has become another.
     PodAdded(Arc<Footprint>),
+    /// More is held of a node.
+    Charged(NodeName),
     /// A pod no longer stands on a node, or was another before.
     PodRemoved(Arc<Footprint>),
     /// A node is new or gone, or its labels or taints are others.

@@ -282,8 +282,30 @@ impl Classes {
         device_resources: &BTreeSet<String>,
         now: Timestamp,
     ) -> Vec<Uid> {
+        self.wake_of(slot, node, device_resources, (now, |_| true))
+    }
+
+    /// As [`Self::wake`] for a node of which more is held than before: only asks of several shares may fit for that.
+    pub(super) fn wake_beside(
+        &mut self,
+        slot: usize,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> Vec<Uid> {
+        let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
+        self.wake_of(slot, node, device_resources, (now, several))
+    }
+
+    fn wake_of(
+        &mut self,
+        slot: usize,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        (now, may_fit): (Timestamp, impl Fn(&Ask) -> bool),
+    ) -> Vec<Uid> {
         let mut woken = Vec::new();
-        for ask in &self.waiting {
+        for ask in self.waiting.iter().filter(|ask| may_fit(ask)) {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };
             let fitted = class
                 .verdicts

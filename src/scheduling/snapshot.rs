@@ -270,6 +270,7 @@ impl Snapshot {
             return;
         }
         let footprint = charge.footprint.clone();
+        self.changes.push(Change::Charged(node.clone()));
         let before = self.ledger.charge(uid, charge);
         if reserves {
             self.fold_reservations();

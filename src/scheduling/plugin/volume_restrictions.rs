@@ -58,6 +58,8 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
     match change {
         Change::PodRemoved(other) => shares(other),
         Change::Object(Kind::PersistentVolumeClaim, _) => true,
-        Change::Object(..) | Change::PodAdded(_) | Change::Node | Change::Nomination => false,
+        Change::Object(..) | Change::PodAdded(_) | Change::Node | Change::Nomination | Change::Charged(_) => {
+            false
+        }
     }
 }

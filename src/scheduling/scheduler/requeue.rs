@@ -77,6 +77,7 @@ impl Scheduler {
     /// Decides those waiting pods again that one of the changes since the last time could help.
     pub(super) fn wake_helped(&mut self) {
         let changes = self.snapshot.take_changes();
+        self.wake_beside(&changes);
         if changes.is_empty() || self.waiting.requeue.is_empty() {
             return;
         }
@@ -93,6 +94,24 @@ impl Scheduler {
         let helped: Vec<Uid> = helped.map(|(uid, _)| uid.clone()).collect();
         for uid in helped {
             self.decide_waiting_again(&uid);
+        }
+    }
+
+    /// Decides pods of several shares again that a node would have now that more of it is held.
+    fn wake_beside(&mut self, changes: &[Change]) {
+        let charged = changes.iter().filter_map(|change| match change {
+            Change::Charged(node) => Some(node),
+            _ => None,
+        });
+        for node in charged.collect::<BTreeSet<_>>() {
+            let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.slot(node)) else {
+                continue;
+            };
+            let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
+            for uid in self.classes.wake_beside(slot, state, resources, now) {
+                self.set_work(&uid, Work::Idle);
+                self.enqueue(&uid);
+            }
         }
     }
 

@@ -24,11 +24,16 @@ fn a_quota_in_units_is_left_in_mebibytes() {
 
 /// A node of two large cards, and nobody whose Binding is refused.
 fn roomy() -> World {
-    let card = |index: u32| Card {
+    of_cards(&[40, 40])
+}
+
+/// Two nodes that have each one half of these cards, with so many GiB; no Binding is refused.
+fn of_cards(gib: &[u64]) -> World {
+    let card = |(index, gib): (u32, &u64)| Card {
         id: format!("GPU-{index}").into(),
         index,
         slots: 10,
-        memory: MiB::new(40_960),
+        memory: MiB::new(gib * 1024),
         cores: Cores::WHOLE,
         model: "NVIDIA A100".into(),
         numa: 0,
@@ -43,7 +48,7 @@ fn roomy() -> World {
         core_budget: CoreBudget::Registered,
         slices: SlicesOfCard::Several,
     };
-    World::new(profile, &[card(0), card(1)], u32::MAX)
+    World::new(profile, &(0..).zip(gib).map(card).collect::<Vec<_>>(), u32::MAX)
 }
 
 /// Each container by its role and its memory.
@@ -119,4 +124,19 @@ fn a_part_of_a_card_counts_by_the_card_that_serves() {
     assert_eq!(told, [format!("0/2 nodes are available: 2 GPU quota of the namespace exceeded. {quota}")]);
     world.go([Step::Quota(0, 0, [None, Some(40), None])]);
     assert_eq!(world.bound(), 2);
+}
+
+/// The first container of the pod takes the card that the second needs, until another card is the fullest.
+#[test]
+fn a_pod_that_fits_since_another_has_come_is_decided_again() {
+    let on = |card: &str, memory: u64| {
+        let mut pod = asking(&[(Role::App, gib(memory))]);
+        pod.selection.ids.one_of = vec![card.to_owned()];
+        Step::Come(0, pod)
+    };
+    let mut world = of_cards(&[1, 1, 20, 40]);
+    world.go([on("GPU-3", 12), Step::Come(0, asking(&[(Role::App, gib(10)), (Role::App, gib(28))]))]);
+    assert_eq!(world.bound(), 1, "{:?}", world.told);
+    world.go([on("GPU-2", 8)]);
+    assert_eq!(world.bound(), 3, "{:?}", world.told);
 }
