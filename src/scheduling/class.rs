@@ -1,20 +1,20 @@
 //! Pods with equal asks are decided alike: a class remembers its verdict on each node and asks again only where a node has changed.
 
+#[cfg(test)]
+mod tests;
+mod waiting;
+
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
-use jiff::Timestamp;
-
 use super::{
     cycle::Preferences,
     decide::{Decision, Filters, Refusals},
-    filter::filter,
     fit_error::{Awaits, FitError},
     nearest::{Closeness, Refused},
     node::NodeName,
-    plugin::tdm,
     pod::{Ask, Demand, Uid},
     pod_counts::PodCounts,
     score::{Feasible, Scale, ScoreWeights},
@@ -215,118 +215,6 @@ impl Classes {
         self.update(ask, snapshot, Known::Hinted);
     }
 
-    /// How many pods of all classes wait for a node to change.
-    pub fn waiting(&self) -> usize {
-        let classes = self.waiting.iter().filter_map(|ask| self.by_ask.get(ask));
-        classes.map(|class| class.waiting.len() + class.waiting_around.len()).sum()
-    }
-
-    /// A pod of this class found no node: it waits for one to change. `Around` says that a plugin which looks at more than one node
-    /// has rejected some: what these were is no reason to decide again.
-    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid, rejected: Rejected) {
-        let Some(class) = self.by_ask.get_mut(ask) else {
-            return;
-        };
-        match rejected {
-            Rejected::Itself => class.waiting.insert(uid),
-            Rejected::Around => class.waiting_around.insert(uid),
-        };
-        if !self.waiting.contains(ask) {
-            self.waiting.push(ask.clone());
-        }
-    }
-
-    /// As [`Self::wait`] for a pod whose class may not be known yet.
-    pub(super) fn wait_known(&mut self, ask: &Arc<Ask>, uid: Uid) {
-        self.make_known(ask, Known::Decided);
-        self.wait(ask, uid, Rejected::Itself);
-    }
-
-    /// A pod of this class waits no more.
-    pub fn leave(&mut self, ask: &Arc<Ask>, uid: &Uid) {
-        if let Some(class) = self.by_ask.get_mut(ask) {
-            class.waiting.remove(uid);
-            class.waiting_around.remove(uid);
-            if class.has_none_waiting() {
-                self.waiting.retain(|waiting| waiting != ask);
-            }
-        }
-    }
-
-    /// Whether the class is remembered: its pods can wait.
-    pub fn knows(&self, ask: &Arc<Ask>) -> bool {
-        self.by_ask.contains_key(ask)
-    }
-
-    /// Whether a pod of this class waits.
-    pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
-        let class = self.by_ask.get(ask);
-        class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
-    }
-
-    /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
-    pub fn forget(&mut self, slot: usize) {
-        for class in self.by_ask.values_mut() {
-            if let Some(judged) = class.verdicts.get_mut(slot) {
-                *judged = Judged::default();
-            }
-        }
-    }
-
-    /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
-    /// that wait for other nodes and their pods are among them only if the node did not fit when their class was last decided.
-    pub fn wake(
-        &mut self,
-        slot: usize,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        now: Timestamp,
-    ) -> Vec<Uid> {
-        self.wake_of(slot, node, device_resources, (now, |_| true))
-    }
-
-    /// As [`Self::wake`] for a node of which more is held than before: only asks of several shares may fit for that.
-    pub(super) fn wake_beside(
-        &mut self,
-        slot: usize,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        now: Timestamp,
-    ) -> Vec<Uid> {
-        let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
-        self.wake_of(slot, node, device_resources, (now, several))
-    }
-
-    fn wake_of(
-        &mut self,
-        slot: usize,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        (now, may_fit): (Timestamp, impl Fn(&Ask) -> bool),
-    ) -> Vec<Uid> {
-        let mut woken = Vec::new();
-        for ask in self.waiting.iter().filter(|ask| may_fit(ask)) {
-            let Some(class) = self.by_ask.get_mut(ask) else { continue };
-            let fitted = class
-                .verdicts
-                .get(slot)
-                .is_some_and(|judged| matches!(judged.verdict, NodeVerdict::Fits(..)));
-            if class.waiting.is_empty() && fitted {
-                continue;
-            }
-            if filter(ask, node, device_resources, &[]).is_err() || !tdm::lasts(ask, node, now) {
-                continue;
-            }
-            woken.extend(std::mem::take(&mut class.waiting));
-            if !fitted {
-                woken.extend(std::mem::take(&mut class.waiting_around));
-            }
-        }
-        let by_ask = &self.by_ask;
-        self.waiting.retain(|ask| by_ask.get(ask).is_some_and(|class| !class.has_none_waiting()));
-        woken
-    }
-
     /// Judges the nodes that have changed since the class was decided last.
     fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
         self.make_known(ask, by);
@@ -413,6 +301,3 @@ impl Class {
         })
     }
 }
-
-#[cfg(test)]
-mod tests;
