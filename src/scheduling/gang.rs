@@ -159,6 +159,11 @@ impl Gang {
         tally.total + self.succeeded >= self.min && tasks.all(|(task, least)| of_task(task) >= *least)
     }
 
+    /// Whether so many more pods could make it whole, whatever their tasks.
+    pub fn can_be_whole(&self, tally: &Tally, more: usize) -> bool {
+        tally.total + more + self.succeeded >= self.min
+    }
+
     /// How many more pods may be placed beside so many.
     pub fn room(&self, tally: &Tally) -> usize {
         self.max.map_or(usize::MAX, |max| max.saturating_sub(tally.total))

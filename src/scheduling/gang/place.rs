@@ -151,8 +151,10 @@ fn attempt(
 ) -> Trial {
     let mut trial = Trial { placed: Vec::new(), failed: Vec::new(), whole: false };
     let mut tally = pool.placed.clone();
-    for applicant in &pool.applicants {
-        if trial.placed.len() >= pool.gang.room(&pool.placed) {
+    for (at, applicant) in pool.applicants.iter().enumerate() {
+        let left = pool.applicants.len() - at;
+        let full = trial.placed.len() >= pool.gang.room(&pool.placed);
+        if full || !pool.gang.can_be_whole(&tally, left) {
             break;
         }
         match room.find(applicant, plan, rank) {

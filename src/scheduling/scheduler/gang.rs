@@ -14,7 +14,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work};
+use super::{Course, Scheduler, Work};
 use crate::scheduling::{
     gang::{GangName, Member, Membership, Policy, Tally},
     ledger::Commitment,
@@ -151,7 +151,8 @@ impl Scheduler {
 
     /// Something has changed of a gang.
     pub(super) fn touch_gang(&mut self, gang: Option<GangName>) {
-        self.gangs.touched.extend(gang);
+        // A standby scheduler never goes on with one.
+        self.gangs.touched.extend(gang.filter(|_| self.course != Course::Standby));
     }
 
     /// Something has changed of the pod's gang.

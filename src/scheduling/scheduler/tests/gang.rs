@@ -106,6 +106,25 @@ fn a_gang_that_finds_no_room_together_holds_nothing_and_each_pod_says_what_is_mi
 }
 
 #[test]
+fn no_further_pod_is_tried_once_the_gang_can_not_be_whole_any_more() {
+    let mut play = of(3);
+    for name in ["a", "b", "c"] {
+        create(&mut play, name, 11_000);
+    }
+    let said = ["a", "b", "c"].map(|name| reason(&play, name));
+    assert!(
+        said[0].starts_with("PodGroup default/g: 0 of 3 pods fit (minimum 3); this one does not: "),
+        "{said:?}"
+    );
+    for other in &said[1..] {
+        assert!(
+            other.starts_with("PodGroup default/g: 0 of 3 pods fit (minimum 3); a does not: "),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn room_that_comes_for_any_pod_of_a_gang_has_it_decided_again() {
     let mut play = of(2);
     play.foreign("other", 5_000);
