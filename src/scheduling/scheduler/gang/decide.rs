@@ -151,6 +151,7 @@ impl Scheduler {
             let uid = applicant.uid();
             self.stop_waiting(uid);
             self.waiting.queue.remove(uid);
+            self.set_work(uid, Work::Idle);
             let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
             let blame = match failed {
                 Some((_, Some(error))) => {

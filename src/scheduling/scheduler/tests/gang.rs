@@ -111,6 +111,9 @@ fn no_further_pod_is_tried_once_the_gang_can_not_be_whole_any_more() {
     for name in ["a", "b", "c"] {
         create(&mut play, name, 11_000);
     }
+    // They wait as the audit expects it, also once they have been decided again.
+    play.wait(SignedDuration::from_mins(6));
+    assert!(!play.sent().contains(&Sent::Drift));
     let said = ["a", "b", "c"].map(|name| reason(&play, name));
     assert!(
         said[0].starts_with("PodGroup default/g: 0 of 3 pods fit (minimum 3); this one does not: "),
