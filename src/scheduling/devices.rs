@@ -3,7 +3,7 @@
 //! A node's devices with what is used of them go in, an allocation or every reason against one comes out. It does not compare nodes.
 //!
 //! Where Koordinator's scheduler finds an allocation, this one is the same (koordinator `pkg/scheduler/plugins/deviceshare`), but for its
-//! defects. Where it gives up since the NICs near the GPUs that it chose first are taken, [`mod@search`] finds GPUs and NICs that are
+//! defects. Where it gives up since the NICs near the GPUs that it chose first are taken, `search` finds GPUs and NICs that are
 //! free together.
 
 mod gpu;
