@@ -94,8 +94,8 @@ pub(crate) async fn what_the_plugin_is_not_asked_for_is_refused(floor: Floor) {
         limits
     };
     for (pod, reason) in [
-        (pod("several", &several), "one share a pod"),
-        (twice, "one container a pod"),
+        (pod("several", &several), "one share of a pod"),
+        (twice, "one container of a pod"),
         (early, "no init container"),
         (pod("no-cores", &without("cambricon.com/mlu.smlu.vcore")), "add `cambricon.com/mlu.smlu.vcore`"),
         (
