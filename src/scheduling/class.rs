@@ -22,6 +22,7 @@ use super::{
     verdict::{NodeVerdict, Relation, best},
 };
 use crate::device::{Allocation, Quota};
+pub use waiting::Held;
 
 /// How a class came to be known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -46,8 +46,17 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    class::Classes, effect::Effect, event::Event, line::Lines, node::NodeName, object::Kind, pod::Uid,
-    preemption::Rules, score::ScoreWeights, snapshot::Snapshot, tdm::RevocableZones,
+    class::{Classes, Held},
+    effect::Effect,
+    event::Event,
+    line::Lines,
+    node::NodeName,
+    object::Kind,
+    pod::Uid,
+    preemption::Rules,
+    score::ScoreWeights,
+    snapshot::Snapshot,
+    tdm::RevocableZones,
 };
 use agent::Agents;
 use evict::Evictions;
@@ -266,11 +275,17 @@ impl Scheduler {
 
     /// A node has more to give: pods that wait for that are decided again.
     fn wake(&mut self, node: &NodeName) {
-        let Some(state) = self.snapshot.node(node) else { return };
-        self.lines.touch_held_up();
-        let Some(slot) = self.snapshot.slot(node) else { return };
-        let now = self.snapshot.now();
-        for uid in self.classes.wake(slot, state, self.snapshot.device_resources(), now) {
+        if self.snapshot.node(node).is_some() {
+            self.lines.touch_held_up();
+            self.wake_waiting(node, Held::Less);
+        }
+    }
+
+    /// Waiting pods are decided again that the node would have now that so much is held of it.
+    fn wake_waiting(&mut self, node: &NodeName, held: Held) {
+        let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.slot(node)) else { return };
+        let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
+        for uid in self.classes.wake(slot, state, resources, (held, now)) {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }

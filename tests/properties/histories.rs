@@ -6,19 +6,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
     sync::Arc,
 };
 
 use berth::{
-    device::{
-        Allocation, Answer, Blend, Card, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, CoreUnit,
-        Cores, DeviceRequest, Health, InitPhase, Inventory, MemoryRequest, MiB, Mode, NodePolicy, PodRequest,
-        Profile, Role, Selection, ShareRequest, SlicesOfCard, Slicing, Tie,
-    },
+    device::{Allocation, Answer, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
     scheduling::{
-        Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer,
-        PodInfo, PodKey, PreemptionPolicy, ResourceAmounts, Scheduler, Setback, Stage, WriteOutcome,
+        BindOutcome, Claim, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer, PodInfo, PodKey,
+        PreemptionPolicy, Scheduler, Setback, Stage, WriteOutcome,
         object::Kind,
         pod::{Binding, Deletion, Placer},
         preemption::Rules,
@@ -29,6 +24,8 @@ use berth::{
 };
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
+
+use super::worlds::ask;
 
 const PROFILE: &str = "test";
 const NODES: usize = 2;
@@ -118,34 +115,6 @@ fn scheduler() -> Scheduler {
     })
 }
 
-fn ask(memory: u64) -> Ask {
-    let share = ShareRequest {
-        cards: NonZeroU32::MIN,
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: CoreRequest::NONE,
-    };
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    };
-    let profile = Profile {
-        name: PROFILE.into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    };
-    Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None }],
-        resources: ResourceAmounts::default(),
-        constraints: Constraints::default(),
-    }
-}
-
 impl Pod {
     fn is_leaving(&self) -> bool {
         self.deletion != Deletion::None
@@ -176,7 +145,7 @@ impl Pod {
             placer: Placer::Berth,
             leaving: self.is_leaving().then_some(self.created),
             stage: if self.bound.is_some() { Stage::Running } else { Stage::Pending },
-            claim: if wants { Claim::Place(Arc::new(ask(self.memory))) } else { Claim::None },
+            claim: if wants { Claim::Place(Arc::new(ask(PROFILE, 1, self.memory))) } else { Claim::None },
             holding,
             footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
             origin: None,

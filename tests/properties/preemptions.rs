@@ -1,17 +1,14 @@
 //! Whatever stands on the nodes: pods go only where that gives the pod its place, no more of them than that takes, and never in vain.
 
-use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
+use std::sync::Arc;
 
 use berth::{
     device::{
-        Allocation, Answer, Assignment, Blend, Card, CardPolicy, ContainerRequest, ContainerShares,
-        CoreBudget, CoreRequest, CoreUnit, Cores, DeviceRequest, Health, InitPhase, Inventory, MemoryRequest,
-        MiB, Mode, NodePolicy, PodRequest, Profile, Role, Selection, Share, ShareRequest, SlicesOfCard,
-        Slicing, Tie,
+        Allocation, Answer, Assignment, Card, ContainerShares, CoreUnit, Cores, Health, InitPhase, Inventory,
+        MiB, Mode, Role, Share, Slicing,
     },
     scheduling::{
-        Ask, Constraints, Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, ResourceAmounts,
-        Snapshot, Stage, Uid,
+        Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, Snapshot, Stage, Uid,
         class::Classes,
         ledger::{Charge, Commitment},
         pod::Placer,
@@ -22,6 +19,8 @@ use berth::{
 };
 use jiff::Timestamp;
 use proptest::prelude::*;
+
+use super::worlds::ask;
 
 const PROFILE: &str = "test";
 const NODES: u8 = 3;
@@ -99,33 +98,8 @@ fn charge(at: usize, &(node, index, memory, priority, preemptable): &Held) -> Ch
 
 /// A pod that asks for this of each of so many cards.
 fn demand(cards: u32, memory: u64, priority: i32) -> Demand {
-    let share = ShareRequest {
-        cards: NonZeroU32::new(cards).unwrap(),
-        memory: MemoryRequest::Exact(MiB::new(memory)),
-        cores: CoreRequest::NONE,
-    };
-    let request = PodRequest {
-        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
-        selection: Selection::default(),
-        choice: CardPolicy::Spread.into(),
-        node_policy: NodePolicy::Binpack,
-        marks: BTreeSet::new(),
-        shuns: BTreeSet::new(),
-    };
-    let profile = Profile {
-        name: PROFILE.into(),
-        blend: Blend::Even,
-        tie: Tie::Highest,
-        core_budget: CoreBudget::Registered,
-        slices: SlicesOfCard::Several,
-    };
-    let ask = Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None }],
-        resources: ResourceAmounts::default(),
-        constraints: Constraints::default(),
-    };
     Demand {
-        ask: Arc::new(ask),
+        ask: Arc::new(ask(PROFILE, cards, memory)),
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
         priority,
         preemption_policy: PreemptionPolicy::PreemptLowerPriority,

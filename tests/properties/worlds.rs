@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use berth::device::{
-    Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, Geometry, Health,
-    Instances, MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement, PodRequest, Profile,
-    Role, Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie, Weights,
+use berth::{
+    device::{
+        Blend, Card, CardChoice, CardPolicy, ContainerRequest, CoreBudget, CoreRequest, Cores, DeviceRequest,
+        Geometry, Health, Instances, MemoryRequest, MiB, Mode, NodePolicy, NumaBinding, Percent, Placement,
+        PodRequest, Profile, Role, Selection, ShareRequest, SliceProfile, SlicesOfCard, Slicing, Tie,
+        Weights,
+    },
+    scheduling::{Ask, Constraints, ResourceAmounts},
 };
 use proptest::prelude::*;
 
@@ -26,6 +30,35 @@ pub(crate) fn profile() -> impl Strategy<Value = Profile> {
         slices: SlicesOfCard::One,
     };
     prop_oneof![Just(hami), Just(volcano)]
+}
+
+/// A pod of one container that asks for so many cards with so many MiB of each.
+pub(crate) fn ask(profile: &str, cards: u32, memory: u64) -> Ask {
+    let share = ShareRequest {
+        cards: NonZeroU32::new(cards).unwrap(),
+        memory: MemoryRequest::Exact(MiB::new(memory)),
+        cores: CoreRequest::NONE,
+    };
+    let request = PodRequest {
+        containers: vec![ContainerRequest { role: Role::App, share: Some(share) }],
+        selection: Selection::default(),
+        choice: CardPolicy::Spread.into(),
+        node_policy: NodePolicy::Binpack,
+        marks: BTreeSet::new(),
+        shuns: BTreeSet::new(),
+    };
+    let profile = Profile {
+        name: profile.into(),
+        blend: Blend::Even,
+        tie: Tie::Highest,
+        core_budget: CoreBudget::Registered,
+        slices: SlicesOfCard::Several,
+    };
+    Ask {
+        devices: vec![DeviceRequest { profile, request, joint: None }],
+        resources: ResourceAmounts::default(),
+        constraints: Constraints::default(),
+    }
 }
 
 fn placements() -> Slicing {

@@ -14,7 +14,7 @@ use crate::scheduling::{
     preemption::{Candidate, Rules},
 };
 
-/// A pod that waits for its turn: its place in the input, what is said of it so far, and what it is.
+/// A pod that waits for its turn: its place in the input, its row so far, and the pod as it was read.
 pub(super) type Entry = (u64, PodRow, PodInfo);
 
 /// The pods that wait for their turn.
@@ -134,9 +134,8 @@ impl Run<'_> {
         for (at, row, info) in entries {
             let uid = &info.key.uid;
             let message = words.message(uid, |uid| called[uid].clone());
-            let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
-            let mut row = match failed {
-                Some((_, Some(error))) => row.unfit(error),
+            let mut row = match shortfall.failure_of(uid) {
+                Some(Some(error)) => row.unfit(error),
                 _ => row.unschedulable(String::new()),
             };
             row.message = Some(message);
@@ -172,13 +171,7 @@ impl Run<'_> {
         let mut plan = self.snapshot.plan();
         let mut room = MadeRoom::new(&mut self.classes, rules, &name, charge);
         let found = place(pool, &mut plan, &mut room, &|_| 0).ok()?;
-        let mut candidates = room.into_candidates();
-        let alone = |node| Candidate { node, victims: Vec::new(), violations: 0 };
-        let nominated = found.into_iter().map(|(uid, decision)| {
-            let candidate = candidates.remove(&uid).unwrap_or_else(|| alone(decision.node));
-            (uid, candidate)
-        });
-        Some(nominated.collect())
+        Some(room.nominations(found).into_iter().collect())
     }
 }
 

@@ -47,7 +47,10 @@ fn a_flood_of_hints_pushes_out_hints_only() {
     assert_eq!(knows(&classes, &decided), Some(Known::Decided));
     let mut roomier = tests::node("a", 1, 9_000);
     roomier.generation = 99;
-    assert_eq!(classes.wake(0, &roomier, &BTreeSet::new(), jiff::Timestamp::UNIX_EPOCH), ["pod".into()]);
+    assert_eq!(
+        classes.wake(0, &roomier, &BTreeSet::new(), (Held::Less, jiff::Timestamp::UNIX_EPOCH)),
+        ["pod".into()]
+    );
 }
 
 #[test]

@@ -13,6 +13,15 @@ use crate::scheduling::{
     verdict::NodeVerdict,
 };
 
+/// How a node has changed whose waiting pods are looked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Held {
+    /// Less is held of it, or it has become another: every pod may fit.
+    Less,
+    /// More is held of it: only pods of several shares may fit for that.
+    More,
+}
+
 impl Classes {
     /// How many pods of all classes wait for a node to change.
     pub fn waiting(&self) -> usize {
@@ -79,30 +88,10 @@ impl Classes {
         slot: usize,
         node: &NodeState,
         device_resources: &BTreeSet<String>,
-        now: Timestamp,
-    ) -> Vec<Uid> {
-        self.wake_of(slot, node, device_resources, (now, |_| true))
-    }
-
-    /// As [`Self::wake`] for a node of which more is held than before: only asks of several shares may fit for that.
-    pub(in crate::scheduling) fn wake_beside(
-        &mut self,
-        slot: usize,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        now: Timestamp,
+        (held, now): (Held, Timestamp),
     ) -> Vec<Uid> {
         let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
-        self.wake_of(slot, node, device_resources, (now, several))
-    }
-
-    fn wake_of(
-        &mut self,
-        slot: usize,
-        node: &NodeState,
-        device_resources: &BTreeSet<String>,
-        (now, may_fit): (Timestamp, impl Fn(&Ask) -> bool),
-    ) -> Vec<Uid> {
+        let may_fit = |ask: &Ask| held == Held::Less || several(ask);
         let mut woken = Vec::new();
         for ask in self.waiting.iter().filter(|ask| may_fit(ask)) {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };

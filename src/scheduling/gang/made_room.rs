@@ -35,9 +35,15 @@ impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
         Self { classes, rules, names, charge, candidates: BTreeMap::new() }
     }
 
-    /// For which pods others go, and which.
-    pub fn into_candidates(self) -> BTreeMap<Uid, Candidate> {
-        self.candidates
+    /// The node of each pod that was placed in the end, with the pods that go for it, in the same order; none go for one that fits
+    /// as it is.
+    pub fn nominations(mut self, placed: Vec<(Uid, Decision)>) -> Vec<(Uid, Candidate)> {
+        let as_it_is = |node| Candidate { node, victims: Vec::new(), violations: 0 };
+        let nominations = placed.into_iter().map(|(uid, decision)| {
+            let candidate = self.candidates.remove(&uid).unwrap_or_else(|| as_it_is(decision.node));
+            (uid, candidate)
+        });
+        nominations.collect()
     }
 }
 

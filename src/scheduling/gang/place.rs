@@ -81,6 +81,14 @@ pub struct Shortfall {
     pub domain: Option<(Arc<str>, Option<Arc<str>>)>,
 }
 
+impl Shortfall {
+    /// Why this pod finds no place; `None`: it does, or was not tried. The error is none where it would outside the domain.
+    pub fn failure_of(&self, uid: &Uid) -> Option<Option<&FitError>> {
+        let failed = self.failed.iter().find(|(failed, _)| failed == uid);
+        failed.map(|(_, error)| error.as_ref())
+    }
+}
+
 /// What came of one trial.
 struct Trial {
     placed: Vec<(Uid, Decision)>,

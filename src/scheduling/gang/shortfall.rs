@@ -35,7 +35,7 @@ impl Ungathered {
         }
     }
 
-    /// What its pods are told.
+    /// The message for its pods.
     pub fn message(&self, name: &GangName, gang: Option<&Gang>) -> String {
         let least = gang.map(Gang::least).unwrap_or_default();
         match self {
@@ -72,8 +72,8 @@ impl Words<'_> {
     /// What a pod of the gang is told; `named` is how pods are called.
     pub fn message(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>) -> String {
         let failed = &self.shortfall.failed;
-        if let Some((_, error)) = failed.iter().find(|(failed, _)| failed == uid) {
-            return format!("{self}; this one does not{}", why(error.as_ref()));
+        if let Some(error) = self.shortfall.failure_of(uid) {
+            return format!("{self}; this one does not{}", why(error));
         }
         match failed.split_first() {
             None => self.to_string(),

@@ -24,7 +24,7 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward || self.directed || !self.knows_gangs(now) {
+        if self.course != Course::Onward || self.directed || !self.knows_gangs() {
             return;
         }
         self.mend_gangs(now);

@@ -1,4 +1,4 @@
-//! Gangs: who belongs to which, and how far each is.
+//! Gangs: which pods belong to each, and how far it is.
 //!
 //! What a gang holds is asked of the ledger. Beside it, only two things are remembered of a gang: since when some of its pods are bound and
 //! others are not, and whether it was whole at one time.
@@ -14,10 +14,11 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler, Work};
+use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
 use crate::scheduling::{
+    decide::Decision,
     gang::{GangName, Member, Membership, Policy, Tally},
-    ledger::Commitment,
+    ledger::{Charge, Commitment},
     node::NodeName,
     object::Kind,
     pod::{PodInfo, Stage, Uid},
@@ -48,10 +49,19 @@ pub(super) struct Gangs {
     deadlines: BTreeMap<GangName, Timestamp>,
     /// Gangs of which something has changed.
     touched: BTreeSet<GangName>,
-    /// Until when pods wait for the lists of PodGroups after they were listed themselves.
-    lists_due: Option<Timestamp>,
-    /// Whether that time is over.
-    lists_overdue: bool,
+    lists: Lists,
+}
+
+/// How long pods wait for the lists of PodGroups after they were listed themselves.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Lists {
+    /// The pods are still to be listed.
+    #[default]
+    Ahead,
+    /// Until then.
+    AwaitedUntil(Timestamp),
+    /// No longer.
+    Overdue,
 }
 
 impl Gangs {
@@ -188,29 +198,34 @@ impl Scheduler {
         }
     }
 
-    /// Whether it is known by now which pods are placed together: a pod that is decided earlier could take the room that a gang of which some
-    /// pods are bound needs. Where the lists do not come, as without the permission, other pods do not wait for long.
-    pub(super) fn knows_gangs(&self, now: Timestamp) -> bool {
-        let overdue = self.gangs.lists_due.is_some_and(|at| at <= now);
-        overdue || self.gangs.timeout.is_none() || self.snapshot.objects().are_listed(Kind::POD_GROUPS)
+    /// Whether it is known which pods are placed together: a pod that is decided earlier could take the room that a gang of which some pods are
+    /// bound needs. Where the lists do not come, as without the permission, other pods do not wait for long.
+    pub(super) fn knows_gangs(&self) -> bool {
+        self.gangs.timeout.is_none()
+            || self.gangs.lists == Lists::Overdue
+            || self.snapshot.objects().are_listed(Kind::POD_GROUPS)
     }
 
     /// The pods are listed: for some time from now on they wait for the PodGroups.
     pub(super) fn await_gangs(&mut self, now: Timestamp) {
-        if self.gangs.timeout.is_some() {
-            self.gangs.lists_due.get_or_insert(now.checked_add(PATIENCE).unwrap_or(now));
+        if self.gangs.lists == Lists::Ahead {
+            self.gangs.lists = Lists::AwaitedUntil(now.checked_add(PATIENCE).unwrap_or(now));
         }
     }
 
     /// When pods are decided although PodGroups are not listed.
     pub(super) fn gang_lists_deadline(&self) -> Option<Timestamp> {
-        let missing = !self.snapshot.objects().are_listed(Kind::POD_GROUPS);
-        self.gangs.lists_due.filter(|_| missing && !self.gangs.lists_overdue)
+        match self.gangs.lists {
+            Lists::AwaitedUntil(at) if !self.knows_gangs() => Some(at),
+            Lists::Ahead | Lists::AwaitedUntil(_) | Lists::Overdue => None,
+        }
     }
 
-    /// Notes that the time to wait for PodGroups is over.
+    /// Ends the wait for PodGroups when its time is over.
     pub(super) fn watch_gang_lists(&mut self, now: Timestamp) {
-        self.gangs.lists_overdue |= self.gangs.lists_due.is_some_and(|at| at <= now);
+        if matches!(self.gangs.lists, Lists::AwaitedUntil(at) if at <= now) {
+            self.gangs.lists = Lists::Overdue;
+        }
     }
 
     /// What a pod is in its gang, and what its PodGroup says; `None`: it is placed alone.
@@ -277,5 +292,14 @@ impl Scheduler {
     /// Whether a Binding was sent for the pod, or a lock is being taken for it.
     fn is_being_bound(&self, uid: &Uid, work: &Work) -> bool {
         matches!(work, Work::InLine(node) if self.is_served(node, uid))
+    }
+}
+
+/// What a decision charges to a pod of these.
+fn charge_of(pods: &Pods, now: Timestamp) -> impl Fn(&Uid, &Decision) -> Charge {
+    move |uid, decision| {
+        let Decision { node, allocations, volumes } = decision.clone();
+        let info = &pods.get(uid).expect("only known pods are placed").info;
+        assumed(info, node, allocations, volumes, now)
     }
 }

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::{Scheduler, Work};
 use crate::scheduling::{
     change::Change,
+    class::Held,
     footprint::Footprint,
     measure::Measure,
     object::Objects,
@@ -104,14 +105,7 @@ impl Scheduler {
             _ => None,
         });
         for node in charged.collect::<BTreeSet<_>>() {
-            let (Some(state), Some(slot)) = (self.snapshot.node(node), self.snapshot.slot(node)) else {
-                continue;
-            };
-            let (resources, now) = (self.snapshot.device_resources(), self.snapshot.now());
-            for uid in self.classes.wake_beside(slot, state, resources, now) {
-                self.set_work(&uid, Work::Idle);
-                self.enqueue(&uid);
-            }
+            self.wake_waiting(node, Held::More);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Progress, Scheduler, Survey, Work};
+use super::{Progress, Scheduler, Survey, Work, charge_of};
 use crate::scheduling::{
     blame::Blame,
     decide::Decision,
@@ -15,7 +15,6 @@ use crate::scheduling::{
     object::Kind,
     pod::{Ask, Claim, Uid},
     queue::{backoff_end, flush_time},
-    scheduler::decide::assumed,
 };
 
 impl Scheduler {
@@ -91,14 +90,12 @@ impl Scheduler {
     fn place_gang(&mut self, name: &GangName, pool: &Pool<'_>, now: Timestamp) {
         let before = self.versions();
         let (pods, lines) = (&self.pods, &self.lines);
-        let charge = |uid: &Uid, decision: &Decision| {
-            let Decision { node, allocations, volumes } = decision.clone();
-            let info = &pods.get(uid).expect("only known pods are placed").info;
-            assumed(info, node, allocations, volumes, now)
-        };
-        let mut room = AsItIs { classes: &mut self.classes, charge };
+        let charge = charge_of(pods, now);
         let mut plan = self.snapshot.plan();
-        match place(pool, &mut plan, &mut room, &|node| lines.rank(node)) {
+        let mut room = AsItIs { classes: &mut self.classes, charge };
+        let found = place(pool, &mut plan, &mut room, &|node| lines.rank(node));
+        drop(room);
+        match found {
             Ok(placed) => {
                 plan.commit();
                 self.outbox.measures.push(Measure::Gang(GangAttempt::Scheduled));
@@ -152,9 +149,8 @@ impl Scheduler {
             self.stop_waiting(uid);
             self.waiting.queue.remove(uid);
             self.set_work(uid, Work::Idle);
-            let failed = shortfall.failed.iter().find(|(failed, _)| failed == uid);
-            let blame = match failed {
-                Some((_, Some(error))) => {
+            let blame = match shortfall.failure_of(uid) {
+                Some(Some(error)) => {
                     self.wait(uid, &applicant.demand.ask, error, now);
                     error.blame()
                 }
@@ -224,16 +220,12 @@ impl Scheduler {
         let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
         let before = self.versions();
         let (pods, lines) = (&self.pods, &self.lines);
-        let charge = |uid: &Uid, decision: &Decision| {
-            let Decision { node, allocations, volumes } = decision.clone();
-            let info = &pods.get(uid).expect("only known pods are placed").info;
-            assumed(info, node, allocations, volumes, Timestamp::UNIX_EPOCH)
-        };
+        let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let mut plan = self.snapshot.plan();
         let whole = place(&pool, &mut plan, &mut room, &|node| lines.rank(node))
             .is_ok_and(|placed| !placed.is_empty());
-        drop(plan);
+        drop((room, plan));
         self.keep_rejections(before);
         whole
     }

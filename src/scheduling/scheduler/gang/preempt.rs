@@ -1,21 +1,17 @@
 //! Preemption for a whole gang: victims are chosen for each pod that finds no room, beside the places and victims of those before it. If the
 //! gang would be whole then, each pod's node is kept for it, and the victims go as they do for a single pod.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
-use super::Scheduler;
+use super::{Scheduler, charge_of};
 use crate::scheduling::{
     blame::Resolvable,
-    decide::Decision,
     fit_error::FitError,
     gang::{MadeRoom, Pool, Shortfall, place},
     measure::Measure,
     object::Kind,
     pod::Uid,
     preemption::Candidate,
-    scheduler::decide::assumed,
 };
 
 impl Scheduler {
@@ -34,37 +30,27 @@ impl Scheduler {
         let before = self.versions();
         let pods = &self.pods;
         let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
-        let charge = |uid: &Uid, decision: &Decision| {
-            let Decision { node, allocations, volumes } = decision.clone();
-            let info = &pods.get(uid).expect("only known pods are placed").info;
-            assumed(info, node, allocations, volumes, Timestamp::UNIX_EPOCH)
-        };
+        let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge);
         let mut plan = self.snapshot.plan();
         let placed = place(pool, &mut plan, &mut room, &|_| 0);
-        let candidates = room.into_candidates();
+        let nominations = placed.map(|placed| room.nominations(placed));
         drop(plan);
         self.keep_rejections(before);
-        match placed {
-            Ok(placed) if !candidates.is_empty() => self.nominate_gang(pool, placed, candidates),
-            _ => self.withdraw_nominations(pool),
+        match nominations {
+            Ok(nominations) => self.nominate_gang(pool, nominations),
+            Err(_) => self.withdraw_nominations(pool),
         }
     }
 
     /// Keeps its node for each pod of the gang, whether others go for it or not.
-    fn nominate_gang(
-        &mut self,
-        pool: &Pool<'_>,
-        placed: Vec<(Uid, Decision)>,
-        mut candidates: BTreeMap<Uid, Candidate>,
-    ) {
-        let victims = candidates.values().map(|candidate| candidate.victims.len()).sum();
+    fn nominate_gang(&mut self, pool: &Pool<'_>, nominations: Vec<(Uid, Candidate)>) {
+        let victims = nominations.iter().map(|(_, candidate)| candidate.victims.len()).sum();
         self.outbox.measures.push(Measure::Preemption(victims));
-        for (uid, Decision { node, .. }) in placed {
-            let priority = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
-            let priority = priority.map_or(0, |applicant| applicant.demand.priority);
-            let none = Candidate { node, victims: Vec::new(), violations: 0 };
-            self.nominate(&uid, priority, candidates.remove(&uid).unwrap_or(none));
+        for (uid, candidate) in nominations {
+            let applicant = pool.applicants.iter().find(|applicant| *applicant.uid() == uid);
+            let priority = applicant.map_or(0, |applicant| applicant.demand.priority);
+            self.nominate(&uid, priority, candidate);
         }
     }
 
