@@ -120,9 +120,7 @@ pub(crate) async fn a_gang_is_completed_by_another_binder_after_a_kill(floor: Fl
         for name in ["a", "b"] {
             world.running(name).await;
         }
-        for name in ["rival", "a", "b"] {
-            world.delete(name).await;
-        }
+        world.delete_and_await(&["rival", "a", "b"]).await;
         world.kill_berth().await;
     }
     world.agents_are_content();

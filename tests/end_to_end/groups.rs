@@ -1,9 +1,11 @@
 //! Kinds of groups of pods, which are installed where they are not built in.
 
+use std::time::Duration;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
     runtime::{conditions::is_crd_established, wait::await_condition},
 };
 use serde_json::{Value, json};
@@ -34,9 +36,6 @@ pub(crate) fn pod_group((group, version): GroupVersion, name: &str, spec: &Value
 impl World {
     /// The PodGroups of this API, which the sandbox has from the start, and which a real API server gets while Berth is at work.
     pub(crate) async fn serve_groups(&self, floor: Floor, api: GroupVersion) -> Api<DynamicObject> {
-        if floor == Floor::Real && api != KUBERNETES {
-            self.install(api).await;
-        }
         let (group, version) = api;
         let resource = ApiResource {
             group: group.to_owned(),
@@ -45,7 +44,19 @@ impl World {
             kind: "PodGroup".to_owned(),
             plural: "podgroups".to_owned(),
         };
-        Api::default_namespaced_with(self.cluster.client.clone(), &resource)
+        let groups: Api<DynamicObject> = Api::default_namespaced_with(self.cluster.client.clone(), &resource);
+        if floor == Floor::Real && api != KUBERNETES {
+            self.install(api).await;
+            // For a moment after its kind is established, kube-apiserver may still answer 404.
+            let mut again = tokio::time::interval(Duration::from_millis(20));
+            let served = async {
+                while groups.list(&ListParams::default()).await.is_err() {
+                    again.tick().await;
+                }
+            };
+            tokio::time::timeout(LIMIT, served).await.expect("the kind is served in time");
+        }
+        groups
     }
 
     async fn install(&self, (group, version): GroupVersion) {

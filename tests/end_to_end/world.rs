@@ -300,6 +300,17 @@ impl World {
         self.pods().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
+    /// Deletes the pods and returns once none is left, which takes until their kubelets have stopped them.
+    pub(crate) async fn delete_and_await(&self, names: &[&str]) {
+        for name in names {
+            self.delete(name).await;
+        }
+        for name in names {
+            let gone = await_condition(self.pods(), name, |pod: Option<&core::Pod>| pod.is_none());
+            tokio::time::timeout(LIMIT, gone).await.expect("the pod is gone in time").unwrap();
+        }
+    }
+
     /// Ends the pod as a kubelet does that can't admit it.
     pub(crate) async fn fail(&self, name: &str, reason: &str) {
         let failed = Patch::Merge(json!({"status": {"phase": "Failed", "reason": reason}}));
