@@ -7,6 +7,7 @@ pub mod duration;
 mod error;
 mod guards;
 mod hami;
+mod koordinator;
 mod layers;
 mod metrics;
 mod root;
@@ -30,6 +31,7 @@ use crate::admission::Guards;
 
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
+pub use koordinator::KoordinatorConfig;
 pub use metrics::MetricsConfig;
 pub use scheduling::{PreemptionConfig, SchedulingConfig};
 pub use schema::schema;
@@ -111,6 +113,8 @@ pub struct DialectsConfig {
     pub hami: HamiConfig,
     /// Volcano's.
     pub volcano: VolcanoConfig,
+    /// Koordinator's.
+    pub koordinator: KoordinatorConfig,
 }
 
 impl Config {

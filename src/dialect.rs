@@ -147,8 +147,8 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The annotations by which users choose cards.
-    fn hint_keys(&self) -> &HintKeys;
+    /// The annotations by which users choose cards, as lists of models and uuids; `None`: it has no such lists.
+    fn hint_keys(&self) -> Option<&HintKeys>;
 
     /// The count that admission adds to a container which requests a share but states no count: kubelet asks no agent without one.
     fn default_count(&self) -> Option<(&str, u32)>;
@@ -230,6 +230,12 @@ impl Dialects {
             }
         }
         Self { spoken: dialects, readers }
+    }
+
+    /// These without the one of that name.
+    #[must_use]
+    pub fn without(self, name: &str) -> Self {
+        Self::new(self.spoken.into_iter().filter(|dialect| dialect.name().as_str() != name).collect())
     }
 
     /// These, and before them another one: of a resource that several read, the first does.

@@ -8,7 +8,10 @@ use super::{
     settings::{Bystanders, ResourceNames},
 };
 use crate::{
-    dialect::{Additions, Dialect, SharingMode},
+    dialect::{
+        Additions, Dialect, SharingMode,
+        koordinator::{self, completion},
+    },
     object::{Amount, Container},
 };
 
@@ -32,6 +35,10 @@ pub fn add_counts(draft: &mut Draft, facts: &Facts) {
 /// Sets what HAMi's webhook sets, in a pod of its mode.
 pub fn add_hami(draft: &mut Draft, facts: &Facts) {
     let Some(names) = facts.settings.resources.get(&SharingMode::Hami) else { return };
+    // Where HAMi's plugin serves no card, the name may be another dialect's.
+    if facts.dialects.mode_of(&names.count) != Some(&SharingMode::Hami) {
+        return;
+    }
     let shares = chosen(draft, |container| counts(container, names));
     if shares.is_empty() {
         return;
@@ -77,6 +84,23 @@ pub fn add_vendors(draft: &mut Draft, facts: &Facts) {
         {
             draft.set_runtime_class(class);
         }
+    }
+}
+
+/// Writes out what containers ask by Koordinator's names, as Koordinator's webhook does, so that its node side and its quotas find the same
+/// resources. Its scheduler sums containers: where the sum would then ask for something else, the pod stays as it is.
+pub fn complete_koordinator(draft: &mut Draft, facts: &Facts) {
+    let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
+    if !completion::is_due(draft.pod()) {
+        return;
+    }
+    let Ok(Some(asked)) = dialect.joint_request(draft.pod()) else { return };
+    let mut completed = draft.clone();
+    for (list, at) in chosen(draft, |_| true) {
+        completed.complete(list, at);
+    }
+    if dialect.joint_request(completed.pod()) == Ok(Some(asked)) {
+        *draft = completed;
     }
 }
 

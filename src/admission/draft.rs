@@ -4,10 +4,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use json_patch::{AddOperation, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf};
 use serde_json::{Value, json};
 
-use crate::object::{Container, EnvVar, Pod, Quantity};
+use crate::{
+    dialect::koordinator::completion,
+    object::{Container, EnvVar, Pod, Quantity},
+};
 
 /// A pod, with its patch.
 #[derive(Clone, Debug)]
@@ -104,6 +107,27 @@ impl Draft {
         for (path, value) in additions {
             let whole = ["spec", list.key(), position.as_str()].into_iter().chain(path);
             self.operations.push(add(whole, value));
+        }
+    }
+
+    /// Completes what a container asks by Koordinator's names, in its limits and in its requests.
+    pub fn complete(&mut self, list: ContainerList, at: usize) {
+        let resources = &mut list.at(&mut self.pod, at).resources;
+        let position = at.to_string();
+        for (section, amounts) in [("limits", &mut resources.limits), ("requests", &mut resources.requests)] {
+            let Some(amounts) = amounts else { continue };
+            let path =
+                |name| PointerBuf::from_tokens(["spec", list.key(), &position, "resources", section, name]);
+            let completion = completion::of(amounts);
+            if let Some(name) = completion.removed {
+                amounts.remove(name);
+                self.operations.push(PatchOperation::Remove(RemoveOperation { path: path(name) }));
+            }
+            for (name, amount) in completion.added {
+                amounts.insert(name.to_owned(), Quantity::from(amount.to_string()));
+                let value = amount.to_string().into();
+                self.operations.push(PatchOperation::Add(AddOperation { path: path(name), value }));
+            }
         }
     }
 

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use super::{facts::Facts, findings::Findings, modes::Ways, rules};
 use crate::{
-    dialect::{Dialect, hami, hints::ALSO_USE_MODEL, marks, unreadable::annotation_path, vendor, volcano},
+    dialect::{
+        Dialect, HintKeys, hami, hints::ALSO_USE_MODEL, koordinator, marks, unreadable::annotation_path,
+        vendor, volcano,
+    },
     object::Metadata,
 };
 
 /// The annotations that users write and that are read for every vendor.
-pub const KNOWN: [&str; 21] = [
+pub const KNOWN: [&str; 24] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -32,11 +35,14 @@ pub const KNOWN: [&str; 21] = [
     marks::MAX_UNAVAILABLE,
     marks::EXPECTED_DURATION,
     vendor::ascend::MODE,
+    koordinator::names::HINT,
+    koordinator::names::JOINT,
+    koordinator::names::PARTITION_SPEC,
     ALSO_USE_MODEL,
 ];
 
 /// The annotations that schedulers and device plugins write, which are not typing errors.
-const WRITTEN: [&str; 8] = [
+const WRITTEN: [&str; 9] = [
     hami::names::NODE,
     hami::names::TIME,
     hami::names::BIND_PHASE,
@@ -45,6 +51,7 @@ const WRITTEN: [&str; 8] = [
     volcano::names::TIME,
     volcano::names::IDS,
     volcano::names::BIND_PHASE,
+    koordinator::names::ALLOCATED,
 ];
 
 /// The largest edit distance of a typing error.
@@ -83,7 +90,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
 }
 
 fn hints_of(dialect: &Arc<dyn Dialect>) -> impl Iterator<Item = &str> {
-    dialect.hint_keys().all()
+    dialect.hint_keys().into_iter().flat_map(HintKeys::all)
 }
 
 /// A known key beside one that is not.

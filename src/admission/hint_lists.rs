@@ -45,7 +45,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways, facts: &
     }
     for mode in ways.modes() {
         let spoken = facts.dialects.iter().filter(|dialect| dialect.mode() == mode);
-        for keys in spoken.map(|dialect| dialect.hint_keys()) {
+        for keys in spoken.filter_map(|dialect| dialect.hint_keys()) {
             for key in keys.all() {
                 emptiness(findings, metadata, key);
             }

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use super::{findings::Findings, modes::Ways, rules};
 use crate::{
-    dialect::{SharingMode, go_bool, hami, unreadable::annotation_path, volcano},
+    device::DeviceType,
+    dialect::{SharingMode, go_bool, hami, koordinator, unreadable::annotation_path, volcano},
     excerpt::{VALUE, excerpt},
     object::Metadata,
 };
@@ -26,6 +27,9 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
         match mode {
             SharingMode::Hami => of_hami(findings, metadata),
             SharingMode::Vgpu => of_volcano(findings, metadata),
+            SharingMode::Vendor(name) if name.as_str() == koordinator::NAME => {
+                of_koordinator(findings, metadata)
+            }
             SharingMode::Vendor(_) => policies(findings, metadata),
             SharingMode::GpuShare | SharingMode::GpuNumber => {}
         }
@@ -71,6 +75,16 @@ fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
     use volcano::names;
     if let Some(value) = metadata.annotation(names::MODE).filter(|value| !NODE_MODES.contains(value)) {
         nothing_left(findings, names::MODE, value, &NODE_MODES);
+    }
+}
+
+/// Its words are refused where the request is read; a type that is not known is passed over there.
+fn of_koordinator(findings: &mut Findings, metadata: &Metadata) {
+    let known = DeviceType::ALL.map(DeviceType::name).join(", ");
+    for (key, name) in koordinator::request::unknown_types(metadata).iter().take(MOST_NAMED) {
+        let name = excerpt(name, VALUE);
+        let message = format!("`{name}` is no type of devices and has no effect; the types are {known}");
+        findings.warn(rules::HINT_VALUE, annotation_path(key), message);
     }
 }
 

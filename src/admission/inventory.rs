@@ -34,6 +34,13 @@ impl NodeOffer {
         Self::new(&node.metadata.name, |key| node.metadata.label(key), offers)
     }
 
+    /// The same node, which offers these cards or devices too.
+    #[must_use]
+    pub fn with(mut self, mode: SharingMode, inventory: Inventory) -> Self {
+        self.offers.insert(mode, inventory);
+        self
+    }
+
     /// A node of this name and these labels that offers this.
     pub fn new<'a>(
         name: &str,
@@ -41,7 +48,9 @@ impl NodeOffer {
         offers: impl IntoIterator<Item = (SharingMode, Inventory)>,
     ) -> Self {
         let zone = label(marks::REVOCABLE_ZONE).filter(|zone| !zone.is_empty());
-        let offers = offers.into_iter().filter(|(_, inventory)| !inventory.cards().is_empty());
+        let has_any =
+            |inventory: &Inventory| !(inventory.cards().is_empty() && inventory.devices().devices.is_empty());
+        let offers = offers.into_iter().filter(|(_, inventory)| has_any(inventory));
         Self {
             name: name.to_owned(),
             hostname: label(HOSTNAME).filter(|hostname| *hostname != name).map(str::to_owned),

@@ -1,6 +1,7 @@
 //! One pod, one mode: a pod can't mix gpushare, gpunumber, vgpu and HAMi, and the settings decide which modes are served.
 //!
-//! Koordinator's names, resource claims and vendors that are not served are other ways to a card, which a pod can't combine with a share.
+//! Resource claims and vendors that are not served are other ways to a card, which a pod can't combine with a share, and so are Koordinator's
+//! names where the settings leave them to Koordinator's own scheduler.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,7 +16,7 @@ use crate::{
 pub enum Way {
     /// A mode of Berth's.
     Share(SharingMode),
-    /// Koordinator's resources.
+    /// Koordinator's resources, where Berth does not serve them.
     Koordinator,
     /// Resources of a vendor that HAMi's scheduler places and Berth does not.
     OfHami,
@@ -151,9 +152,9 @@ fn way(resource: &str, amount: &Quantity, facts: &Facts) -> Option<Way> {
     if !resource.contains('/') || amount.is_zero() {
         return None;
     }
-    if resource.starts_with(koordinator::GPU_PREFIX) {
-        return Some(Way::Koordinator);
-    }
     let share = facts.dialects.mode_requested(resource, amount).cloned().map(Way::Share);
-    share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami))
+    share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami)).or_else(|| {
+        let served = facts.dialects.named(&koordinator::NAME.into()).is_some();
+        (!served && resource.starts_with(koordinator::GPU_PREFIX)).then_some(Way::Koordinator)
+    })
 }

@@ -116,11 +116,14 @@ fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, 
     defaults::add_counts(draft, facts);
     defaults::add_hami(draft, facts);
     defaults::add_vendors(draft, facts);
+    defaults::complete_koordinator(draft, facts);
     scheduler_name::set(draft, &facts.settings);
     let Some(namespace) = facts.namespace(request.namespace) else { return };
     for mode in ways.modes() {
         for dialect in facts.dialects.iter().filter(|dialect| dialect.mode() == mode) {
-            hints::merge(draft, namespace, dialect.hint_keys(), findings);
+            if let Some(keys) = dialect.hint_keys() {
+                hints::merge(draft, namespace, keys, findings);
+            }
         }
     }
 }

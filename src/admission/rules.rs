@@ -110,8 +110,8 @@ pub const ALL: [(Rule, &str); 34] = [
     (MEMORY_TWICE, "a container gives GPU memory as an amount and as a percentage"),
     (
         MODE_CONFLICT,
-        "containers of one pod ask for GPU shares in different modes (hami, vgpu, gpushare, gpunumber), by Koordinator's \
-         names, or by resource claims",
+        "containers of one pod ask for GPU shares in different modes (hami, vgpu, gpushare, gpunumber, koordinator), or by \
+         resource claims",
     ),
     (MODE_DISABLED, "the pod asks for a GPU share in a mode that the settings do not serve"),
     (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),

@@ -76,7 +76,7 @@ impl Path {
 }
 
 /// Kinds that the rules read, or will: no question by themselves.
-const FACTS: [&str; 4] = ["Namespace", "Node", "PodGroup", "ResourceQuota"];
+const FACTS: [&str; 5] = ["Device", "Namespace", "Node", "PodGroup", "ResourceQuota"];
 
 impl ReviewArgs {
     /// Reviews what the files hold; the settings are read only where rules are asked.

@@ -22,7 +22,9 @@ use crate::{
     },
     device::{CardPolicy, Cores, MiB, NodePolicy},
     dialect::{
-        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami, marks,
+        Dialect, Dialects, LockForm, LockSpec, SharingMode, gpushare, hami,
+        koordinator::{Koordinator, WholeCards},
+        marks,
         vendor::{
             self, Row, Vendor, amd, ascend, biren, cambricon, hygon, iluvatar,
             row::{Resources, Splitting, Template, Templates},
@@ -82,7 +84,11 @@ impl Config {
         let gpushare = volcano.gpushare().filter(|_| volcano.enabled);
         let gpushare =
             gpushare.map(|settings| Arc::new(gpushare::GpuShare::new(settings)) as Arc<dyn Dialect>);
-        Dialects::new(hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).collect())
+        let koordinator = self.dialects.koordinator.enabled;
+        let koordinator =
+            koordinator.then(|| Arc::new(Koordinator::new(WholeCards::LeftOut)) as Arc<dyn Dialect>);
+        let dialects = hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).chain(koordinator);
+        Dialects::new(dialects.collect())
     }
 
     /// The settings of the admission rules.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, metrics, scheduling,
+    Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, metrics,
+    scheduling,
     section::{Field, Section, Trouble},
     volcano, workloads,
 };
@@ -37,6 +38,7 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
         volcano: volcano::read(dialects.section("volcano")?, notices)?,
+        koordinator: koordinator::read(dialects.section("koordinator")?)?,
     };
     dialects.finish()?;
     root.none_of(&hami::SECTIONS, "a section of HAMi's file, which belongs below `dialects.hami`")?;

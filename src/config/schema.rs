@@ -33,7 +33,14 @@ pub fn schema() -> Value {
             mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),
         ),
         ("workloads", list(&workload())),
-        ("dialects", mapping([("hami", of_hami()), ("volcano", of_volcano())])),
+        (
+            "dialects",
+            mapping([
+                ("hami", of_hami()),
+                ("volcano", of_volcano()),
+                ("koordinator", mapping([("enabled", switch())])),
+            ]),
+        ),
     ]);
     schema["$schema"] = DIALECT.into();
     schema["title"] = "berth.yaml".into();

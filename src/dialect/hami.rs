@@ -123,8 +123,8 @@ impl Dialect for Hami {
         ]
     }
 
-    fn hint_keys(&self) -> &HintKeys {
-        &Self::HINTS
+    fn hint_keys(&self) -> Option<&HintKeys> {
+        Some(&Self::HINTS)
     }
 
     fn default_count(&self) -> Option<(&str, u32)> {

@@ -4,6 +4,7 @@
 //! `pkg/scheduler/plugins/deviceshare`. Where Berth differs from that scheduler, the item says so.
 
 pub mod adaption;
+pub mod completion;
 pub mod dimension;
 mod hints;
 pub mod names;
@@ -14,7 +15,7 @@ pub mod request;
 pub mod shape;
 pub mod templates;
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
@@ -33,12 +34,38 @@ pub const NAME: &str = "koordinator";
 /// What the names of Koordinator's GPU resources begin with: `gpu`, `gpu-core`, `gpu-memory`, `gpu-memory-ratio`, `gpu.shared`.
 pub const GPU_PREFIX: &str = "koordinator.sh/gpu";
 
+/// Whether an object of this API version is of Koordinator's group.
+pub fn is_of_group(api_version: &str) -> bool {
+    api_version.split_once('/').is_some_and(|(group, _)| group == names::DEVICE_GROUP)
+}
+
 /// Koordinator's devices: a pod has them as a whole, by type, and its node agents need neither a lock nor an answer.
 #[derive(Clone, Debug)]
 pub struct Koordinator {
     profile: Profile,
     mode: SharingMode,
-    hints: HintKeys,
+    cards: WholeCards,
+}
+
+/// Whether whole cards by their vendors' names are asked of Koordinator's devices.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum WholeCards {
+    /// `nvidia.com/gpu`, `amd.com/gpu` and `dcu.com/gpu` are Koordinator's too.
+    Included,
+    /// These names are other dialects', or no business of Berth's.
+    LeftOut,
+}
+
+impl Koordinator {
+    /// The mode in which pods ask by Koordinator's names.
+    pub fn sharing_mode() -> SharingMode {
+        SharingMode::Vendor(NAME.into())
+    }
+
+    /// The dialect with or without whole cards by their vendors' names.
+    pub fn new(cards: WholeCards) -> Self {
+        Self { cards, ..Self::default() }
+    }
 }
 
 impl Default for Koordinator {
@@ -50,9 +77,7 @@ impl Default for Koordinator {
             core_budget: CoreBudget::Fixed(Cores::WHOLE),
             slices: SlicesOfCard::One,
         };
-        let key = Cow::Borrowed(names::HINT);
-        let hints = HintKeys { use_model: None, no_use_model: None, use_id: key.clone(), no_use_id: key };
-        Self { profile, mode: SharingMode::Vendor(NAME.into()), hints }
+        Self { profile, mode: Self::sharing_mode(), cards: WholeCards::Included }
     }
 }
 
@@ -66,15 +91,23 @@ impl Dialect for Koordinator {
     }
 
     fn resources(&self) -> Vec<&str> {
-        names::GPU_RESOURCES.into_iter().chain([names::RDMA, names::FPGA]).collect()
+        let vendors = |name: &&str| names::WHOLE_CARDS.contains(name) && self.cards == WholeCards::LeftOut;
+        let gpus = names::GPU_RESOURCES.into_iter().filter(|name| !vendors(name));
+        gpus.chain([names::RDMA, names::FPGA]).collect()
     }
 
     fn share_resources(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    fn hint_keys(&self) -> &HintKeys {
-        &self.hints
+    /// Ascend's units say of which kind a share of a card is; the share itself is asked by memory.
+    fn qualifies(&self, resource: &str) -> bool {
+        [names::NPU_CORE, names::NPU_CPU, names::NPU_DVPP].contains(&resource)
+    }
+
+    /// Its hints are JSON, which no list of a namespace can be merged with.
+    fn hint_keys(&self) -> Option<&HintKeys> {
+        None
     }
 
     fn default_count(&self) -> Option<(&str, u32)> {

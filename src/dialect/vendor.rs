@@ -120,8 +120,8 @@ impl Dialect for Vendor {
         std::iter::once(count).chain(memory).chain(cores).collect()
     }
 
-    fn hint_keys(&self) -> &HintKeys {
-        &self.row.hints
+    fn hint_keys(&self) -> Option<&HintKeys> {
+        Some(&self.row.hints)
     }
 
     fn default_count(&self) -> Option<(&str, u32)> {

@@ -105,8 +105,8 @@ impl Dialect for Volcano {
         ]
     }
 
-    fn hint_keys(&self) -> &HintKeys {
-        &Self::HINTS
+    fn hint_keys(&self) -> Option<&HintKeys> {
+        Some(&Self::HINTS)
     }
 
     fn default_count(&self) -> Option<(&str, u32)> {

@@ -41,7 +41,7 @@ impl Dialect for Counting {
     fn counted(&self) -> Vec<Counted<'_>> {
         self.dialect.counted()
     }
-    fn hint_keys(&self) -> &HintKeys {
+    fn hint_keys(&self) -> Option<&HintKeys> {
         self.dialect.hint_keys()
     }
     fn default_count(&self) -> Option<(&str, u32)> {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-const RESOURCES: [&str; 13] = [
+const RESOURCES: [&str; 16] = [
     "nvidia.com/gpu",
     "nvidia.com/gpumem",
     "nvidia.com/gpumem-percentage",
@@ -13,7 +13,10 @@ const RESOURCES: [&str; 13] = [
     "volcano.sh/vgpu-memory",
     "volcano.sh/vgpu-cores",
     "volcano.sh/gpu-memory",
+    "koordinator.sh/gpu",
     "koordinator.sh/gpu-core",
+    "koordinator.sh/gpu-memory-ratio",
+    "koordinator.sh/rdma",
     "example.com/fpga",
     "cpu",
     "memory",
@@ -38,7 +41,7 @@ const AMOUNTS: [&str; 16] = [
     "0.5Ki",
 ];
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 15] = [
     "nvidia.com/use-gputype",
     "nvidia.com/nouse-gputype",
     "nvidia.com/use-gpuuuid",
@@ -51,11 +54,27 @@ const KEYS: [&str; 13] = [
     "volcano.sh/revocable-zone",
     "volcano.sh/cooldown-time",
     "volcano.sh/jdb-min-available",
+    "scheduling.koordinator.sh/device-allocate-hint",
+    "scheduling.koordinator.sh/device-joint-allocate",
     "odd~key/with~slash",
 ];
 
-const VALUES: [&str; 12] =
-    ["A100", "A100,", ",", "", "GPU-1,GPU-2", "GPU-1", "true", "false", "*", "binpack", "10m", "5%"];
+const VALUES: [&str; 14] = [
+    "{}",
+    r#"{"rdma":{"allocateStrategy":"RequestsAsCount"},"deviceTypes":["gpu","rdma","xpu"]}"#,
+    "A100",
+    "A100,",
+    ",",
+    "",
+    "GPU-1,GPU-2",
+    "GPU-1",
+    "true",
+    "false",
+    "*",
+    "binpack",
+    "10m",
+    "5%",
+];
 
 fn amounts() -> impl Strategy<Value = Value> {
     let pair = (prop::sample::select(&RESOURCES[..]), prop::sample::select(&AMOUNTS[..]));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
     device::ProfileName,
-    dialect::{Dialects, SharingMode, schedulers, vendor::hygon},
+    dialect::{Dialects, HintKeys, SharingMode, schedulers, vendor::hygon},
 };
 
 /// What runs a pod without a look at its share, whoever adopts its pods.
@@ -180,7 +180,8 @@ impl Settings {
         };
         let hygon = self.config.dialects.hami.vendors.hygon.resource_count_name.as_str();
         let resources = std::iter::once(hygon).chain(more().flat_map(|dialect| dialect.resources()));
-        let hints = std::iter::once(LAST_HINT).chain(more().flat_map(|dialect| dialect.hint_keys().all()));
+        let hints = std::iter::once(LAST_HINT)
+            .chain(more().flat_map(|dialect| dialect.hint_keys().into_iter().flat_map(HintKeys::all)));
         let among = |names: Vec<&str>| names.join("', '");
         let count = hygon::resources().count;
         [(count, among(resources.collect())), (LAST_HINT.to_owned(), among(hints.collect()))]

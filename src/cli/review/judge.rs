@@ -15,8 +15,13 @@ use crate::{
     },
     cli::documents::{Document, DocumentError},
     config::Config,
-    dialect::{MissingCount, marks},
-    object::{Namespace, Node, Pod, PodGroup, ResourceQuota, workload::Places},
+    device::Inventory,
+    dialect::{
+        MissingCount,
+        koordinator::{self, Koordinator},
+        marks,
+    },
+    object::{Device, Namespace, Node, Pod, PodGroup, ResourceQuota, workload::Places},
 };
 
 /// What came of a review.
@@ -50,7 +55,7 @@ pub struct Judged {
 pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentError> {
     let mut facts = Facts::new(config.admission_settings(), config.dialects());
     let mut namespaces = BTreeMap::new();
-    let mut offers = Vec::new();
+    let (mut nodes, mut devices) = (Vec::new(), BTreeMap::new());
     let mut groups = BTreeMap::new();
     for document in documents {
         match document.kind() {
@@ -58,7 +63,11 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
                 let namespace: Namespace = document.read()?;
                 namespaces.insert(namespace.metadata.name.clone(), namespace);
             }
-            "Node" => offers.push(NodeOffer::read(&document.read::<Node>()?, &facts.dialects)),
+            "Node" => nodes.push(document.read::<Node>()?),
+            "Device" if koordinator::is_of_group(document.api_version()) => {
+                let device: Device = document.read()?;
+                devices.insert(device.metadata.name.clone(), device);
+            }
             "PodGroup" => {
                 let PodGroup { metadata, .. } = document.read()?;
                 let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
@@ -69,7 +78,18 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
         }
     }
     facts.namespaces = namespaces.into();
-    facts.inventory = (!offers.is_empty()).then(|| InventorySummary::new(offers).into());
+    let offer = |node: &Node| {
+        let offer = NodeOffer::read(node, &facts.dialects);
+        let device = devices.get(&node.metadata.name);
+        let devices = device.and_then(|device| koordinator::node::devices(device, &node.metadata).ok());
+        match devices.filter(|devices| !devices.devices.is_empty()) {
+            Some(devices) => {
+                offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices))
+            }
+            None => offer,
+        }
+    };
+    facts.inventory = (!nodes.is_empty()).then(|| InventorySummary::new(nodes.iter().map(offer)).into());
     facts.pod_groups = groups.into();
     facts.quotas = quotas(documents, &facts)?.into();
     Ok(facts)

@@ -98,6 +98,7 @@ fn change(operation: &PatchOperation) -> String {
     match operation {
         PatchOperation::Add(add) => format!("add {} = {}", add.path, add.value),
         PatchOperation::Replace(replace) => format!("replace {} = {}", replace.path, replace.value),
+        PatchOperation::Remove(remove) => format!("remove {}", remove.path),
         other => other.to_string(),
     }
 }

@@ -9,8 +9,7 @@ use crate::{
         review::{self, Outcome, ViolationRow},
         simulate::input::Incoming,
     },
-    cluster::Reader,
-    dialect::{MissingCount, koordinator},
+    dialect::MissingCount,
     object::{Pod, workload::Places},
 };
 
@@ -47,23 +46,6 @@ pub(super) fn enter(
         Entrance::Guarded => guarded(incoming, facts),
         Entrance::Open => open(incoming, facts),
     }
-}
-
-/// A pod that asks for Koordinator's devices: the binder reads it and says what is wrong with it. `None`: it asks for none of them.
-pub(super) fn with_devices(
-    Incoming { document, places, .. }: &Incoming,
-    reader: &Reader,
-    facts: &Facts,
-) -> Result<Option<Entered>, DocumentError> {
-    let mut pod: Pod = document.read_part(&document.value, places)?;
-    let asked = reader.dialects().asked(&pod);
-    if asked.iter().all(|dialect| dialect.name().as_str() != koordinator::NAME) {
-        return Ok(None);
-    }
-    if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
-        pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
-    }
-    Ok(Some(ours(pod, Vec::new(), facts)))
 }
 
 fn guarded(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<Entered, DocumentError> {

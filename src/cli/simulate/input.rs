@@ -134,7 +134,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         let expanded = expansion.pods(document)?;
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
-            "Device" if is_koordinators(document) => {
+            "Device" if koordinator::is_of_group(document.api_version()) => {
                 let device: Device = document.read()?;
                 input.devices.insert(device.metadata.name.clone(), (device, called));
             }
@@ -168,11 +168,6 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
     }
     twins(&mut input);
     Ok(input)
-}
-
-/// Whether the object is of Koordinator's group.
-fn is_koordinators(document: &Document) -> bool {
-    document.api_version().split_once('/').is_some_and(|(group, _)| group == koordinator::names::DEVICE_GROUP)
 }
 
 /// An object that plugins read; `None`: it is of another kind.
@@ -268,7 +263,9 @@ fn identified(
 fn is_state(pod: &Pod, dialects: &Dialects, ours: &str) -> bool {
     let named = |name: &Option<String>| name.as_deref().is_some_and(|name| !name.is_empty());
     let foreign = named(&pod.spec.scheduler_name) && pod.spec.scheduler_name.as_deref() != Some(ours);
-    let carries = || dialects.iter().any(|dialect| !matches!(dialect.assignment(pod), Ok(None)));
+    // What Koordinator's scheduler writes names no node, so that it holds nothing before the pod is bound.
+    let naming = || dialects.iter().filter(|dialect| dialect.name().as_str() != koordinator::NAME);
+    let carries = || naming().any(|dialect| !matches!(dialect.assignment(pod), Ok(None)));
     named(&pod.spec.node_name) || foreign && carries()
 }
 

@@ -14,10 +14,14 @@ use super::{
     volume::{self, VolumeRow},
 };
 use crate::{
+    admission::Facts,
     cluster::{Reader, ledger, read::devices},
     config::Config,
     device::{Allocation, LockOwner, ProfileName, Quota, Share},
-    dialect::{Dialect, Record, Unreadable, koordinator::Koordinator},
+    dialect::{
+        Dialect, Record, Unreadable,
+        koordinator::{self, Koordinator, WholeCards},
+    },
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
         allocate::explain,
@@ -61,6 +65,8 @@ pub(super) struct Run<'a> {
     /// Every pod's name, for the picture of the cards.
     pub(super) names: BTreeMap<Uid, String>,
     warnings: Vec<String>,
+    /// What the rules may know, in the dialects that are read.
+    facts: Facts,
     input: &'a Input,
 }
 
@@ -73,6 +79,7 @@ pub(super) fn simulate(
     now: Timestamp,
 ) -> Result<(Simulation, Vec<String>)> {
     let reader = reader(input, config);
+    let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
     let mut run = Run {
         snapshot: Snapshot::new(reader.device_resources()).divided(config.revocable_zones()),
         reader,
@@ -85,6 +92,7 @@ pub(super) fn simulate(
         now,
         names: BTreeMap::new(),
         warnings: Vec::new(),
+        facts,
         input,
     };
     let evictions = run.set_cluster();
@@ -120,12 +128,13 @@ pub(super) fn simulate(
 /// plugin has registered cards.
 fn reader(input: &Input, config: &Config) -> Reader {
     let reader = config.reader();
-    if input.devices.is_empty() {
+    if input.devices.is_empty() || !config.dialects.koordinator.enabled {
         return reader;
     }
     let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
-    let (dialects, devices) = (reader.dialects().clone(), Arc::new(Koordinator::default()));
-    let dialects = if registered { dialects.before(devices) } else { dialects.after(devices) };
+    let others = reader.dialects().clone().without(koordinator::NAME);
+    let devices = Arc::new(Koordinator::new(WholeCards::Included));
+    let dialects = if registered { others.before(devices) } else { others.after(devices) };
     reader.speaking(dialects)
 }
 
@@ -194,12 +203,7 @@ impl Run<'_> {
     fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
-        let facts = &self.input.facts;
-        let entered = match admit::with_devices(incoming, &self.reader, facts)? {
-            Some(entered) => entered,
-            None => admit::enter(incoming, entrance, facts)?,
-        };
-        let mut pod = match entered {
+        let mut pod = match admit::enter(incoming, entrance, &self.facts)? {
             Entered::Ignored(warnings) => {
                 row.warnings = warnings;
                 return Ok((row, None));

@@ -10,7 +10,7 @@ fn hamis_device_config_can_be_pasted() {
     let indented = format!("    {}\n", PASTED.trim_end().replace('\n', "\n    "));
     let (config, notices) = Config::parse(&format!("dialects:\n  hami:\n{indented}"), "f").unwrap();
     let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().to_string()).collect();
-    assert_eq!(modes, ["hami", "hami-dcu", "hami-mlu", "hami-amd", "hami-biren", "vgpu"]);
+    assert_eq!(modes, ["hami", "hami-dcu", "hami-mlu", "hami-amd", "hami-biren", "vgpu", "koordinator"]);
     let reported: Vec<_> =
         notices.iter().map(|notice| notice.key.trim_start_matches("dialects.hami.")).collect();
     for key in ["iluvatars", "vnpus", "metax", "kunlun", "vnpus.configs[2]"] {

@@ -19,7 +19,9 @@ fn sharing_modes_of_volcano_that_exclude_each_other_are_refused() {
     assert!(notices.is_empty(), "{notices:?}");
     let modes: Vec<_> = config.dialects().iter().map(|dialect| dialect.mode().clone()).collect();
     let dcu = crate::dialect::SharingMode::Vendor(crate::dialect::vendor::row::name("DCU"));
-    assert_eq!(modes, [crate::dialect::SharingMode::Hami, dcu, crate::dialect::SharingMode::GpuShare]);
+    let koordinator = crate::dialect::koordinator::Koordinator::sharing_mode();
+    let [hami, gpushare] = [crate::dialect::SharingMode::Hami, crate::dialect::SharingMode::GpuShare];
+    assert_eq!(modes, [hami, dcu, gpushare, koordinator]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use super::hints::partition_spec;
+pub use super::hints::{partition_spec, unknown_types};
 use super::{
     dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint},
@@ -62,8 +62,9 @@ fn typed(
     hint: Hint,
     templates: &Templates,
 ) -> Result<TypedRequest, Unreadable> {
-    let refuse =
-        |Refusal { resource, message }| Unreadable::new(Problem::Unserved, field(pod, &resource), message);
+    let twice = [names::GPU_MEMORY, names::GPU_MEMORY_RATIO].iter().all(|name| requests.contains_key(*name));
+    let problem = if twice { Problem::MemoryTwice } else { Problem::Unserved };
+    let refuse = |Refusal { resource, message }| Unreadable::new(problem, field(pod, &resource), message);
     let converted = shape::converted(requests).map_err(refuse)?;
     let PerDevice { each, count, portion } =
         shape::per_device(kind, &converted, hint.strategy, hint.exclusive).map_err(refuse)?;

@@ -173,7 +173,8 @@ fn keys_configured(input: &Value) -> Vec<[String; 2]> {
     let dialects = config.dialects();
     let chips = dialects.iter().filter(|dialect| dialect.name().as_str().starts_with("hami-ascend"));
     chips
-        .map(|dialect| [&dialect.hint_keys().use_id, &dialect.hint_keys().no_use_id].map(ToString::to_string))
+        .filter_map(|dialect| dialect.hint_keys())
+        .map(|keys| [&keys.use_id, &keys.no_use_id].map(ToString::to_string))
         .collect()
 }
 

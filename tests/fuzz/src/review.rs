@@ -103,7 +103,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
         json!({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}),
         json!({"volcano.sh/gpu-memory": "1024"}),
         json!({"volcano.sh/gpu-number": "2"}),
-        json!({"example.com/gpu": 1, "koordinator.sh/gpu-core": "100"}),
+        json!({"example.com/gpu": 1, "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "200"}),
+        json!({"koordinator.sh/gpu": "200", "koordinator.sh/rdma": 2}),
     ];
     let pod = |limits: &Value| {
         json!({"metadata": {"name": "p", "labels": {"berth.dev/admission": "enabled"}, "annotations": {

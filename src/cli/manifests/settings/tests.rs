@@ -141,7 +141,7 @@ fn every_resource_that_is_served_is_asked_about() {
         let asked: String = webhooks.map(expressions).collect();
         let dialects = config.dialects();
         for dialect in dialects.iter() {
-            let hints = dialect.hint_keys().all().map(str::to_owned);
+            let hints = dialect.hint_keys().into_iter().flat_map(HintKeys::all).map(str::to_owned);
             let resources = dialect.resources().into_iter().filter(|name| !dialect.qualifies(name));
             for name in resources.map(str::to_owned).chain(hints) {
                 let named = asked.contains(&format!("'{name}'")) || name.starts_with("volcano.sh/vgpu-");
