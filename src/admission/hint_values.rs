@@ -28,7 +28,7 @@ pub fn judge(findings: &mut Findings, metadata: &Metadata, ways: &Ways) {
             SharingMode::Hami => of_hami(findings, metadata),
             SharingMode::Vgpu => of_volcano(findings, metadata),
             SharingMode::Vendor(name) if name.as_str() == koordinator::NAME => {
-                of_koordinator(findings, metadata)
+                of_koordinator(findings, metadata);
             }
             SharingMode::Vendor(_) => policies(findings, metadata),
             SharingMode::GpuShare | SharingMode::GpuNumber => {}
