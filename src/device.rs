@@ -30,15 +30,15 @@ pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use cut::Cuts;
 pub use joint::{
-    DeviceAllocation, DeviceAllocations, DeviceCount, DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest,
-    JointScope, PartitionChoice, PartitionSpec, Portion, TopologyScope, TypedRequest,
+    DeviceAllocation, DeviceAllocations, DeviceCount, DevicePlace, DeviceUse, DevicesUsed, Exclusive, Joint,
+    JointRequest, JointScope, PartitionChoice, PartitionSpec, Portion, TopologyScope, TypedRequest,
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
-    DeviceTopology, DeviceType, Minor, NodeDevice, NodeDevices, Partition, PartitionPolicy, PartitionTable,
-    VirtualFunction, VirtualFunctions,
+    DeviceTopology, DeviceTraits, DeviceType, Minor, NodeDevice, NodeDevices, Partition, PartitionPolicy,
+    PartitionTable, VirtualFunction, VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};

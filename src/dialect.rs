@@ -34,7 +34,8 @@ pub use unreadable::{Problem, Unreadable};
 
 use crate::{
     device::{
-        Answer, Assignment, Counted, Inventory, JointRequest, PodRequest, Profile, ProfileName, Remains,
+        Answer, Assignment, Counted, DeviceAllocations, DevicePlace, Inventory, JointRequest, PodRequest,
+        Profile, ProfileName, Remains,
     },
     object::{Node, Pod, Quantity},
 };
@@ -178,6 +179,16 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// How the assignment is written for the node's agent.
     fn record(&self, assignment: &Assignment, node: &str, now: Timestamp) -> Record;
+
+    /// What the device plugins of the node's vendor read beside that; an error says what they can't serve.
+    fn adaption(
+        &self,
+        _given: &DeviceAllocations,
+        _node: (&str, &DevicePlace),
+        _now: Timestamp,
+    ) -> Result<Record, String> {
+        Ok(Record::default())
+    }
 
     /// What the agent has made of the pod.
     fn answer(&self, pod: &Pod) -> Answer;

@@ -12,7 +12,10 @@ use berth::{
     cluster::{Clock, scrape::Holdings},
     config::Config,
     object::Node,
-    scheduling::{Event, EvictionOutcome, Scheduler, object::Kind},
+    scheduling::{
+        Event, EvictionOutcome, Scheduler,
+        object::{Kind, Object},
+    },
 };
 use jiff::Timestamp;
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -354,6 +357,13 @@ fn scraped() -> Registry {
     holdings.registry(config.shown())
 }
 
+/// A Device whose node side wrote rubbish.
+fn unreadable_device() -> berth::object::Device {
+    let share = json!({"type": "gpu", "minor": -1});
+    serde_json::from_value(json!({"metadata": {"name": "some-node"}, "spec": {"devices": [share]}}))
+        .expect("a Device")
+}
+
 /// Every metric, as a row of docs/metrics.md; a counter's name is the one under which it is scraped.
 fn metric_rows() -> Vec<String> {
     let mut registry = Registry::default();
@@ -365,6 +375,8 @@ fn metric_rows() -> Vec<String> {
     let broken = json!({"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[{"}}});
     let broken: Node = serde_json::from_value(broken).expect("a node");
     binder.registrations(&Event::NodeSeen(Box::new(Config::default().reader().node(&broken).0)));
+    let offer = berth::cluster::read::devices(&unreadable_device()).0;
+    binder.registrations(&Event::Seen(Object::Device("some-node".into(), std::sync::Arc::new(offer))));
     binder.overcommitted("some-node", 1);
     binder.unreadable_assignments("some-node", 1);
     binder.unassigned_pods("some-node", 1);

@@ -23,7 +23,7 @@ use super::{
     withdraw,
 };
 use crate::{
-    device::{Allocation, LockOwner, ProfileName},
+    device::{Allocation, DevicePlace, LockOwner, ProfileName},
     dialect::{Dialect, Record},
     excerpt::{MESSAGE, brief, excerpt},
     object::{Node, Pod},
@@ -76,9 +76,9 @@ impl Hands {
                 let outcome = self.release_locks(&node, &resource_version, &profiles).await;
                 Some(Event::LockReleased { node, outcome })
             }
-            Effect::Bind { pod, node, allocations } => {
-                let outcome = self.bind(&pod, &node, &allocations).await;
-                warn_of_refused_binding(&pod, &node, &outcome);
+            Effect::Bind { pod, node, allocations, devices } => {
+                let outcome =
+                    self.bind(&pod, &node, self.record(&allocations, &node, devices.as_ref())).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::WriteVolume { pod, write } => {
@@ -151,24 +151,37 @@ impl Hands {
         self.tell(of, News::Drift { what: &what }).await;
     }
 
-    async fn bind(&self, pod: &PodKey, node: &str, allocations: &[Allocation]) -> BindOutcome {
+    async fn bind(&self, pod: &PodKey, node: &str, record: Result<Record, String>) -> BindOutcome {
+        let record = match record {
+            Ok(record) => record,
+            Err(reason) => return BindOutcome::Refused(reason),
+        };
         let bound = async {
             let started = tokio::time::Instant::now();
             self.metrics.write(Written::binding);
-            let record = self.record(allocations, node);
             let outcome = bind::bind(self.client.clone(), pod, node, record).await;
             self.metrics.binding(&outcome, started.elapsed());
             outcome
         };
         let cut = || BindOutcome::Doubtful(cut_off());
-        self.fence.within(send::REACH, bound).await.unwrap_or_else(cut)
+        let outcome = self.fence.within(send::REACH, bound).await.unwrap_or_else(cut);
+        warn_of_refused_binding(pod, node, &outcome);
+        outcome
     }
 
-    /// The annotations and labels of the Binding, for the device plugins of all dialects.
-    fn record(&self, allocations: &[Allocation], node: &str) -> Record {
+    /// The annotations and labels of the Binding, for the device plugins of all dialects; an error says what one of them can't serve.
+    fn record(
+        &self,
+        allocations: &[Allocation],
+        node: &str,
+        devices: Option<&DevicePlace>,
+    ) -> Result<Record, String> {
         let now = self.clock.now();
-        let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, now);
-        allocations.iter().map(of).fold(Record::default(), Record::and)
+        allocations.iter().try_fold(Record::default(), |record, one| {
+            let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
+            let adaption = devices.map(|place| dialect.adaption(&given.devices, (node, place), now));
+            Ok(record.and(dialect.record(given, node, now)).and(adaption.transpose()?.unwrap_or_default()))
+        })
     }
 
     async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {

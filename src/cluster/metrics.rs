@@ -16,7 +16,11 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::{Attempt, BindOutcome, Event, LockOutcome, Measure, Standing, node::NodeInfo};
+use crate::scheduling::{
+    Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
+    node::NodeInfo,
+    object::{Kind, Object},
+};
 use evictions::Evictions;
 use gangs::Gangs;
 pub use labels::Written;
@@ -54,6 +58,7 @@ pub struct Metrics {
     pending_pods: Family<QueueLabels, Gauge>,
     silent_agents: Gauge,
     unreadable_registrations: Family<NodeLabels, Gauge>,
+    unreadable_devices: Family<NodeLabels, Gauge>,
     unreadable_assignments: Family<NodeLabels, Gauge>,
     overcommitted_cards: Family<NodeLabels, Gauge>,
     unassigned_pods: Family<NodeLabels, Gauge>,
@@ -85,6 +90,7 @@ impl Default for Metrics {
             pending_pods: Family::default(),
             silent_agents: Gauge::default(),
             unreadable_registrations: Family::default(),
+            unreadable_devices: Family::default(),
             unreadable_assignments: Family::default(),
             overcommitted_cards: Family::default(),
             unassigned_pods: Family::default(),
@@ -163,6 +169,8 @@ impl Metrics {
         scheduler.register("silent_agents", help, self.silent_agents.clone());
         let help = "1 for a node whose registered cards can't be read: it gets no GPU pods";
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
+        let help = "1 for a node whose Device can't be read: it gets no pods that ask for devices by type";
+        scheduler.register("unreadable_device", help, self.unreadable_devices.clone());
         let help = "Pods of a node with an unreadable assignment: the node gets no further pods on these cards; nodes without such pods are not listed";
         scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
         let help = "Cards of a node of which pods hold more than the card has; nodes without such cards are not listed";
@@ -261,6 +269,7 @@ impl Metrics {
     pub fn stands_by(&self) {
         self.standing(&Standing::default());
         self.unreadable_registrations.clear();
+        self.unreadable_devices.clear();
         self.unreadable_assignments.clear();
         self.overcommitted_cards.clear();
         self.unassigned_pods.clear();
@@ -314,6 +323,26 @@ impl Metrics {
             }
             Event::NodeSeen(node) => take_in(node),
             Event::NodeGone(name) => list(gauges, name, 0),
+            _ => self.devices(event),
+        }
+    }
+
+    /// Keeps which Devices can't be read.
+    fn devices(&self, event: &Event) {
+        let gauges = &self.unreadable_devices;
+        let take_in = |object: &Object| {
+            if let Object::Device(node, offer) = object {
+                list(gauges, node, usize::from(offer.inventory.is_none()));
+            }
+        };
+        match event {
+            Event::Listed(Kind::Device, devices) => {
+                gauges.clear();
+                devices.iter().for_each(take_in);
+            }
+            Event::Unserved(Kind::Device) => gauges.clear(),
+            Event::Seen(device) => take_in(device),
+            Event::Gone(Kind::Device, node) => list(gauges, node, 0),
             _ => {}
         }
     }

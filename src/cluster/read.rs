@@ -259,6 +259,7 @@ impl Reader {
             allocatable,
             images: self.images(node),
             features: node.status.declared_features.iter().cloned().collect(),
+            device_traits: koordinator::node::traits(&node.metadata),
             offers,
             aliases,
             expiries,
@@ -347,8 +348,8 @@ impl Reader {
 }
 
 /// What Koordinator's node side offers on a node: its devices by type.
-pub fn devices(node: &Node, device: &Device) -> Reading<Offer> {
-    let (devices, troubles) = match koordinator::node::devices(device, &node.metadata) {
+pub fn devices(device: &Device) -> Reading<Offer> {
+    let (devices, troubles) = match koordinator::node::devices(device) {
         Ok(devices) => (Some(devices), Vec::new()),
         Err(trouble) => (None, vec![trouble]),
     };

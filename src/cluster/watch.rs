@@ -9,13 +9,13 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    read::{Reader, Reading, group::pod_group, quota_key},
+    read::{self, Reader, Reading, group::pod_group, quota_key},
     reflector::{Told, reflect, reflect_if_served},
     wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
 use crate::{
     dialect::Unreadable,
-    object::{Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
+    object::{Device, Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
@@ -43,7 +43,8 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     };
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
     let groups = pod_groups(client);
-    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups]);
+    let devices = devices(client);
+    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
@@ -113,6 +114,18 @@ fn pod_groups(client: &Client) -> BoxStream<'static, Event> {
     stream::select_all(all).boxed()
 }
 
+/// The devices of nodes that Koordinator's node side lists, where its kind is installed.
+fn devices(client: &Client) -> BoxStream<'static, Event> {
+    let read = |device: &Device| {
+        let name = &device.metadata.name;
+        let (offer, troubles) = read::devices(device);
+        each(&troubles, |field, message| tracing::warn!(device = name, field, "{message}"));
+        Object::Device(name.as_str().into(), Arc::new(offer))
+    };
+    let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
+    if_served(reflect_if_served(client.clone(), None, read), Kind::Device, gone)
+}
+
 fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>
 where
     T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -121,6 +134,15 @@ where
     let gone =
         move |group: &T| Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name));
     let told = reflect_if_served(client.clone(), None, move |group: &T| pod_group(kind, group.as_ref()));
+    if_served(told, kind, gone)
+}
+
+/// The events of a kind that the API server may not serve.
+fn if_served<T>(
+    told: impl Stream<Item = Told<T, Object>> + Send + 'static,
+    kind: Kind,
+    gone: impl Fn(&T) -> Event + Send + 'static,
+) -> BoxStream<'static, Event> {
     told.map(move |told| match told {
         Told::Listed(all) => Event::Listed(kind, all),
         Told::Unserved => Event::Unserved(kind),

@@ -11,9 +11,9 @@ use kube::Resource;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    dialect::marks,
+    dialect::{koordinator, marks},
     object::{
-        Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -94,6 +94,18 @@ impl Wire for PodGroup {
     const VERSION: &'static str = marks::GROUPS_VERSION;
     const KIND: &'static str = "PodGroup";
     const PLURAL: &'static str = "podgroups";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for Device {
+    type Scope = ClusterResourceScope;
+    const GROUP: &'static str = koordinator::names::DEVICE_GROUP;
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "Device";
+    const PLURAL: &'static str = "devices";
 
     fn metadata(&self) -> &Metadata {
         &self.metadata

@@ -1,11 +1,14 @@
 //! What a pod asks of a node's typed devices, and what it is given: several types at once, with rules that join them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     amounts::{Amounts, NamedDimension, Proportion},
     label_filter::LabelFilter,
-    node_devices::{DeviceType, Minor, VirtualFunction},
+    node_devices::{DeviceType, Minor, NodeDevices, VirtualFunction},
 };
 
 /// How many devices of a type.
@@ -121,6 +124,15 @@ pub struct JointRequest {
     pub weights: Vec<(NamedDimension, u64)>,
     /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
     pub isolation: Option<String>,
+}
+
+/// The devices of a pod's node, and what it asked for: what device plugins read of the pod depends on both.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DevicePlace {
+    /// All devices of the node.
+    pub devices: Arc<NodeDevices>,
+    /// What the pod asked for.
+    pub request: Arc<JointRequest>,
 }
 
 /// What a pod is given of one device.

@@ -191,9 +191,44 @@ pub struct NodeDevices {
     pub card: Option<CardDimensions>,
     /// What keeps pods on one card of the node apart; `None`: nothing is known to.
     pub isolation: Option<String>,
+    /// Whether the device plugin of its GPUs serves one pod at a time, under a lock of the node.
+    pub plugin_lock: bool,
+}
+
+/// What the labels of a Node say of all its devices.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DeviceTraits {
+    /// The vendor of its GPUs; `None`: the Node does not say.
+    pub vendor: Option<String>,
+    /// Their model; `None`: the Node does not say.
+    pub model: Option<String>,
+    /// What keeps pods on one card apart.
+    pub isolation: Option<String>,
+    /// Whether partitions bind.
+    pub partition_policy: PartitionPolicy,
+    /// The partitions that cards of this vendor and model have.
+    pub partitions: Option<PartitionTable>,
+    /// Whether the vendor's device plugin serves one pod at a time, under a lock of the node.
+    pub plugin_lock: bool,
 }
 
 impl NodeDevices {
+    /// The same devices on a Node with these labels. Where both say something of one thing, the Node counts; partitions that are listed for these
+    /// devices come before those of their model, and partitions bind where either says so.
+    #[must_use]
+    pub fn on(mut self, node: &DeviceTraits) -> Self {
+        let DeviceTraits { vendor, model, isolation, partition_policy, partitions, plugin_lock } = node;
+        self.plugin_lock = if vendor.is_some() { *plugin_lock } else { self.plugin_lock };
+        self.vendor = vendor.clone().or(self.vendor);
+        self.model = model.clone().or(self.model);
+        self.isolation.clone_from(isolation);
+        if *partition_policy == PartitionPolicy::Honor {
+            self.partition_policy = PartitionPolicy::Honor;
+        }
+        self.partitions = self.partitions.or_else(|| partitions.clone());
+        self
+    }
+
     /// Vendor and model, by which templates of shares are looked up: `huawei-Ascend-310P`.
     pub fn template_key(&self) -> Option<String> {
         let model = self.model.as_ref()?;

@@ -22,8 +22,8 @@ use jiff::Timestamp;
 use super::{Carried, Dialect, HintKeys, LockSpec, MissingCount, Record, SharingMode, Unreadable};
 use crate::{
     device::{
-        Answer, Assignment, Blend, CardChoice, CardPolicy, CoreBudget, Cores, Inventory, JointRequest,
-        NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
+        Answer, Assignment, Blend, CardChoice, CardPolicy, CoreBudget, Cores, DeviceAllocations, DevicePlace,
+        Inventory, JointRequest, NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
     },
     object::{Node, Pod},
 };
@@ -145,6 +145,15 @@ impl Dialect for Koordinator {
     fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
         let annotation = (names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
         Record { annotations: [annotation].into(), ..Record::default() }
+    }
+
+    fn adaption(
+        &self,
+        given: &DeviceAllocations,
+        (node, place): (&str, &DevicePlace),
+        now: Timestamp,
+    ) -> Result<Record, String> {
+        adaption::record(given, (node, &place.devices), place.request.isolation.as_deref(), now)
     }
 
     /// koordlet reads the annotation when it starts the containers, and answers nothing.

@@ -109,6 +109,9 @@ fn views<'a>(
     request: &'a JointRequest,
     settings: &Settings,
 ) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
+    if node.plugin_lock && request.types.contains_key(&DeviceType::Gpu) {
+        return Err(vec![Shortfall::PluginLock]);
+    }
     let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     if shares && request.isolation.is_some() && request.isolation != node.isolation {
         return Err(vec![Shortfall::Isolation]);

@@ -9,7 +9,7 @@ use super::{
     tdm::eviction::Eviction,
 };
 use crate::{
-    device::{Allocation, LockOwner, ProfileName},
+    device::{Allocation, DevicePlace, LockOwner, ProfileName},
     object::storage::{PersistentVolume, PersistentVolumeClaim},
 };
 
@@ -84,6 +84,8 @@ pub enum Effect {
         node: NodeName,
         /// With which shares, one allocation for each dialect.
         allocations: Vec<Allocation>,
+        /// The devices of the node, where the pod is given devices by type.
+        devices: Option<DevicePlace>,
     },
     /// Write what binds a pod's claim, before the pod is bound. Answered by `VolumeWritten`.
     WriteVolume {

@@ -8,9 +8,9 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{images::NodeImages, resources::ResourceAmounts};
+use super::{images::NodeImages, pod::Claim, resources::ResourceAmounts};
 use crate::{
-    device::{Card, CardId, CoreUnit, Cuts, Inventory, Lock, ProfileName, Usage},
+    device::{Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, Inventory, Lock, ProfileName, Usage},
     object::Taint,
 };
 
@@ -90,6 +90,8 @@ pub struct NodeInfo {
     pub images: NodeImages,
     /// Features that its kubelet declares.
     pub features: BTreeSet<String>,
+    /// What its labels say of the devices that its Device lists.
+    pub device_traits: DeviceTraits,
     /// Its cards, by plugin.
     pub offers: Vec<Offer>,
     /// Cards with two names, such as a number and a uuid: what is held of one is held of the other.
@@ -100,7 +102,34 @@ pub struct NodeInfo {
     pub locks: Vec<NodeLock>,
 }
 
+impl Offer {
+    /// The same offer on a node whose labels say this of its devices.
+    #[must_use]
+    pub fn on(&self, node: &DeviceTraits) -> Self {
+        let on = |inventory: Inventory| {
+            let devices = inventory.devices().clone().on(node);
+            inventory.with_devices(devices)
+        };
+        Self { inventory: self.inventory.clone().map(on), ..self.clone() }
+    }
+}
+
 impl NodeInfo {
+    /// Takes in what a Device of the node offers, in place of what one offered before.
+    pub fn set_devices(&mut self, offer: &Offer) {
+        self.offers.retain(|known| known.profile != offer.profile);
+        self.offers.push(offer.on(&self.device_traits));
+    }
+
+    /// Where a pod that asks for devices by type is given them; `None`: it asks for none, or there are none.
+    pub fn device_place(&self, claim: &Claim) -> Option<DevicePlace> {
+        let Claim::Place(ask) = claim else { return None };
+        let (profile, request) =
+            ask.devices.iter().find_map(|asked| Some((&asked.profile.name, asked.joint.as_ref()?)))?;
+        let devices = self.offer(profile)?.inventory.as_ref()?.devices().clone();
+        Some(DevicePlace { devices: Arc::new(devices), request: request.clone() })
+    }
+
     /// What the plugin of this dialect offers.
     pub fn offer(&self, profile: &ProfileName) -> Option<&Offer> {
         self.offers.iter().find(|offer| offer.profile == *profile)
@@ -171,6 +200,8 @@ impl NodeInfo {
             allocatable,
             images: _,
             features,
+            // Its offers are by these already.
+            device_traits: _,
             offers,
             aliases,
             expiries: _,

@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use super::gang::Group;
+use super::{
+    gang::Group,
+    node::{NodeName, Offer},
+};
 use crate::object::{
     Labels, PodDisruptionBudget, Requirement,
     storage::{
@@ -46,6 +49,8 @@ pub enum Kind {
     KubernetesPodGroup,
     /// The same, `v1alpha2`: Kubernetes 1.36.
     KubernetesPodGroupAlpha,
+    /// The devices of nodes, as Koordinator's node side lists them.
+    Device,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -79,6 +84,8 @@ pub enum Object {
     PodDisruptionBudget(Arc<PodDisruptionBudget>),
     /// A PodGroup of this kind, its full name, and what it says.
     PodGroup(Kind, Arc<str>, Arc<Group>),
+    /// A node's name, and what its Device offers there.
+    Device(NodeName, Arc<Offer>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -105,6 +112,7 @@ impl Kind {
         Self::CoschedulingPodGroup,
         Self::KubernetesPodGroup,
         Self::KubernetesPodGroupAlpha,
+        Self::Device,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -138,6 +146,7 @@ impl Kind {
             | Self::CoschedulingPodGroup
             | Self::KubernetesPodGroup
             | Self::KubernetesPodGroupAlpha => "podgroups",
+            Self::Device => "devices",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -160,6 +169,7 @@ impl Object {
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
             Self::PodGroup(kind, ..) => *kind,
+            Self::Device(..) => Kind::Device,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -172,6 +182,7 @@ impl Object {
         let metadata = match self {
             Self::Namespace(name, _)
             | Self::PodGroup(_, name, _)
+            | Self::Device(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
@@ -340,6 +351,14 @@ impl Objects {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
             _ => None,
         })
+    }
+
+    /// What the Device of a node offers there.
+    pub fn devices(&self, node: &str) -> Option<&Arc<Offer>> {
+        match self.get(Kind::Device, node)? {
+            Object::Device(_, offer) => Some(offer),
+            _ => None,
+        }
     }
 
     /// Every PodDisruptionBudget, by namespace and name.

@@ -190,10 +190,10 @@ impl Scheduler {
             Event::Quotas(quotas) => self.resync_quotas(quotas),
             Event::QuotaSeen(quota) => self.see_quota(quota),
             Event::QuotaGone(key) => self.lose_quota(&key),
-            Event::Listed(kind, objects) => self.resync_objects(kind, objects),
-            Event::Unserved(kind) => self.miss_kind(kind),
-            Event::Seen(object) => self.see_object(object),
-            Event::Gone(kind, name) => self.lose_object(kind, &name),
+            Event::Listed(kind, objects) => self.resync_objects(kind, objects, now),
+            Event::Unserved(kind) => self.miss_kind(kind, now),
+            Event::Seen(object) => self.see_object(object, now),
+            Event::Gone(kind, name) => self.lose_object(kind, &name, now),
             Event::LockAnswered { pod, node, profiles, outcome } => {
                 self.lock_answered(&pod, &node, profiles, outcome, now);
             }

@@ -73,7 +73,7 @@ pub(crate) fn node(device: &Value, labels: &Value, fixtures: &Value) -> NodeDevi
     let fixture = device["fixture"].as_str().map_or(device, |name| &fixtures[name]);
     let device: Device = of(fixture);
     let labels: Metadata = of(&json!({"labels": labels}));
-    node::devices(&device, &labels).unwrap()
+    node::devices(&device).unwrap().on(&node::traits(&labels))
 }
 
 /// Templates of shares, by vendor and model.

@@ -98,7 +98,7 @@ fn texts(map: &Value) -> std::collections::BTreeMap<String, String> {
 /// The node's annotations once the pod has its lock; `None`: another pod has it.
 fn taken(node: &NodeDevices, input: &Value) -> Option<std::collections::BTreeMap<String, String>> {
     let mut annotations = texts(&input["node"]["metadata"]["annotations"]);
-    let Some(spec) = adaption::lock(node) else { return Some(annotations) };
+    let Some(spec) = adaption::lock(node.vendor.as_deref()) else { return Some(annotations) };
     let read: Node = of(&json!({"metadata": {"annotations": annotations}}));
     if let Lock::Held { since, owner } = spec.read(&read) {
         let lives =

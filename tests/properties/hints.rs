@@ -60,20 +60,12 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
         name: name.as_str().into(),
         uid: name.as_str().into(),
         resource_version: version.to_string(),
-        labels: [].into(),
-        taints: Vec::new(),
-        cordoned: false,
-        allocatable: ResourceAmounts::default(),
-        images: berth::scheduling::images::NodeImages::default(),
-        features: [].into(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
             profile: profile.name.clone(),
             inventory: Some(inventory),
         }],
-        locks: Vec::new(),
-        aliases: Vec::new(),
-        expiries: Vec::new(),
+        ..NodeInfo::default()
     }
 }
 
@@ -188,7 +180,7 @@ impl Trio {
 
 fn bind(effect: Effect) -> Option<(PodKey, Arc<str>, Vec<Allocation>)> {
     match effect {
-        Effect::Bind { pod, node, allocations } => Some((pod, node, allocations)),
+        Effect::Bind { pod, node, allocations, .. } => Some((pod, node, allocations)),
         _ => None,
     }
 }

@@ -248,7 +248,7 @@ impl World {
     /// Carries a write out, as the API server does; returns the version that the pod has since then.
     fn carry_out(&mut self, effect: &Effect) -> String {
         match effect {
-            Effect::Bind { pod, node, allocations } => {
+            Effect::Bind { pod, node, allocations, .. } => {
                 let answered = |one: &Allocation| Allocation { answer: Answer::Succeeded, ..one.clone() };
                 let allocations = allocations.iter().map(answered).collect();
                 let is_free = |one: &Pod| one.bound.is_none() && !one.is_leaving();

@@ -29,7 +29,7 @@ use crate::{
         decide::{Decision, Filters, Refusal},
         evaluation::Evaluation,
         node::NodeName,
-        object::Kind,
+        object::{Kind, Object},
         pod_counts::PodCounts,
         preemption::{self, Candidate},
         queue::Queue,
@@ -144,12 +144,12 @@ impl Run<'_> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
         for (node, called) in &self.input.nodes {
-            let (mut info, troubles) = self.reader.node(node);
+            let (info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);
             if let Some((device, called)) = self.input.devices.get(&node.metadata.name) {
-                let (offer, troubles) = devices(node, device);
+                let (offer, troubles) = devices(device);
                 self.warn(called, &troubles);
-                info.offers.push(offer);
+                self.snapshot.set_object(Object::Device(info.name.clone(), Arc::new(offer)));
             }
             self.snapshot.set_node(info);
         }
@@ -263,7 +263,7 @@ impl Run<'_> {
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
         }
-        let record = self.record(&allocations, &node);
+        let record = self.record(&info.claim, &allocations, &node);
         let locks = self.locks(&allocations, info);
         let shares = self.shares(&allocations);
         let charge = placed(info, node.clone(), allocations, self.now);
@@ -296,8 +296,17 @@ impl Run<'_> {
     }
 
     /// What a Binding to the node would carry.
-    fn record(&self, allocations: &[Allocation], node: &str) -> Record {
-        let of = |one: &Allocation| self.dialect(&one.profile).record(&one.assignment, node, self.now);
+    fn record(&self, claim: &Claim, allocations: &[Allocation], node: &str) -> Record {
+        let place = self.snapshot.node(node).and_then(|state| state.info.device_place(claim));
+        let of = |one: &Allocation| {
+            let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
+            let adaption = |place| {
+                let adapted = dialect.adaption(&given.devices, (node, place), self.now);
+                adapted.expect("a node whose device plugin can refuse a pod has a lock, and fits none")
+            };
+            let adaption = place.as_ref().map(adaption).unwrap_or_default();
+            dialect.record(given, node, self.now).and(adaption)
+        };
         allocations.iter().map(of).fold(Record::default(), Record::and)
     }
 
@@ -335,7 +344,11 @@ impl Run<'_> {
         let filters = evaluation.filters();
         let verdict = |(state, scores): (&Arc<NodeState>, Result<Scores, &Refusal>)| match scores {
             Ok(scores) => {
-                let record = self.record(&filters.decision(state).allocations, &state.info.name);
+                let record = self.record(
+                    &Claim::Place(demand.ask.clone()),
+                    &filters.decision(state).allocations,
+                    &state.info.name,
+                );
                 (state.info.name.clone(), NodeVerdict::fits(&state.info.name, scores, &self.weights, record))
             }
             Err(refusal) => {

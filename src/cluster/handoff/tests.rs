@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, ResourceAmounts, object::Kind, scheduler::Settings, score::ScoreWeights},
+    scheduling::{NodeInfo, object::Kind, scheduler::Settings, score::ScoreWeights},
 };
 
 fn node(name: &str) -> Event {
@@ -13,16 +13,7 @@ fn node(name: &str) -> Event {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        labels: [].into(),
-        taints: Vec::new(),
-        cordoned: false,
-        allocatable: ResourceAmounts::default(),
-        images: crate::scheduling::images::NodeImages::default(),
-        features: std::collections::BTreeSet::new(),
-        offers: Vec::new(),
-        locks: Vec::new(),
-        aliases: Vec::new(),
-        expiries: Vec::new(),
+        ..NodeInfo::default()
     }))
 }
 

@@ -69,9 +69,9 @@ pub fn record(
     Ok(record)
 }
 
-/// The lock that the vendor's plugin needs; `None`: it does without.
-pub fn lock(node: &NodeDevices) -> Option<LockSpec> {
-    let key = match node.vendor.as_deref()? {
+/// The lock that this vendor's plugin needs; `None`: it does without.
+pub fn lock(vendor: Option<&str>) -> Option<LockSpec> {
+    let key = match vendor? {
         CAMBRICON => CAMBRICON_LOCK,
         METAX => METAX_LOCK,
         _ => return None,

@@ -1,24 +1,25 @@
-//! A node's devices, out of its Device and its own labels.
+//! A node's devices, out of its Device, and what the Node's own labels say of them.
 //!
 //! What can't be read names the field and the reason, and leaves this one node without devices.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    adaption,
     dimension::{amounts, dimension, memory},
     names, partitions,
 };
 use crate::{
     device::{
-        DeviceTopology, DeviceType, Health, Minor, NodeDevice, NodeDevices, PartitionPolicy, VirtualFunction,
+        DeviceTopology, DeviceTraits, DeviceType, Health, Minor, NodeDevice, NodeDevices, VirtualFunction,
         VirtualFunctions, node_devices::CardDimensions,
     },
     dialect::{Problem, Unreadable},
     object::{Device, Metadata, device as wire},
 };
 
-/// The devices of the types that pods can ask for; other types are left out.
-pub fn devices(device: &Device, node: &Metadata) -> Result<NodeDevices, Unreadable> {
+/// The devices of the types that pods can ask for; other types are left out. They are complete together with the Node's [`traits`].
+pub fn devices(device: &Device) -> Result<NodeDevices, Unreadable> {
     let mut devices: BTreeMap<DeviceType, BTreeMap<Minor, NodeDevice>> = BTreeMap::new();
     for (at, info) in device.spec.devices.iter().enumerate() {
         let path = format!("spec.devices[{at}]");
@@ -30,24 +31,32 @@ pub fn devices(device: &Device, node: &Metadata) -> Result<NodeDevices, Unreadab
             return Err(unreadable(format!("{path}.minor"), format!("{kind} {minor} is there twice")));
         }
     }
-    let label = |key| node.label(key).or_else(|| device.metadata.label(key)).filter(|text| !text.is_empty());
-    let (vendor, model) = (label(names::GPU_VENDOR), label(names::GPU_MODEL));
+    let said = traits(&device.metadata);
     let table = partitions::annotated(&device.metadata)?;
     Ok(NodeDevices {
         devices,
-        partitions: table.or_else(|| partitions::built_in(vendor, model)),
-        partition_policy: policy(&device.metadata, node),
-        vendor: vendor.map(str::to_owned),
-        model: model.map(str::to_owned),
+        partitions: table.or(said.partitions),
+        partition_policy: said.partition_policy,
+        vendor: said.vendor,
+        model: said.model,
         card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
-        isolation: node.label(names::ISOLATION).map(str::to_owned),
+        isolation: None,
+        plugin_lock: said.plugin_lock,
     })
 }
 
-/// Partitions bind where the Device or the Node says so.
-fn policy(device: &Metadata, node: &Metadata) -> PartitionPolicy {
-    let honored = [device, node].map(partitions::policy).contains(&PartitionPolicy::Honor);
-    if honored { PartitionPolicy::Honor } else { PartitionPolicy::Prefer }
+/// What the labels of a Node, or of its Device, say of all its devices.
+pub fn traits(of: &Metadata) -> DeviceTraits {
+    let label = |key| of.label(key).filter(|text| !text.is_empty());
+    let (vendor, model) = (label(names::GPU_VENDOR), label(names::GPU_MODEL));
+    DeviceTraits {
+        vendor: vendor.map(str::to_owned),
+        model: model.map(str::to_owned),
+        isolation: of.label(names::ISOLATION).map(str::to_owned),
+        partition_policy: partitions::policy(of),
+        partitions: partitions::built_in(vendor, model),
+        plugin_lock: adaption::lock(vendor).is_some(),
+    }
 }
 
 fn one(info: &wire::DeviceInfo, path: &str) -> Result<NodeDevice, Unreadable> {
@@ -103,11 +112,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::device::PartitionPolicy;
 
     fn read(device: Value, node: Value) -> Result<NodeDevices, Unreadable> {
         let device: Device = serde_json::from_value(device).unwrap();
         let node: Metadata = serde_json::from_value(node).unwrap();
-        devices(&device, &node)
+        Ok(devices(&device)?.on(&traits(&node)))
     }
 
     fn gpu(minor: i64) -> Value {

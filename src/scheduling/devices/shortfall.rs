@@ -46,6 +46,11 @@ pub enum Shortfall {
     /// What keeps pods on one card apart is not what the pod needs.
     #[error("node(s) GPU isolation provider mismatch")]
     Isolation,
+    /// The vendor's device plugin serves one pod at a time under a lock of the node, which is not taken for pods that ask by type.
+    #[error(
+        "node(s) GPU device plugin needs a node lock, which Berth does not take for Koordinator's devices"
+    )]
+    PluginLock,
 }
 
 impl Shortfall {

@@ -50,20 +50,12 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        cordoned: false,
-        allocatable: ResourceAmounts::default(),
-        images: crate::scheduling::images::NodeImages::default(),
-        features: std::collections::BTreeSet::new(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
             profile: profile().name,
             inventory: Some(Inventory::new(cards)),
         }],
-        locks: Vec::new(),
-        aliases: Vec::new(),
-        expiries: Vec::new(),
+        ..NodeInfo::default()
     };
     NodeState {
         info: Arc::new(info),

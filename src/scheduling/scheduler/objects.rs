@@ -2,23 +2,26 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use jiff::Timestamp;
+
 use super::Scheduler;
 use crate::scheduling::{
     event::Event,
+    node::NodeInfo,
     object::{Kind, Object},
 };
 
 impl Scheduler {
     /// Takes in a list of a kind: what is not in it is gone.
-    pub(super) fn resync_objects(&mut self, kind: Kind, objects: Vec<Object>) {
+    pub(super) fn resync_objects(&mut self, kind: Kind, objects: Vec<Object>, now: Timestamp) {
         let live: BTreeSet<Arc<str>> = objects.iter().map(Object::name).collect();
         let known = self.snapshot.objects().of_kind(kind).map(Object::name);
         let gone: Vec<Arc<str>> = known.filter(|name| !live.contains(name)).collect();
         for name in gone {
-            self.snapshot.remove_object(kind, &name);
+            self.take_object(kind, &name, now);
         }
         for object in objects {
-            self.snapshot.set_object(object);
+            self.put_object(object, now);
         }
         self.wake_gangs_of(kind);
         let first = !self.snapshot.objects().are_listed(&[kind]);
@@ -30,23 +33,46 @@ impl Scheduler {
     }
 
     /// Takes in an object, new or changed.
-    pub(super) fn see_object(&mut self, object: Object) {
+    pub(super) fn see_object(&mut self, object: Object, now: Timestamp) {
         let (kind, name) = (object.kind(), object.name());
-        self.snapshot.set_object(object);
+        self.put_object(object, now);
         self.wake_gang_of(kind, &name);
     }
 
     /// Takes in that an object is gone.
-    pub(super) fn lose_object(&mut self, kind: Kind, name: &Arc<str>) {
-        self.snapshot.remove_object(kind, name);
+    pub(super) fn lose_object(&mut self, kind: Kind, name: &Arc<str>, now: Timestamp) {
+        self.take_object(kind, name, now);
         self.wake_gang_of(kind, name);
     }
 
     /// Takes in that the API server does not serve this kind.
-    pub(super) fn miss_kind(&mut self, kind: Kind) {
-        self.resync_objects(kind, Vec::new());
+    pub(super) fn miss_kind(&mut self, kind: Kind, now: Timestamp) {
+        self.resync_objects(kind, Vec::new(), now);
         self.snapshot.note_unserved(kind);
         self.wake_gangs_of(kind);
+    }
+
+    fn put_object(&mut self, object: Object, now: Timestamp) {
+        let node = match &object {
+            Object::Device(node, _) => Some(node.clone()),
+            _ => None,
+        };
+        self.snapshot.set_object(object);
+        let known = node.and_then(|node| self.snapshot.node(&node));
+        if let Some(node) = known.map(|known| NodeInfo::clone(&known.info)) {
+            self.take_in_node(node, now);
+        }
+    }
+
+    fn take_object(&mut self, kind: Kind, name: &Arc<str>, now: Timestamp) {
+        let offered =
+            (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
+        self.snapshot.remove_object(kind, name);
+        let Some(offered) = offered else { return };
+        if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {
+            node.offers.retain(|offer| offer.profile != offered.profile);
+            self.take_in_node(node, now);
+        }
     }
 
     /// Everything that was seen of these kinds, as the lists that would let another see the same.

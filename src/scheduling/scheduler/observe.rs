@@ -149,8 +149,11 @@ impl Scheduler {
         }
     }
 
-    fn take_in_node(&mut self, node: NodeInfo, now: Timestamp) {
+    pub(super) fn take_in_node(&mut self, mut node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
+        if let Some(devices) = self.snapshot.objects().devices(&name) {
+            node.set_devices(devices);
+        }
         self.note_owners(&name, Some(&node));
         self.note_foreign_lock(&node);
         self.expire(&name, &node.expired(now));

@@ -213,7 +213,9 @@ impl Scheduler {
         if matches!(entry.info.claim, Claim::Place(_)) {
             let pod = entry.info.key.clone();
             let allocations = ledger.dated(&charge.allocations, node);
-            self.outbox.effects.push(Effect::Bind { pod, node: node.clone(), allocations });
+            let state = self.snapshot.node(node);
+            let devices = state.and_then(|state| state.info.device_place(&entry.info.claim));
+            self.outbox.effects.push(Effect::Bind { pod, node: node.clone(), allocations, devices });
         }
     }
 

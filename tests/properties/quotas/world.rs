@@ -94,7 +94,7 @@ impl World {
 
     fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::Bind { pod, node, mut allocations } => {
+            Effect::Bind { pod, node, mut allocations, .. } => {
                 self.bindings += 1;
                 if self.bindings.is_multiple_of(self.refuse) {
                     let outcome = BindOutcome::Refused("no".to_owned());
@@ -248,20 +248,12 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
         name: name.into(),
         uid: name.into(),
         resource_version: "1".to_owned(),
-        labels: BTreeMap::new(),
-        taints: Vec::new(),
-        cordoned: false,
-        allocatable: ResourceAmounts::default(),
-        images: berth::scheduling::images::NodeImages::default(),
-        features: [].into(),
         offers: vec![Offer {
             core_unit: CoreUnit::Percent,
             profile,
             inventory: Some(Inventory::new(cards.to_vec())),
         }],
-        aliases: Vec::new(),
-        expiries: Vec::new(),
-        locks: Vec::new(),
+        ..NodeInfo::default()
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
         Lock, MiB, Mode, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
-        Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo, ResourceAmounts,
+        Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
         ledger::Commitment,
         node::{NodeLock, Signature},
@@ -230,21 +230,14 @@ impl Play {
         NodeInfo {
             name: NODE.into(),
             uid: "node".into(),
-            aliases: Vec::new(),
-            expiries: Vec::new(),
             resource_version,
-            labels: std::collections::BTreeMap::new(),
-            taints: Vec::new(),
-            cordoned: false,
-            allocatable: ResourceAmounts::default(),
-            images: crate::scheduling::images::NodeImages::default(),
-            features: std::collections::BTreeSet::new(),
             offers: vec![Offer {
                 core_unit: CoreUnit::Percent,
                 profile: hami(),
                 inventory: Some(Inventory::new(vec![card])),
             }],
             locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
+            ..NodeInfo::default()
         }
     }
 
