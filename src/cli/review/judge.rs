@@ -81,7 +81,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
     let offer = |node: &Node| {
         let offer = NodeOffer::read(node, &facts.dialects);
         let device = devices.get(&node.metadata.name);
-        let devices = device.and_then(|device| koordinator::node::devices(device, &node.metadata).ok());
+        let devices = device.and_then(|device| koordinator::node::devices(device).ok());
         match devices.filter(|devices| !devices.devices.is_empty()) {
             Some(devices) => {
                 offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices))
