@@ -8,6 +8,8 @@
 mod case;
 #[path = "agents/hami.rs"]
 mod hami;
+#[path = "agents/koordlet.rs"]
+mod koordlet;
 #[path = "agents/kubelet.rs"]
 mod kubelet;
 #[path = "support/lib.rs"]

@@ -37,6 +37,9 @@ mod koordinator_annotations;
 mod koordinator_cache_events;
 #[path = "conformance/koordinator_device_plugin_adapter.rs"]
 mod koordinator_device_plugin_adapter;
+#[cfg(feature = "sandbox")]
+#[path = "conformance/koordinator_env_injection.rs"]
+mod koordinator_env_injection;
 #[path = "conformance/koordinator_numa_hints.rs"]
 mod koordinator_numa_hints;
 #[path = "conformance/koordinator_primitives.rs"]

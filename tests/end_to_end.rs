@@ -32,6 +32,8 @@ mod gates;
 mod groups;
 #[path = "end_to_end/handshakes.rs"]
 mod handshakes;
+#[path = "end_to_end/koordinator.rs"]
+mod koordinator;
 #[path = "end_to_end/leases.rs"]
 mod leases;
 #[path = "end_to_end/leftovers.rs"]
@@ -115,6 +117,15 @@ on_both_floors! {
     autoscaling::karpenter_launches_nodes_for_shares_by_the_documented_overlay,
     autoscaling::karpenter_counts_on_a_node_of_hamis_plugin_and_does_not_remove_it,
     autoscaling::karpenter_moves_shares_as_if_a_node_were_one_card,
+    koordinator::shares_fill_a_card_and_no_more,
+    koordinator::whole_cards_are_given_to_one_pod_each,
+    koordinator::gpus_and_nics_are_chosen_together,
+    koordinator::each_pod_gets_a_virtual_function_of_its_own,
+    koordinator::a_pod_that_fits_nowhere_says_why,
+    koordinator::a_card_that_becomes_unhealthy_gets_no_further_pod,
+    koordinator::a_device_that_can_not_be_read_costs_its_node_alone,
+    koordinator::pods_of_koordinators_scheduler_count,
+    koordinator::a_request_is_completed_and_placed_or_refused,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
     gangs::a_group_stays_within_one_rack,

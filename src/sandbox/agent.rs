@@ -12,6 +12,7 @@ mod fit;
 pub mod gpushare;
 pub mod hami;
 pub mod handshake;
+pub mod koordlet;
 mod kubelet;
 pub mod mig;
 pub mod node;
@@ -194,8 +195,10 @@ impl Fleet {
         let changed = {
             let mut changed = held(&self.seat(node)?.node);
             let found = changed.cards.iter_mut().find(|own| own.uuid == card);
+            let own = found.map(|found| found.health = health);
+            let beside = changed.koordlet.as_mut().and_then(|koordlet| koordlet.set_health(card, health));
             let missing = || AgentError::NoSuchCard { node: node.to_owned(), card: card.to_owned() };
-            found.ok_or_else(missing)?.health = health;
+            own.or(beside).ok_or_else(missing)?;
             changed.clone()
         };
         republish(&self.shared.calls, &changed).await
@@ -239,8 +242,16 @@ impl Seat {
 async fn register(calls: &Calls, node: &Node) -> Result<(), AgentError> {
     match calls.create_node(node.object()).await {
         Err(error) if code(&error) == Some(409) => republish(calls, node).await,
-        outcome => outcome.map_err(|source| AgentError::Register { node: node.name.clone(), source }),
+        Err(source) => Err(AgentError::Register { node: node.name.clone(), source }),
+        Ok(()) => publish(calls, node).await,
     }
+}
+
+/// Writes the Device of a node with Koordinator's node side.
+async fn publish(calls: &Calls, node: &Node) -> Result<(), AgentError> {
+    let Some(koordlet) = &node.koordlet else { return Ok(()) };
+    let failed = |source| AgentError::Register { node: node.name.clone(), source };
+    calls.put_device(&node.name, koordlet.object(&node.name)).await.map_err(failed)
 }
 
 async fn republish(calls: &Calls, node: &Node) -> Result<(), AgentError> {
@@ -249,5 +260,6 @@ async fn republish(calls: &Calls, node: &Node) -> Result<(), AgentError> {
     let status = object["status"].take();
     let patch = json!({"metadata": object["metadata"]});
     calls.patch_node(&node.name, patch).await.map_err(failed)?;
-    calls.patch_node_status(&node.name, &status).await.map(drop).map_err(failed)
+    calls.patch_node_status(&node.name, &status).await.map(drop).map_err(failed)?;
+    publish(calls, node).await
 }

@@ -183,6 +183,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource::cluster(RBAC, "v1", "clusterroles", "ClusterRole"),
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
+    Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "devices", "Device").counted(),
     Resource::namespaced("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
         .short(&["pg"])
         .below(&["status"])

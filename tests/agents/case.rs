@@ -9,13 +9,16 @@ use berth::sandbox::agent::{
 };
 use k8s_openapi::api::core::v1 as core;
 use kube::{
-    api::{Api, Patch, PatchParams, PostParams},
+    api::{Api, DynamicObject, Patch, PatchParams, PostParams},
     core::Status,
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
 
-use super::support::floor::{Cluster, Floor};
+use super::support::{
+    devices,
+    floor::{Cluster, Floor},
+};
 
 /// After this time something that should have happened has not.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -31,6 +34,18 @@ impl Case {
         let cluster = Cluster::start(Floor::Real).await?;
         let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
         Some(Self { cluster, fleet })
+    }
+
+    /// On an API server that serves Koordinator's Devices.
+    pub(crate) async fn with_devices(nodes: Vec<Node>) -> Option<Self> {
+        let cluster = Cluster::start(Floor::Real).await?;
+        devices::serve(&cluster.client, Floor::Real).await;
+        let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
+        Some(Self { cluster, fleet })
+    }
+
+    pub(crate) fn devices(&self) -> Api<DynamicObject> {
+        devices::devices(&self.cluster.client)
     }
 
     pub(crate) fn pods(&self) -> Api<core::Pod> {

@@ -18,7 +18,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt as _, wait::await_condition, watcher},
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -27,6 +27,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{
     controlplane::Options as ControlPlaneOptions,
+    devices,
     floor::{Cluster, Floor},
 };
 
@@ -74,6 +75,25 @@ impl World {
         let mut world = Self::without_berth(floor, nodes).await?;
         world.start_berth();
         Some(world)
+    }
+
+    /// A cluster of these nodes that serves Koordinator's Devices; Berth is yet to start.
+    pub(crate) async fn with_devices(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
+        let cluster = Cluster::start(floor).await?;
+        devices::serve(&cluster.client, floor).await;
+        let fleet = Fleet::start(cluster.client.clone(), nodes).await.unwrap();
+        Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
+    }
+
+    /// Brings these nodes, while Berth is at work, into a cluster that has none and that serves Koordinator's Devices from now on.
+    pub(crate) async fn join(&mut self, floor: Floor, nodes: Vec<Node>) {
+        devices::serve(&self.cluster.client, floor).await;
+        self.fleet = Fleet::start(self.cluster.client.clone(), nodes).await.unwrap();
+    }
+
+    /// The Devices of the cluster.
+    pub(crate) fn devices(&self) -> Api<DynamicObject> {
+        devices::devices(&self.cluster.client)
     }
 
     /// A cluster of these nodes; Berth is yet to start.

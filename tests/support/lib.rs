@@ -8,6 +8,7 @@
 pub mod build;
 pub mod checker;
 pub mod controlplane;
+pub mod devices;
 pub mod floor;
 pub mod identity;
 pub mod installed;

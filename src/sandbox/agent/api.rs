@@ -5,7 +5,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kube::Client;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions,
+};
 use serde_json::{Value, json};
 
 use super::view::{Node, Pod};
@@ -86,6 +88,27 @@ impl Calls {
         let node = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
         let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(self.client.clone());
         nodes.create(&PostParams::default(), &node).await.map(drop)
+    }
+
+    /// Creates the Device of that name, or brings the one that is there up to date.
+    pub(super) async fn put_device(&self, name: &str, object: Value) -> kube::Result<()> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        let resource = ApiResource {
+            group: "scheduling.koordinator.sh".to_owned(),
+            version: "v1alpha1".to_owned(),
+            api_version: "scheduling.koordinator.sh/v1alpha1".to_owned(),
+            kind: "Device".to_owned(),
+            plural: "devices".to_owned(),
+        };
+        let devices: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let device = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        match devices.create(&PostParams::default(), &device).await {
+            Err(error) if code(&error) == Some(409) => {
+                let patch = Patch::Merge(object);
+                devices.patch(name, &PatchParams::default(), &patch).await.map(drop)
+            }
+            outcome => outcome.map(drop),
+        }
     }
 
     fn pods_beside(&self, pod: &Pod) -> Api<Pod> {

@@ -38,6 +38,17 @@ pub enum Violation {
     UnhealthyCard { pod: String, node: String, card: String },
     #[error("pod {pod}: slice {slice} is given to it while {holder} holds it or another cut of its card")]
     SliceTaken { pod: String, slice: String, holder: String },
+    #[error("pod {pod}: virtual function {function} is given to it while {holder} holds it")]
+    FunctionTaken { pod: String, function: String, holder: String },
+    #[error("node {node}: device {device} has {limit} {resource} and {used} are given away, last to {pod}")]
+    DeviceOvercommitted {
+        node: String,
+        device: String,
+        resource: String,
+        limit: i128,
+        used: i128,
+        pod: String,
+    },
     #[error("node {node}: card {card} has {limit} {what} and {used} are given away, last to {pod}")]
     Overcommitted { node: String, card: String, what: Dimension, limit: u64, used: i64, pod: String },
 }

@@ -18,6 +18,8 @@ use super::allocate::{Ask, Refusal};
 use super::api::code;
 use super::audit::Ledger;
 use super::fit::{Lack, Used};
+use super::koordlet::books::Books;
+use super::node::Node;
 use super::plugin::Plugin;
 use super::record::held;
 use super::status;
@@ -64,6 +66,15 @@ struct Room {
     busy: bool,
     used: Used,
     ledger: Ledger,
+    books: Books,
+}
+
+impl Room {
+    /// Whether kubelet has room for the pod, and Koordinator's node side the devices that it was given.
+    fn admit(&mut self, pod: &Pod, node: &Node) -> Result<(), Lack> {
+        self.used.admit(pod, &node.amounts())?;
+        node.koordlet.as_ref().map_or(Ok(()), |koordlet| self.books.start(&node.name, koordlet, pod))
+    }
 }
 
 /// A pod of ours, as last seen.
@@ -152,10 +163,14 @@ impl Kubelets {
         };
         if pod.is_terminal() {
             room.ledger.release(&uid);
+            room.books.release(&uid);
             room.used.release(&uid);
         } else {
-            let violations = room.ledger.charge(&held(&seat.node), &pod);
-            for violation in violations {
+            let node = held(&seat.node);
+            let cards = room.ledger.charge(&node, &pod);
+            let devices =
+                node.koordlet.iter().flat_map(|koordlet| room.books.charge(&node.name, koordlet, &pod));
+            for violation in cards.into_iter().chain(devices) {
                 self.shared.record.violation(violation);
             }
         }
@@ -181,6 +196,7 @@ impl Kubelets {
         let node = known.pod.spec.node_name.as_deref().unwrap_or_default();
         if let Some(room) = self.rooms.get_mut(node) {
             room.ledger.release(uid);
+            room.books.release(uid);
             room.used.release(uid);
         }
     }
@@ -247,7 +263,7 @@ impl Kubelets {
             match job {
                 Job::Admit(_) if pod.is_terminating() || !pod.is_pending() => continue,
                 Job::Admit(_) => {
-                    let fits = room.used.admit(&pod, &held(&seat.node).amounts());
+                    let fits = room.admit(&pod, &held(&seat.node));
                     self.work.spawn(async move { shared.admit(node, pod, fits).await });
                 }
                 Job::Finalise(_) => {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::hami;
 use super::handshake::Handshake;
+use super::koordlet::Koordlet;
 use super::mig::Cut;
 pub use super::plugin::Plugin;
 
@@ -95,6 +96,8 @@ pub struct Node {
     pub(super) links: BTreeMap<String, BTreeMap<String, i64>>,
     pub(super) plain: BTreeMap<String, String>,
     pub(super) handshake: Handshake,
+    /// Koordinator's node side, which may run beside a device plugin.
+    pub(super) koordlet: Option<Koordlet>,
 }
 
 impl Node {
@@ -109,6 +112,7 @@ impl Node {
             links: BTreeMap::new(),
             plain: plain.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
             handshake: Handshake::default(),
+            koordlet: None,
         }
     }
 
@@ -161,6 +165,13 @@ impl Node {
         self.plugin(Plugin::Volcano)
     }
 
+    /// With Koordinator's node side.
+    #[must_use]
+    pub fn koordlet(mut self, koordlet: Koordlet) -> Self {
+        self.koordlet = Some(koordlet);
+        self
+    }
+
     /// With a plugin that reports its life so often, by a clock that is so far behind; only HAMi's up to v2.7 do.
     #[must_use]
     pub fn reporting(mut self, every: Duration, behind: Duration) -> Self {
@@ -181,9 +192,13 @@ impl Node {
     /// The Node object as kubelet and the plugin leave it: registered, ready, cards counted.
     pub fn object(&self) -> Value {
         let amounts = self.amounts();
+        let mut labels = self.labels.clone();
+        labels.extend(
+            self.koordlet.iter().flat_map(Koordlet::labels).map(|(key, value)| (key.to_owned(), value)),
+        );
         json!({
             "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": self.name, "labels": self.labels, "annotations": self.annotations()},
+            "metadata": {"name": self.name, "labels": labels, "annotations": self.annotations()},
             "status": {
                 "capacity": amounts, "allocatable": amounts,
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],

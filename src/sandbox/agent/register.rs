@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::koordlet::Koordlet;
 use super::mig::{Cut, Profile};
 use super::node::{Card, Health, Node};
 use super::plugin::Plugin;
@@ -43,7 +44,8 @@ impl Node {
             }
             Some(plugin) => vec![(plugin.names().count, slots)],
         };
-        let devices = devices.into_iter().map(|(name, amount)| (name.to_owned(), amount.to_string()));
+        let devices = devices.into_iter().chain(self.koordlet.iter().flat_map(Koordlet::amounts));
+        let devices = devices.map(|(name, amount)| (name.to_owned(), amount.to_string()));
         self.plain.clone().into_iter().chain(devices).collect()
     }
 

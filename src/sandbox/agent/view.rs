@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 /// A pod as kubelet and the device plugins see it.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Pod {
-    /// Name, namespace, uid, version, deletion and annotations; nothing else is kept.
+    /// Name, namespace, uid, version, deletion, annotations and labels; nothing else is kept.
     #[serde(deserialize_with = "lean")]
     pub(super) metadata: ObjectMeta,
     /// Containers and node.
@@ -82,6 +82,7 @@ struct LeanMeta {
     deletion_timestamp: Option<Time>,
     finalizers: Option<Vec<String>>,
     annotations: Option<BTreeMap<String, String>>,
+    labels: Option<BTreeMap<String, String>>,
 }
 
 fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
@@ -94,6 +95,7 @@ fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
         deletion_timestamp: meta.deletion_timestamp,
         finalizers: meta.finalizers,
         annotations: meta.annotations,
+        labels: meta.labels,
         ..ObjectMeta::default()
     })
 }

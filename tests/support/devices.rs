@@ -1,0 +1,61 @@
+//! Koordinator's kind Device, which the sandbox serves from the start and a real API server once it is installed.
+
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, ListParams, PostParams},
+    runtime::{conditions::is_crd_established, wait::await_condition},
+};
+use serde_json::json;
+
+use super::floor::Floor;
+
+const GROUP: &str = "scheduling.koordinator.sh";
+const VERSION: &str = "v1alpha1";
+
+/// After this time a kind that should be served is not.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// The Devices of a cluster.
+pub fn devices(client: &Client) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: GROUP.to_owned(),
+        version: VERSION.to_owned(),
+        api_version: format!("{GROUP}/{VERSION}"),
+        kind: "Device".to_owned(),
+        plural: "devices".to_owned(),
+    };
+    Api::all_with(client.clone(), &resource)
+}
+
+/// Returns once the kind is served.
+pub async fn serve(client: &Client, floor: Floor) {
+    if floor == Floor::Sandbox {
+        return;
+    }
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = format!("devices.{GROUP}");
+    let crd = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "group": GROUP,
+            "scope": "Cluster",
+            "names": {"plural": "devices", "singular": "device", "kind": "Device"},
+            "versions": [{"name": VERSION, "served": true, "storage": true, "schema": {"openAPIV3Schema":
+                {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
+        },
+    });
+    crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+    let established = await_condition(crds, &name, is_crd_established());
+    tokio::time::timeout(LIMIT, established).await.expect("the kind is served in time").unwrap();
+    // For a moment after its kind is established, kube-apiserver may still answer 404.
+    let mut again = tokio::time::interval(Duration::from_millis(20));
+    let served = async {
+        while devices(client).list(&ListParams::default()).await.is_err() {
+            again.tick().await;
+        }
+    };
+    tokio::time::timeout(LIMIT, served).await.expect("the kind is served in time");
+}
