@@ -13,6 +13,8 @@ mod claims;
 mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
+#[path = "scheduler/devices.rs"]
+mod devices;
 #[path = "scheduler/extender.rs"]
 mod extender;
 #[path = "scheduler/handshake.rs"]

@@ -4,6 +4,7 @@
 //! comes to the same values.
 
 mod made_room;
+mod order;
 mod place;
 mod shortfall;
 
@@ -143,6 +144,10 @@ impl Tally {
         self
     }
 
+    fn of_task(&self, task: &str) -> usize {
+        self.by_task.get(task).copied().unwrap_or_default()
+    }
+
     /// How many pods there are of all tasks.
     pub fn total(&self) -> usize {
         self.total
@@ -152,11 +157,25 @@ impl Tally {
 impl Gang {
     /// Whether so many pods are enough.
     pub fn is_whole(&self, tally: &Tally) -> bool {
-        let of_task = |task: &Arc<str>| tally.by_task.get(task).copied().unwrap_or_default();
-        // Volcano asks for the tasks' minima only where they are within the group's (`pkg/scheduler/api/job_info.go`, `CheckTaskReady`).
+        self.lacks(tally) == 0 && self.minima().all(|(task, least)| tally.of_task(task) >= *least)
+    }
+
+    /// The minima of tasks that count. Volcano asks for them only where they are within the group's (`pkg/scheduler/api/job_info.go`,
+    /// `CheckTaskReady`).
+    fn minima(&self) -> impl Iterator<Item = (&Arc<str>, &usize)> {
         let asked: usize = self.tasks.values().sum();
-        let mut tasks = self.tasks.iter().filter(|_| asked <= self.min && self.succeeded == 0);
-        tally.total + self.succeeded >= self.min && tasks.all(|(task, least)| of_task(task) >= *least)
+        self.tasks.iter().filter(move |_| asked <= self.min && self.succeeded == 0)
+    }
+
+    /// How many pods are missing beside so many, whatever their tasks.
+    pub fn lacks(&self, tally: &Tally) -> usize {
+        self.min.saturating_sub(tally.total + self.succeeded)
+    }
+
+    /// Whether a pod of this pod's task is missing beside so many.
+    pub fn lacks_of_task(&self, tally: &Tally, member: &Member) -> bool {
+        let mut minima = self.minima();
+        minima.any(|(task, least)| member.task.as_ref() == Some(task) && tally.of_task(task) < *least)
     }
 
     /// Whether so many more pods could make it whole, whatever their tasks.

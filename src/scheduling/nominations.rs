@@ -127,6 +127,11 @@ impl Nominations {
         self.by_pod.get(pod).map(|nomination| &nomination.node)
     }
 
+    /// The pods for which this node is kept.
+    pub(super) fn on_node(&self, node: &NodeName) -> Vec<Uid> {
+        self.by_node.get(node).into_iter().flatten().cloned().collect()
+    }
+
     /// The pods that Berth places for which this node is kept and whose priority is lower than this.
     pub(super) fn below(&self, priority: i32, node: &NodeName) -> Vec<Uid> {
         let pods = self.by_node.get(node).into_iter().flatten();

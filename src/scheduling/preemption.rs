@@ -105,21 +105,23 @@ pub fn is_tried(demand: &Demand, error: &FitError, snapshot: &Snapshot) -> bool 
     !error.is_hopeless() && error.blame().resolvable() == Resolvable::Yes && is_eligible(demand, snapshot)
 }
 
-/// Whether the pod may preempt others now: its policy allows it, and none is being deleted for it on the node that is kept for it, unless
-/// that node can't have the pod any more, whatever runs there.
+/// Whether the pod may preempt others now: its policy allows it, and it does not wait for victims to end.
 fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
-    if demand.preemption_policy == PreemptionPolicy::Never {
-        return false;
-    }
+    demand.preemption_policy != PreemptionPolicy::Never && !awaits_victims(demand, snapshot)
+}
+
+/// Whether victims of the pod are still ending on the node that is kept for it. They do not count if that node can't have the pod any more,
+/// whatever runs there.
+pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
     // A decision that was taken back has ended the nomination; the pod's status states it all the same.
     let nominated = snapshot.nominations().node_of(&demand.uid).or(demand.nominated.as_ref());
-    let Some(node) = nominated else { return true };
-    let Some(state) = snapshot.node(node) else { return true };
+    let Some(node) = nominated else { return false };
+    let Some(state) = snapshot.node(node) else { return false };
     let is_waited_for = |charge: &Charge| {
         charge.importance.priority < demand.priority && charge.importance.deletion == Deletion::Preempted
     };
     let waits = snapshot.ledger().on_node(node).any(|(_, charge)| is_waited_for(charge));
-    !waits || is_lost(demand, state, snapshot.device_resources())
+    waits && !is_lost(demand, state, snapshot.device_resources())
 }
 
 /// Whether the node can't have the pod whatever runs there: kube-scheduler's `UnschedulableAndUnresolvable`.

@@ -278,6 +278,7 @@ impl Scheduler {
         if self.snapshot.node(node).is_some() {
             self.lines.touch_held_up();
             self.wake_waiting(node, Held::Less);
+            self.wake_nominated(node);
         }
     }
 

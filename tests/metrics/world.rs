@@ -6,9 +6,9 @@ use axum::body::Body;
 use berth::{
     admission::Verdict,
     app::{build_info, settings::Reloads},
-    cluster::{self, Clock, metrics::Leads, scrape::Holdings},
+    cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
     config::Config,
-    scheduling::Event,
+    scheduling::{Event, object::Object},
     webhook::{self, Readiness, Webhook},
 };
 use http::{Request, header};
@@ -94,6 +94,9 @@ pub(crate) async fn page_with(
         binder.unassigned_pods("n1", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
         binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));
+        let unreadable = json!({"spec": {"devices": [{"type": "gpu", "minor": -1}]}});
+        let offer = devices(&parsed(&unreadable)).0;
+        binder.registrations(&Event::Seen(Object::Device("n1".into(), std::sync::Arc::new(offer))));
     }
     build_info::register(&mut registry);
     Reloads::register(&mut registry, Clock::System);

@@ -35,9 +35,11 @@ pub(crate) fn vendors() -> Vec<std::sync::Arc<dyn Dialect>> {
         "dialects: {hami: {enable-ascend: true, enable-iluvatar: true, cambricon: {}, amd: {}, biren: {}}}";
     let (config, _) = berth::config::Config::parse(ALL, "berth.yaml").unwrap();
     let dialects = config.dialects();
-    let vendors =
-        dialects.iter().filter(|dialect| matches!(dialect.mode(), berth::dialect::SharingMode::Vendor(_)));
-    vendors.cloned().collect()
+    let of_cards = |dialect: &&std::sync::Arc<dyn Dialect>| {
+        let by_type = dialect.name().as_str() == berth::dialect::koordinator::NAME;
+        matches!(dialect.mode(), berth::dialect::SharingMode::Vendor(_)) && !by_type
+    };
+    dialects.iter().filter(of_cards).cloned().collect()
 }
 
 fn numbered() -> impl Strategy<Value = Option<Slice>> {

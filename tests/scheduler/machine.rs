@@ -1,13 +1,14 @@
 //! A scheduler with the objects that it is shown and the time that it is told.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    cluster::Reader,
+    cluster::{Reader, read::devices},
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
-        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler, object::Kind,
+        Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
+        object::{Kind, Object},
         scheduler::Settings,
     },
 };
@@ -84,6 +85,14 @@ impl Machine {
         let node = self.newer(node);
         let info = self.reader.node(&parsed(&node)).0;
         self.tell(Event::NodeSeen(Box::new(info)));
+    }
+
+    /// Shows the Device of a node; what of it can't be read.
+    pub(crate) fn show_device(&mut self, device: &Value) -> Vec<String> {
+        let (offer, troubles) = devices(&parsed(device));
+        let node = device["metadata"]["name"].as_str().unwrap().into();
+        self.tell(Event::Seen(Object::Device(node, Arc::new(offer))));
+        troubles.iter().map(ToString::to_string).collect()
     }
 
     fn newer(&mut self, object: &Value) -> Value {

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Gang, Member, SharedTopology, Strictness, Tally};
+use super::{Gang, Member, SharedTopology, Strictness, Tally, order::by_size};
 use crate::scheduling::{
     class::Classes,
     decide::Decision,
@@ -108,7 +108,7 @@ pub fn place(
     rank: &dyn Fn(&NodeName) -> usize,
 ) -> Result<Vec<(Uid, Decision)>, Shortfall> {
     let mark = plan.mark();
-    let anywhere = attempt(pool, plan, room, rank);
+    let anywhere = attempt_in_orders(pool, plan, room, rank);
     let topology = pool.gang.topology.as_ref();
     let Some(SharedTopology { key, strictness }) = topology.filter(|_| anywhere.whole) else {
         if anywhere.whole {
@@ -122,7 +122,7 @@ pub fn place(
     for domain in pool.domains(key, plan) {
         let labelled = in_domain(plan, key, &domain);
         let inside = |node: &NodeName| if labelled.contains(node) { rank(node) } else { OUTSIDE };
-        let trial = attempt(pool, plan, room, &inside);
+        let trial = attempt_in_orders(pool, plan, room, &inside);
         if trial.whole && trial.failed.is_empty() {
             return Ok(trial.placed);
         }
@@ -140,27 +140,45 @@ pub fn place(
             Strictness::Preferred => LAST.saturating_add(rank(node)),
         };
         let inside_first = |node: &NodeName| if labelled.contains(node) { rank(node) } else { outside(node) };
-        return Ok(attempt(pool, plan, room, &inside_first).placed);
+        return Ok(attempt_in_orders(pool, plan, room, &inside_first).placed);
     }
     if *strictness == Strictness::Preferred {
-        return Ok(attempt(pool, plan, room, rank).placed);
+        return Ok(attempt_in_orders(pool, plan, room, rank).placed);
     }
     let (domain, trial) = best.unzip();
     let trial = trial.unwrap_or(Trial { placed: Vec::new(), failed: anywhere.failed, whole: false });
     Err(pool.shortfall(trial, Some((key.clone(), domain))))
 }
 
+/// Places the pods in the order of the queue, or by their size where that does not make the gang whole. If neither does, it is said what
+/// is missing in the order of the queue.
+fn attempt_in_orders(
+    pool: &Pool<'_>,
+    plan: &mut Plan<'_>,
+    room: &mut impl Room,
+    rank: &dyn Fn(&NodeName) -> usize,
+) -> Trial {
+    let mark = plan.mark();
+    let queued: Vec<&Applicant> = pool.applicants.iter().collect();
+    let trial = attempt(pool, &queued, plan, room, rank);
+    let Some(sized) = by_size(pool).filter(|_| !trial.whole) else { return trial };
+    plan.undo(mark);
+    let by_size = attempt(pool, &sized, plan, room, rank);
+    if by_size.whole { by_size } else { trial }
+}
+
 /// Places the pods one after another, until those that are left can't be enough any more.
 fn attempt(
     pool: &Pool<'_>,
+    order: &[&Applicant],
     plan: &mut Plan<'_>,
     room: &mut impl Room,
     rank: &dyn Fn(&NodeName) -> usize,
 ) -> Trial {
     let mut trial = Trial { placed: Vec::new(), failed: Vec::new(), whole: false };
     let mut tally = pool.placed.clone();
-    for (at, applicant) in pool.applicants.iter().enumerate() {
-        let left = pool.applicants.len() - at;
+    for (at, applicant) in order.iter().enumerate() {
+        let left = order.len() - at;
         let full = trial.placed.len() >= pool.gang.room(&pool.placed);
         if full || !pool.gang.can_be_whole(&tally, left) {
             break;

@@ -16,7 +16,7 @@ use crate::scheduling::{
     measure::Measure,
     node::NodeName,
     object::Kind,
-    pod::{Deletion, PodKey, Uid, is_older},
+    pod::{Deletion, Demand, PodKey, Uid, is_older},
     preemption::{self, Candidate, Hopeless, Rules},
 };
 
@@ -92,7 +92,10 @@ impl Scheduler {
     /// makes no room.
     pub(super) fn preempt(&mut self, uid: &Uid, error: FitError) -> FitError {
         match self.choose_victims(uid, &error) {
-            None => error,
+            None => {
+                self.withdraw_vain_nomination(uid);
+                error
+            }
             Some(Ok((priority, candidate))) => {
                 self.outbox.measures.push(Measure::Preemption(candidate.victims.len()));
                 self.nominate(uid, priority, candidate);
@@ -101,26 +104,56 @@ impl Scheduler {
             Some(Err(hopeless)) => {
                 let tried = hopeless.was_tried().then_some(Measure::Preemption(0));
                 self.outbox.measures.extend(tried);
-                self.withdraw_nomination(uid);
+                self.withdraw_vain_nomination(uid);
                 error.beside_preemption(hopeless)
             }
         }
     }
 
     /// Why the pod still waits, with what preemption makes of it; `None`: it could preempt others by now, and is to be decided again.
+    /// A nomination that makes no room any more is withdrawn.
     pub(super) fn still_waits(&mut self, uid: &Uid, error: FitError) -> Option<FitError> {
-        match self.choose_victims(uid, &error) {
-            None => Some(error),
-            Some(Ok(_)) => None,
-            Some(Err(hopeless)) => Some(error.beside_preemption(hopeless)),
+        let error = match self.choose_victims(uid, &error) {
+            None => error,
+            Some(Ok(_)) => return None,
+            Some(Err(hopeless)) => error.beside_preemption(hopeless),
+        };
+        self.withdraw_vain_nomination(uid);
+        Some(error)
+    }
+
+    /// Withdraws the nomination of a pod that fits nowhere, unless pods that were deleted for it are still ending. kube-scheduler clears
+    /// `nominatedNodeName` when an attempt at preemption finds no node (v1.36 `framework/preemption/preemption.go`).
+    fn withdraw_vain_nomination(&mut self, uid: &Uid) {
+        if self.knows_budgets() && !self.awaits_victims(uid) {
+            self.withdraw_nomination(uid);
         }
+    }
+
+    /// Whether victims of the pod are still to be deleted, or to end.
+    pub(super) fn awaits_victims(&self, uid: &Uid) -> bool {
+        let awaits = |demand: Demand| preemption::awaits_victims(&demand, &self.snapshot);
+        self.preempting.is_under_way(uid) || self.demand(uid).is_some_and(awaits)
+    }
+
+    /// Decides the pods again that this node is kept for and whose victims are gone: after a change of the node, it may make no room for them.
+    pub(super) fn wake_nominated(&mut self, node: &NodeName) {
+        for uid in self.snapshot.nominations().on_node(node) {
+            if !self.awaits_victims(&uid) {
+                self.decide_waiting_again(&uid);
+            }
+        }
+    }
+
+    /// Whether the PodDisruptionBudgets are listed, without which no victim is chosen.
+    pub(super) fn knows_budgets(&self) -> bool {
+        self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget])
     }
 
     /// The pods that could go for a pod that fits nowhere, with its priority; `None`: it may preempt none now, or that is known already.
     fn choose_victims(&mut self, uid: &Uid, error: &FitError) -> Option<Result<(i32, Candidate), Hopeless>> {
         let rules = self.preempting.rules?;
-        let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
-        if !ready || self.preempting.under_way.contains_key(uid) {
+        if !self.knows_budgets() || self.preempting.is_under_way(uid) {
             return None;
         }
         let demand = self.demand(uid)?;

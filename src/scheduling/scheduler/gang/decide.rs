@@ -37,7 +37,7 @@ impl Scheduler {
         };
         let survey = self.survey(name);
         let placed = survey.placed.total();
-        if matches!(self.gangs.progress.get(name), Some(Progress::RollingBack(_))) {
+        if self.is_rolling_back(name) {
             return self.leave_ungathered(name, Some(&gang), uid, &Ungathered::RollingBack, now);
         }
         if gang.room(&survey.placed) == 0 {
@@ -212,9 +212,17 @@ impl Scheduler {
         }
     }
 
+    /// Whether the pods of the gang are evicted, since not all could be bound: none is placed before they are gone.
+    fn is_rolling_back(&self, name: &GangName) -> bool {
+        matches!(self.gangs.progress.get(name), Some(Progress::RollingBack(_)))
+    }
+
     /// Whether the gang of this pod would find room now.
     fn would_be_placed(&mut self, name: &GangName, uid: &Uid) -> bool {
         let Some((_, Membership::Policy(Policy::Gang(gang)))) = self.membership(uid) else { return false };
+        if self.is_rolling_back(name) {
+            return false;
+        }
         let survey = self.survey(name);
         let applicants = self.applicants(name, uid, &gang, &survey);
         let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };

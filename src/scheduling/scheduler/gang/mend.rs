@@ -25,9 +25,12 @@ impl Scheduler {
     }
 
     fn mend_gang(&mut self, name: &GangName, now: Timestamp) {
+        let mut open = false;
         if let Membership::Policy(Policy::Gang(gang)) = self.snapshot.objects().membership(name) {
             let survey = self.survey(name);
             self.note_progress(name, &gang, &survey, now);
+            // The last pod of the gang may have left the domain to which the others were tied.
+            open = gang.topology.is_some() && survey.placed.total() == 0;
             if !gang.is_whole(&survey.placed) && !survey.is_committed() {
                 for uid in &survey.assumed {
                     self.forget(uid);
@@ -40,6 +43,7 @@ impl Scheduler {
         for uid in members {
             match self.pods.get(&uid).map(|entry| &entry.work) {
                 Some(Work::Ungathered) => self.decide_waiting_again(&uid),
+                Some(Work::Waiting(_)) if open => self.decide_waiting_again(&uid),
                 // It was queued before it was known that others of its gang are bound.
                 Some(Work::Queued) if first => self.enqueue(&uid),
                 _ => {}

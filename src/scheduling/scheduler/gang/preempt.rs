@@ -9,24 +9,29 @@ use crate::scheduling::{
     fit_error::FitError,
     gang::{MadeRoom, Pool, Shortfall, place},
     measure::Measure,
-    object::Kind,
     pod::Uid,
     preemption::Candidate,
 };
+
+/// Whether a pod of the gang fits nowhere, whichever pods go.
+fn is_in_vain(shortfall: &Shortfall) -> bool {
+    let is_lost = |(_, error): &(Uid, Option<FitError>)| {
+        error.as_ref().is_some_and(|error| error.blame().resolvable() == Resolvable::No)
+    };
+    shortfall.domain.is_none() && shortfall.failed.iter().any(is_lost)
+}
 
 impl Scheduler {
     /// Looks for pods of lower priority that can go so that the whole gang finds room, and begins to preempt them. Where that makes no
     /// room, nothing is kept for its pods any more.
     pub(super) fn preempt_for_gang(&mut self, pool: &Pool<'_>, shortfall: &Shortfall) {
-        let Some(rules) = self.preempting.rules() else { return };
-        let ready = self.snapshot.objects().are_listed(&[Kind::PodDisruptionBudget]);
-        let waits = pool.applicants.iter().any(|applicant| self.preempting.is_under_way(applicant.uid()));
-        let is_in_vain = |(_, error): &(Uid, Option<FitError>)| {
-            error.as_ref().is_some_and(|error| error.blame().resolvable() == Resolvable::No)
-        };
-        if !ready || waits || shortfall.failed.iter().any(is_in_vain) && shortfall.domain.is_none() {
+        let waits = pool.applicants.iter().any(|applicant| self.awaits_victims(applicant.uid()));
+        if !self.knows_budgets() || waits {
             return;
         }
+        let Some(rules) = self.preempting.rules().filter(|_| !is_in_vain(shortfall)) else {
+            return self.withdraw_nominations(pool);
+        };
         let before = self.versions();
         let pods = &self.pods;
         let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());

@@ -142,6 +142,20 @@ fn room_that_comes_for_any_pod_of_a_gang_has_it_decided_again() {
     }
 }
 
+/// Cards of 10,000 MiB: beside a small pod, which came first, there is room for one of three sizes in one order alone.
+#[test]
+fn pods_that_do_not_fit_in_the_order_of_the_queue_are_tried_by_their_size() {
+    let mut play = of(2);
+    play.foreign("other", 2_000);
+    for (name, memory) in [("large", 9_000), ("middle", 5_000), ("small", 3_000)] {
+        create(&mut play, name, memory);
+    }
+    assert!(!play.is_charged("large", Commitment::Assumed));
+    for name in ["middle", "small"] {
+        assert!(play.is_charged(name, Commitment::Assumed), "{name}: {}", reason(&play, name));
+    }
+}
+
 #[test]
 fn two_gangs_do_not_hold_halves_against_each_other() {
     let mut play = of(2);
@@ -218,6 +232,23 @@ fn a_pod_beyond_the_minimum_that_fits_nowhere_waits() {
     let start =
         "PodGroup default/g: 1 of 2 pods fit (minimum 1); this one does not: 0/1 nodes are available: ";
     assert!(reason(&play, "b").starts_with(start), "{}", reason(&play, "b"));
+}
+
+#[test]
+fn a_pod_that_waits_for_its_rack_is_decided_again_once_no_other_pod_ties_it_there() {
+    let mut play = Play::new();
+    let topology = SharedTopology { key: "rack".into(), strictness: Strictness::Required };
+    play.happens(Event::Seen(group(Gang { min: 1, topology: Some(topology), ..Gang::default() })));
+    play.racked("left");
+    create(&mut play, "a", 6_000);
+    carry_through(&mut play, "a", 6_000);
+    play.racked("left");
+    play.beside("n2", "right");
+    create(&mut play, "b", 6_000);
+    assert!(!play.is_charged("b", Commitment::Assumed), "only the other rack has room");
+    play.happens(Event::NodeGone(NODE.into()));
+    play.gone("a");
+    assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
 }
 
 #[test]

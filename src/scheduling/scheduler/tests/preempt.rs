@@ -6,7 +6,7 @@ use super::play::{Play, Sent, pod, setback};
 use crate::{
     device::Answer,
     scheduling::{
-        Event, PodInfo, WriteOutcome,
+        Event, NodeInfo, PodInfo, WriteOutcome,
         event::BindOutcome,
         ledger::Commitment,
         pod::{Deletion, PodKey},
@@ -252,4 +252,33 @@ fn pods_of_equal_priority_and_those_that_may_not_preempt_wait() {
     play.bind("other");
     play.served("other", Answer::Succeeded);
     assert!(!play.sent().iter().any(|sent| matches!(sent, Sent::Preempt(_) | Sent::Nominate(..))));
+}
+
+#[test]
+fn a_nomination_is_withdrawn_once_its_victims_are_gone_and_others_have_taken_the_room() {
+    let (mut play, high) = full();
+    seen(&mut play, high);
+    nominated(&mut play, written("7"));
+    let mut equal = play.foreign_pod("equal", 1_500);
+    equal.importance.priority = 100;
+    seen(&mut play, equal);
+    let low = play.foreign_pod("low", 8_000);
+    let low = leaving(low, Deletion::Preempted, &play);
+    let sent = seen(&mut play, low);
+    assert!(!sent.contains(&Sent::Nominate("high", false)), "its victim is still ending: {sent:?}");
+    play.ended("low");
+    assert_eq!(play.sent(), [Sent::Nominate("high", false)]);
+    withdrawn(&mut play, written("8"));
+    let small = pod("small", 1_500, play.now);
+    assert_eq!(seen(&mut play, small), [Sent::Lock("small")], "nothing is kept any more");
+}
+
+#[test]
+fn a_nomination_to_a_node_that_can_never_have_the_pod_is_withdrawn() {
+    let (mut play, high) = full();
+    let bare = NodeInfo { name: NODE.into(), resource_version: "1000".to_owned(), ..NodeInfo::default() };
+    play.happens(Event::NodeSeen(Box::new(bare)));
+    play.sent();
+    let high = PodInfo { nominated: Some(NODE.into()), ..high };
+    assert_eq!(seen(&mut play, high), [Sent::Nominate("high", false), Sent::Unschedulable("high")]);
 }

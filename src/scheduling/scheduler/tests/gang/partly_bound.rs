@@ -54,6 +54,19 @@ fn a_gang_that_is_not_completed_in_time_is_rolled_back_and_decided_anew_once_its
 }
 
 #[test]
+fn pods_that_wait_while_their_gang_is_rolled_back_wait_rightly() {
+    let mut play = half();
+    play.wait(SignedDuration::from_mins(9));
+    create(&mut play, "large", 9_000);
+    assert!(reason(&play, "large").contains("this one does not"), "{}", reason(&play, "large"));
+    play.gone("other");
+    create(&mut play, "other", 9_900);
+    play.wait(SignedDuration::from_mins(4));
+    let sent = play.sent();
+    assert!(sent.contains(&Sent::RollBack("a")) && !sent.contains(&Sent::Drift), "{sent:?}");
+}
+
+#[test]
 fn a_gang_that_was_whole_is_not_rolled_back_when_one_of_its_pods_ends() {
     let mut play = of(2);
     for name in ["a", "b"] {

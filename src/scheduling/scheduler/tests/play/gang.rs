@@ -19,4 +19,12 @@ impl Play {
         node.labels = [("rack".to_owned(), rack.to_owned())].into();
         self.happens(Event::NodeSeen(Box::new(node)));
     }
+
+    /// Another node like it is seen, in this rack.
+    pub(in super::super) fn beside(&mut self, name: &str, rack: &str) {
+        let mut node = self.node();
+        (node.name, node.uid) = (name.into(), name.into());
+        node.labels = [("rack".to_owned(), rack.to_owned())].into();
+        self.happens(Event::NodeSeen(Box::new(node)));
+    }
 }

@@ -1,0 +1,389 @@
+//! A cluster that is a few values: an API server, its nodes and a scheduler, whose writes are carried out, refused or lost.
+//!
+//! What must hold is judged by the pods that the API server has; the scheduler's own accounts are not asked.
+
+#[path = "cluster/writes.rs"]
+mod writes;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use berth::{
+    device::{Allocation, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
+    scheduling::{
+        Claim, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer, PodInfo, PodKey,
+        PreemptionPolicy, Scheduler, Stage,
+        gang::{Gang, GangName, Group, GroupApi, Member, Policy},
+        object::{Kind, Object},
+        pod::{Binding, Deletion, Placer},
+        preemption::Rules,
+        scheduler::Settings,
+        score::ScoreWeights,
+        tdm::RevocableZones,
+    },
+};
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+
+use super::worlds::ask;
+
+const PROFILE: &str = "test";
+
+/// What is equal of all nodes, and what the scheduler is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    pub(crate) cards: u32,
+    pub(crate) slots: usize,
+    pub(crate) memory: u64,
+    /// For how many nodes in a row the label `rack` has one value.
+    pub(crate) rack: usize,
+    pub(crate) preemption: Option<Rules>,
+    /// For how long the bound pods of a gang wait for the others.
+    pub(crate) gangs: Option<SignedDuration>,
+}
+
+/// A pod as the API server has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Pod {
+    pub(crate) memory: u64,
+    pub(crate) priority: i32,
+    pub(crate) gang: Option<String>,
+    created: Timestamp,
+    version: u64,
+    pub(crate) nominated: Option<Arc<str>>,
+    pub(crate) bound: Option<(Arc<str>, Vec<Allocation>)>,
+    /// Whether its containers run, once it is bound.
+    pub(crate) started: bool,
+    pub(crate) deletion: Deletion,
+}
+
+/// The API server, its nodes, and the scheduler.
+pub(crate) struct Cluster {
+    pub(crate) shape: Shape,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) now: Timestamp,
+    version: u64,
+    created: usize,
+    pub(crate) pods: BTreeMap<String, Pod>,
+    pub(crate) groups: BTreeMap<String, Gang>,
+    /// The groups that were bound as a whole, and have had a pod since then.
+    pub(crate) whole: BTreeSet<String>,
+    pub(crate) cordoned: Vec<bool>,
+    pub(crate) absent: Vec<bool>,
+    pub(crate) under_way: Vec<Effect>,
+    /// What the scheduler's audit has found.
+    pub(crate) drifts: Vec<String>,
+}
+
+pub(crate) fn node_name(at: usize) -> Arc<str> {
+    format!("node-{at}").into()
+}
+
+fn key(name: &str) -> PodKey {
+    PodKey { uid: name.into(), namespace: "default".into(), name: name.into() }
+}
+
+impl Pod {
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.deletion != Deletion::None
+    }
+
+    fn info(&self, name: &str) -> PodInfo {
+        let wants = self.bound.is_none() && !self.is_leaving();
+        let holding = self.bound.as_ref().map(|(node, allocations)| Holding {
+            node: node.clone(),
+            allocations: allocations.clone(),
+            unassigned: Vec::new(),
+            init: InitPhase::Done,
+            takeable: Vec::new(),
+            binding: Binding::Bound,
+        });
+        let of_group = |group: &String| {
+            let group = format!("default/{group}").into();
+            Arc::new(Member { gang: GangName { api: GroupApi::Volcano, group }, task: None })
+        };
+        PodInfo {
+            key: key(name),
+            resource_version: self.version.to_string(),
+            importance: Importance {
+                priority: self.priority,
+                started: self.bound.as_ref().map(|_| self.created),
+                deletion: self.deletion,
+                ..Importance::default()
+            },
+            preemption_policy: PreemptionPolicy::default(),
+            created: self.created,
+            nominated: self.nominated.clone(),
+            placer: Placer::Berth,
+            leaving: self.is_leaving().then_some(self.created),
+            stage: if self.bound.is_some() && self.started { Stage::Running } else { Stage::Pending },
+            claim: if wants { Claim::Place(Arc::new(ask(PROFILE, 1, self.memory))) } else { Claim::None },
+            holding,
+            footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
+            origin: None,
+            gang: self.gang.as_ref().map(of_group),
+            member: None,
+            told: None,
+        }
+    }
+}
+
+impl Shape {
+    fn scheduler(&self) -> Scheduler {
+        Scheduler::new(Settings {
+            device_resources: BTreeSet::new(),
+            lock_expiry: SignedDuration::from_mins(5),
+            weights: ScoreWeights::default(),
+            preemption: self.preemption,
+            zones: RevocableZones::default(),
+            gangs: self.gangs,
+        })
+    }
+
+    pub(crate) fn rack_of(&self, at: usize) -> usize {
+        at / self.rack
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new(shape: Shape, groups: BTreeMap<String, Gang>) -> Self {
+        let mut cluster = Self {
+            shape,
+            scheduler: shape.scheduler(),
+            now: Timestamp::UNIX_EPOCH,
+            version: 1,
+            created: 0,
+            pods: BTreeMap::new(),
+            groups,
+            whole: BTreeSet::new(),
+            cordoned: vec![false; shape.nodes],
+            absent: vec![false; shape.nodes],
+            under_way: Vec::new(),
+            drifts: Vec::new(),
+        };
+        cluster.begin();
+        cluster
+    }
+
+    fn node(&self, at: usize) -> NodeInfo {
+        let card = |index: u32| Card {
+            id: format!("GPU-{at}-{index}").as_str().into(),
+            index,
+            slots: u32::try_from(self.shape.slots).unwrap(),
+            memory: MiB::new(self.shape.memory),
+            cores: Cores::WHOLE,
+            model: "NVIDIA A100".into(),
+            numa: 0,
+            mode: Mode::Soft,
+            slicing: Slicing::Unknown,
+            health: Health::Healthy,
+        };
+        let inventory = Some(Inventory::new((0..self.shape.cards).map(card).collect()));
+        let offer = Offer { core_unit: CoreUnit::Percent, profile: PROFILE.into(), inventory };
+        NodeInfo {
+            name: node_name(at),
+            resource_version: self.version.to_string(),
+            cordoned: self.cordoned[at],
+            labels: [("rack".to_owned(), self.shape.rack_of(at).to_string())].into(),
+            offers: vec![offer],
+            ..NodeInfo::default()
+        }
+    }
+
+    fn present(&self) -> impl Iterator<Item = usize> {
+        (0..self.shape.nodes).filter(|at| !self.absent[*at])
+    }
+
+    /// The nodes that take pods.
+    pub(crate) fn open(&self) -> impl Iterator<Item = usize> {
+        self.present().filter(|at| !self.cordoned[*at])
+    }
+
+    /// A scheduler begins, and is shown everything.
+    fn begin(&mut self) {
+        self.scheduler = self.shape.scheduler();
+        self.tell(Event::Nodes(self.present().map(|at| self.node(at)).collect()));
+        self.tell(Event::Quotas(Vec::new()));
+        for kind in Kind::ALL {
+            let groups = self.groups.iter().filter(|_| *kind == Kind::PodGroup).map(|(name, gang)| {
+                let group = Group { budget: None, policy: Policy::Gang(Arc::new(gang.clone())) };
+                Object::PodGroup(*kind, format!("default/{name}").into(), Arc::new(group))
+            });
+            self.tell(Event::Listed(*kind, groups.collect()));
+        }
+        self.tell(Event::Pods(self.pods.iter().map(|(name, pod)| pod.info(name)).collect()));
+    }
+
+    /// The scheduler dies; what was under way is carried out where the bits of this number say so. Another one begins.
+    pub(crate) fn restart(&mut self, carried_out: u64) {
+        for (at, effect) in std::mem::take(&mut self.under_way).into_iter().enumerate() {
+            if carried_out >> (at % 64) & 1 == 1 {
+                self.carry_out(&effect);
+            }
+        }
+        self.begin();
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.look_at_groups();
+        self.scheduler.observe(event, self.now);
+        for _ in 0..1000 {
+            for effect in self.scheduler.settle(self.now) {
+                match effect {
+                    Effect::ReportDrift { of, what } => self.drifts.push(format!("{of:?}: {what}")),
+                    effect if is_awaited(&effect) => self.under_way.push(effect),
+                    _ => {}
+                }
+            }
+            if self.scheduler.next_deadline().is_none_or(|at| at > self.now) {
+                return;
+            }
+        }
+        panic!("its next deadline has passed, however often it settles");
+    }
+
+    fn look_at_groups(&mut self) {
+        for (name, gang) in &self.groups {
+            let bound = |pod: &&Pod| pod.bound.is_some() && pod.gang.as_ref() == Some(name);
+            match self.pods.values().filter(bound).count() {
+                0 => drop(self.whole.remove(name)),
+                bound if bound >= gang.min => drop(self.whole.insert(name.clone())),
+                _ => {}
+            }
+        }
+    }
+
+    /// A pod is created; its name.
+    pub(crate) fn create(&mut self, memory: u64, priority: i32, gang: Option<String>) -> String {
+        self.created += 1;
+        self.version += 1;
+        let name = format!("pod-{}", self.created);
+        let pod = Pod {
+            memory,
+            priority,
+            gang,
+            created: self.now,
+            version: self.version,
+            nominated: None,
+            bound: None,
+            started: false,
+            deletion: Deletion::None,
+        };
+        self.pods.insert(name.clone(), pod);
+        self.show(&name);
+        name
+    }
+
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Pod)) -> String {
+        self.version += 1;
+        if let Some(pod) = self.pods.get_mut(name) {
+            change(pod);
+            pod.version = self.version;
+        }
+        self.version.to_string()
+    }
+
+    pub(crate) fn show(&mut self, name: &str) {
+        if let Some(pod) = self.pods.get(name) {
+            let info = pod.info(name);
+            self.tell(Event::PodSeen(Box::new(info)));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.pods.remove(name);
+        self.tell(Event::PodEnded(name.into()));
+    }
+
+    /// A user deletes a pod, which takes its time to end if it is bound.
+    pub(crate) fn delete(&mut self, at: usize) {
+        let Some(name) = self.pods.keys().nth(at % self.pods.len().max(1)).cloned() else { return };
+        if self.pods[&name].bound.is_none() {
+            return self.remove(&name);
+        }
+        self.change(&name, |pod| pod.deletion = Deletion::Requested);
+        self.show(&name);
+    }
+
+    /// A pod that is being deleted has ended.
+    pub(crate) fn end(&mut self, at: usize) {
+        let leaving = self.leaving();
+        if let Some(name) = leaving.get(at % leaving.len().max(1)) {
+            self.remove(name);
+        }
+    }
+
+    pub(crate) fn cordon(&mut self, at: usize, to: bool) {
+        self.cordoned[at] = to;
+        self.show_node(at);
+    }
+
+    fn show_node(&mut self, at: usize) {
+        self.version += 1;
+        if !self.absent[at] {
+            let node = self.node(at);
+            self.tell(Event::NodeSeen(Box::new(node)));
+        }
+    }
+
+    /// A node vanishes with its pods.
+    pub(crate) fn lose_node(&mut self, at: usize) {
+        self.absent[at] = true;
+        self.tell(Event::NodeGone(node_name(at)));
+        let there = |pod: &Pod| pod.bound.as_ref().is_some_and(|(node, _)| *node == node_name(at));
+        let gone: Vec<_> =
+            self.pods.iter().filter(|(_, pod)| there(pod)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.pods.remove(&name);
+            self.tell(Event::PodGone(name.as_str().into()));
+        }
+    }
+
+    pub(crate) fn restore_node(&mut self, at: usize) {
+        self.absent[at] = false;
+        self.show_node(at);
+    }
+
+    pub(crate) fn leaving(&self) -> Vec<String> {
+        let leaving = self.pods.iter().filter(|(_, pod)| pod.is_leaving());
+        leaving.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What is held of each card by these pods: slots and memory.
+    pub(crate) fn used(&self, counts: impl Fn(&Pod) -> bool) -> BTreeMap<String, (usize, u64)> {
+        let mut used: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+        let bound = self.pods.values().filter(|pod| counts(pod)).filter_map(|pod| pod.bound.as_ref());
+        for share in bound.flat_map(|(_, held)| held).flat_map(|one| one.assignment.shares()) {
+            let (slots, memory) = used.entry(share.card.to_string()).or_default();
+            *slots += 1;
+            *memory += share.memory.get();
+        }
+        used
+    }
+
+    pub(crate) fn judge_cards(&self) -> Result<(), TestCaseError> {
+        for (card, (slots, memory)) in self.used(|_| true) {
+            prop_assert!(
+                slots <= self.shape.slots && memory <= self.shape.memory,
+                "{card} has {memory} MiB given away in {slots} slots"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is a write or a read that has a consequence here.
+fn is_awaited(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::Bind { .. }
+            | Effect::Nominate { .. }
+            | Effect::Preempt { .. }
+            | Effect::RollBack { .. }
+            | Effect::ReadPod { .. }
+            | Effect::ReadNode { .. }
+    )
+}

@@ -1,0 +1,206 @@
+//! Devices of nodes by type, as Koordinator's node side lists them: they come, go, fail and come back while pods wait and hold some.
+
+use berth::{
+    config::Config,
+    scheduling::{Effect, Event, object::Kind},
+};
+use serde_json::{Value, json};
+
+use super::machine::{Machine, bound, node, pod, without_nearest};
+
+const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
+
+/// A GPU with 16 GiB.
+fn gpu(minor: u32) -> Value {
+    json!({
+        "type": "gpu", "minor": minor, "id": format!("GPU-{minor}"), "health": true,
+        "topology": {"socketID": 0, "nodeID": 0, "pcieID": format!("pcie-{}", minor / 2), "busID": ""},
+        "resources": {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "16Gi", "koordinator.sh/gpu-memory-ratio": "100"},
+    })
+}
+
+/// A NIC with two virtual functions, on the PCIe switch of the GPUs 2n and 2n + 1.
+fn nic(minor: u32) -> Value {
+    let function = |number: u32| json!({"minor": -1, "busID": format!("0000:{minor}1:00.{number}")});
+    json!({
+        "type": "rdma", "minor": minor, "id": format!("0000:{minor}1:00.0"), "health": true,
+        "topology": {"socketID": 0, "nodeID": 0, "pcieID": format!("pcie-{minor}"), "busID": ""},
+        "resources": {"koordinator.sh/rdma": "100"},
+        "vfGroups": [{"labels": {}, "vfs": [function(1), function(2)]}],
+    })
+}
+
+fn device(node: &str, devices: &[Value]) -> Value {
+    json!({"metadata": {"name": node}, "spec": {"devices": devices}})
+}
+
+fn machine(nodes: &[&str]) -> Machine {
+    let nodes: Vec<_> = nodes.iter().map(|name| node(name, &json!({}))).collect();
+    Machine::new(&Config::default(), &nodes, &[])
+}
+
+fn whole(name: &str) -> Value {
+    pod(name, &json!({"koordinator.sh/gpu": "100"}))
+}
+
+fn told(effects: &[Effect], name: &str) -> String {
+    let of_pod = |effect: &Effect| match effect {
+        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
+            Some(without_nearest(message).to_owned())
+        }
+        _ => None,
+    };
+    effects.iter().rev().find_map(of_pod).unwrap_or_default()
+}
+
+fn on(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(pod, node)| ((*pod).to_owned(), (*node).to_owned())).collect()
+}
+
+#[test]
+fn a_pod_waits_for_devices_and_goes_without_a_lock_once_they_are_listed() {
+    let mut machine = machine(&["n1", "n2"]);
+    machine.show_pod(&whole("a"));
+    let (effects, placed) = machine.run();
+    assert_eq!(placed, []);
+    assert!(told(&effects, "a").starts_with("0/2 nodes are available: 2 "), "{effects:?}");
+    assert!(machine.show_device(&device("n2", &[gpu(0)])).is_empty());
+    machine.pass(1);
+    let effects = machine.settle();
+    let [Effect::Bind { pod, node, allocations, devices }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!((&*pod.name, &**node), ("a", "n2"));
+    let dialects = machine.reader().dialects();
+    let dialect = dialects.named(&allocations[0].profile).unwrap();
+    let written = dialect.record(&allocations[0].assignment, node, machine.now());
+    let written: Value = serde_json::from_str(&written.annotations[ALLOCATED]).unwrap();
+    assert_eq!(written["gpu"][0]["minor"], 0);
+    assert_eq!(written["gpu"][0]["resources"]["koordinator.sh/gpu-memory"], "16Gi");
+    let place = devices.as_ref().unwrap();
+    let given = &allocations[0].assignment.devices;
+    let adapted = dialect.adaption(given, (node, place), machine.now()).unwrap();
+    assert_eq!(adapted.annotations["scheduling.koordinator.sh/gpu-minors"], "0");
+}
+
+#[test]
+fn gpus_and_nics_are_given_from_one_switch() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1), gpu(2), gpu(3), nic(0), nic(1)]));
+    let mut pair = pod("pair", &json!({"koordinator.sh/gpu": "200", "koordinator.sh/rdma": "1"}));
+    let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"});
+    pair["metadata"]["annotations"] =
+        json!({"scheduling.koordinator.sh/device-joint-allocate": joint.to_string()});
+    machine.show_pod(&pair);
+    let effects = machine.settle();
+    let [Effect::Bind { allocations, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let devices = &allocations[0].assignment.devices;
+    let minors: Vec<Vec<u32>> = devices.values().map(|of| of.iter().map(|one| one.minor).collect()).collect();
+    assert!(minors == [vec![0, 1], vec![0]] || minors == [vec![2, 3], vec![1]], "{minors:?}");
+}
+
+#[test]
+fn a_device_that_fails_is_given_no_longer_and_stays_held() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
+    machine.show_pod(&whole("a"));
+    assert_eq!(machine.run().1, on(&[("a", "n1")]));
+    let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory-ratio":"100"}}]}"#});
+    machine.show_pod(&bound(whole("a"), "n1", held));
+    let mut broken = gpu(1);
+    broken["health"] = json!(false);
+    machine.show_device(&device("n1", &[gpu(0), broken]));
+    machine.show_pod(&whole("b"));
+    let (effects, placed) = machine.run();
+    assert_eq!(
+        (placed, &*told(&effects, "b")),
+        (Vec::new(), "0/1 nodes are available: 1 Insufficient GPU Devices.")
+    );
+    // It works again, and helps the pod that waits; the other one is still held.
+    machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
+    machine.pass(10);
+    assert_eq!(machine.run().1, on(&[("b", "n1")]));
+    machine.show_pod(&whole("c"));
+    assert_eq!(machine.run().1, []);
+}
+
+#[test]
+fn devices_that_are_gone_come_back_as_they_are_held() {
+    for lost in [
+        Event::Gone(Kind::Device, "n1".into()),
+        Event::Unserved(Kind::Device),
+        Event::Listed(Kind::Device, Vec::new()),
+    ] {
+        let mut machine = machine(&["n1"]);
+        machine.show_device(&device("n1", &[gpu(0)]));
+        let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"60","koordinator.sh/gpu-memory-ratio":"60"}}]}"#});
+        // Koordinator's own scheduler has placed it.
+        let mut theirs = bound(pod("theirs", &json!({"koordinator.sh/gpu": "60"})), "n1", held);
+        theirs["spec"]["schedulerName"] = json!("koord-scheduler");
+        machine.show_pod(&theirs);
+        machine.tell(lost.clone());
+        machine.show_pod(&pod("half", &json!({"koordinator.sh/gpu": "50"})));
+        assert_eq!(machine.run().1, [], "{lost:?}");
+        machine.show_device(&device("n1", &[gpu(0)]));
+        machine.pass(10);
+        assert_eq!(machine.run().1, [], "{lost:?}: 60 and 50 percent are more than one card");
+        machine.show_pod(&pod("less", &json!({"koordinator.sh/gpu": "40"})));
+        assert_eq!(machine.run().1, on(&[("less", "n1")]), "{lost:?}");
+    }
+}
+
+#[test]
+fn a_malformed_device_costs_its_node_alone() {
+    let mut machine = machine(&["n1", "n2"]);
+    let mut broken = gpu(0);
+    broken["resources"]["koordinator.sh/gpu-core"] = json!("all");
+    let troubles = machine.show_device(&device("n1", &[broken]));
+    assert_eq!(troubles, ["spec.devices[0].resources[koordinator.sh/gpu-core]: `all` is not a quantity"]);
+    machine.show_device(&device("n2", &[gpu(0)]));
+    machine.show_pod(&whole("a"));
+    machine.show_pod(&whole("b"));
+    let (effects, placed) = machine.run();
+    assert_eq!(placed, on(&[("a", "n2")]));
+    assert!(
+        told(&effects, "b").ends_with("1 node(s) had an unreadable GPU registration."),
+        "{}",
+        told(&effects, "b")
+    );
+    machine.show_device(&device("n1", &[gpu(0)]));
+    machine.pass(10);
+    assert_eq!(machine.run().1, on(&[("b", "n1")]));
+}
+
+#[test]
+fn a_card_of_two_plugins_has_one_account() {
+    let registered = "GPU-0,10,16384,100,NVIDIA-A100,0,true,0,:";
+    let shared = node(
+        "n1",
+        &json!({"hami.io/node-nvidia-register": registered, "hami.io/node-handshake": "Reported 2026-01-01 00:00:00"}),
+    );
+    let mut machine = Machine::new(&Config::default(), &[shared], &[]);
+    machine.show_device(&device("n1", &[gpu(0)]));
+    let held = json!({
+        "hami.io/vgpu-devices-allocated": "GPU-0,NVIDIA,10000,0:;", "hami.io/bind-phase": "success", "hami.io/vgpu-node": "n1",
+    });
+    let theirs = pod("hami", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "10000"}));
+    machine.show_pod(&bound(theirs, "n1", held));
+    machine.show_pod(&pod("much", &json!({"koordinator.sh/gpu-memory": "8Gi"})));
+    assert_eq!(machine.run().1, []);
+    machine.show_pod(&pod("little", &json!({"koordinator.sh/gpu-memory": "4Gi"})));
+    assert_eq!(machine.run().1, on(&[("little", "n1")]));
+}
+
+#[test]
+fn a_label_of_the_node_counts_for_its_devices() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0)]));
+    let mut labelled = node("n1", &json!({}));
+    labelled["metadata"]["labels"] = json!({"node.koordinator.sh/gpu-vendor": "cambricon"});
+    machine.show_node(&labelled);
+    machine.show_pod(&whole("a"));
+    let (effects, placed) = machine.run();
+    let lock = "0/1 nodes are available: 1 node(s) GPU device plugin needs a node lock, which Berth does not take for Koordinator's devices.";
+    assert_eq!((placed, &*told(&effects, "a")), (Vec::new(), lock));
+    machine.show_node(&node("n1", &json!({})));
+    machine.pass(10);
+    assert_eq!(machine.run().1, on(&[("a", "n1")]));
+}
