@@ -47,9 +47,11 @@ pub async fn serve(client: &Client, floor: Floor) {
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
     });
-    crds.create(&PostParams::default(), &serde_json::from_value(crd).unwrap()).await.unwrap();
+    let crd = serde_json::from_value(crd).expect("the definition is valid");
+    crds.create(&PostParams::default(), &crd).await.expect("the API server takes the definition");
     let established = await_condition(crds, &name, is_crd_established());
-    tokio::time::timeout(LIMIT, established).await.expect("the kind is served in time").unwrap();
+    let established = tokio::time::timeout(LIMIT, established).await;
+    established.expect("the kind is served in time").expect("the definition can be watched");
     // For a moment after its kind is established, kube-apiserver may still answer 404.
     let mut again = tokio::time::interval(Duration::from_millis(20));
     let served = async {

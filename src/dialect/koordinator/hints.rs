@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{dimension::whole, names, shape::Strategy};
 use crate::{
@@ -69,9 +69,9 @@ pub(super) fn hints(pod: &Metadata) -> Result<BTreeMap<DeviceType, Hint>, Unread
 
 /// What the annotations name beside the types that pods can ask for, each with its annotation; it has no effect.
 pub fn unknown_types(pod: &Metadata) -> Vec<(&'static str, String)> {
-    let hinted = json::<Map<String, Value>>(pod, names::HINT).ok().flatten().unwrap_or_default();
+    let hinted = json::<BTreeMap<String, Value>>(pod, names::HINT).ok().flatten().unwrap_or_default();
     let joined = json::<WireJoint>(pod, names::JOINT).ok().flatten().unwrap_or_default();
-    let hinted = hinted.into_iter().map(|(name, _)| (names::HINT, name));
+    let hinted = hinted.into_keys().map(|name| (names::HINT, name));
     let joined = joined.device_types.into_iter().map(|name| (names::JOINT, name));
     hinted.chain(joined).filter(|(_, name)| DeviceType::named(name).is_none()).collect()
 }
