@@ -82,10 +82,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
         let offer = NodeOffer::read(node, &facts.dialects);
         let device = devices.get(&node.metadata.name);
         let devices = device.and_then(|device| koordinator::node::devices(device).ok());
-<<<<<<< HEAD
-=======
         let devices = devices.map(|devices| devices.on(&koordinator::node::traits(&node.metadata)));
->>>>>>> w/koord
         match devices.filter(|devices| !devices.devices.is_empty()) {
             Some(devices) => {
                 offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices))
