@@ -42,6 +42,8 @@ mod koordinator_device_plugin_adapter;
 mod koordinator_env_injection;
 #[path = "conformance/koordinator_numa_hints.rs"]
 mod koordinator_numa_hints;
+#[path = "conformance/koordinator_phases.rs"]
+mod koordinator_phases;
 #[path = "conformance/koordinator_primitives.rs"]
 mod koordinator_primitives;
 #[path = "conformance/koordinator_request_validation.rs"]

@@ -47,11 +47,13 @@ pub async fn serve(client: &Client, floor: Floor) {
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
     });
-    let crd = serde_json::from_value(crd).expect("the definition is valid");
-    crds.create(&PostParams::default(), &crd).await.expect("the API server takes the definition");
+    let crd = serde_json::from_value(crd).expect("it is a CustomResourceDefinition");
+    crds.create(&PostParams::default(), &crd).await.expect("a fresh cluster takes the kind");
     let established = await_condition(crds, &name, is_crd_established());
-    let established = tokio::time::timeout(LIMIT, established).await;
-    established.expect("the kind is served in time").expect("the definition can be watched");
+    tokio::time::timeout(LIMIT, established)
+        .await
+        .expect("the kind is served in time")
+        .expect("the API server answers");
     // For a moment after its kind is established, kube-apiserver may still answer 404.
     let mut again = tokio::time::interval(Duration::from_millis(20));
     let served = async {

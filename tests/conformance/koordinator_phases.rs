@@ -1,0 +1,144 @@
+//! What Koordinator's plugin answers in the phases of scheduling: before nodes are looked at, for one node, and for the node that is taken.
+
+use std::collections::BTreeMap;
+
+use berth::{
+    device::{DeviceAllocation, DeviceAllocations, DeviceCount, DeviceType, DevicesUsed, NodeDevices},
+    dialect::koordinator::{record, request, templates::Templates},
+    object::Pod,
+    scheduling::devices::{Settings, allocate},
+};
+use serde_json::{Value, json};
+
+use super::{
+    koordinator::{
+        allocations, amounts, comparable, default_scoring, merged, node_of_totals, of, per_minor, templates,
+    },
+    table::{Case, Table, Verdict},
+    upstream::pod_of,
+};
+
+const NOT_CACHED: &str = "about upstream's own cache of nodes and of the pod's state";
+const RESERVED: &str = "about a Reservation or an allocation that is designated; Berth places neither";
+const TEMPLATES: &str = "about templates of Ascend's shares; the table of allocations holds them";
+const NODE_LABEL: &str = "the plugin of isolation and its label has tests of its own; upstream answers with an error of the scheduler";
+const UNSHARED: &str = "a list of models in upstream's settings; Berth has none";
+const LEDGER: &str = "Berth's ledger is a fold over pods, of which nothing is taken back";
+const WRITTEN: &str =
+    "what is written into the Binding is held by the tables of annotations and of the device plugins";
+
+#[test]
+fn koordinator_phases() {
+    let table = Table {
+        file: "koordinator_phases.json",
+        differences: &[],
+        not_served: &[
+            ("Test_Plugin_Filter#01", NOT_CACHED),
+            ("Test_Plugin_Filter#22", NODE_LABEL),
+            ("Test_Plugin_Filter#23", NODE_LABEL),
+            ("Test_Plugin_Filter#24", UNSHARED),
+            ("Test_Plugin_Reserve#01", NOT_CACHED),
+            ("cases_unreserve", LEDGER),
+            ("cases_prebind", WRITTEN),
+            ("Test_Plugin_PreFilter#14", TEMPLATES),
+            ("Test_Plugin_Filter#09", TEMPLATES),
+            ("Test_Plugin_Filter#17", TEMPLATES),
+            ("Test_Plugin_Reserve#10", TEMPLATES),
+            ("Test_Plugin_Reserve#16", TEMPLATES),
+            ("Test_Plugin_Filter#19", RESERVED),
+            ("Test_Plugin_Filter#20", RESERVED),
+            ("Test_Plugin_Filter#25", RESERVED),
+            ("Test_Plugin_Filter#26", RESERVED),
+            ("Test_Plugin_Filter#27", RESERVED),
+            ("Test_Plugin_Filter#28", RESERVED),
+            ("Test_Plugin_Reserve#18", RESERVED),
+            ("Test_Plugin_Reserve#19", RESERVED),
+            ("Test_Plugin_Reserve#20", RESERVED),
+            ("Test_Plugin_Reserve#21", RESERVED),
+        ],
+    };
+    table.check(judge);
+}
+
+fn judge(case: &Case) -> Verdict {
+    let input = &case.input;
+    match case.test.as_str() {
+        "cases_prefilter" => before_nodes(input),
+        "cases_filter" => {
+            let cache = &input["nodeDeviceCache"];
+            on_a_node(&input["state"], cache, None)
+                .map_or_else(|verdict| verdict, |given| Verdict::of(&given.is_ok(), &input["want"].is_null()))
+        }
+        "cases_reserve" => {
+            let args = &input["args"];
+            on_a_node(&args["state"], &args["nodeDeviceCache"], Some("")).map_or_else(
+                |verdict| verdict,
+                |given| {
+                    let fails = !input["wants"]["status"].is_null();
+                    let wanted =
+                        (!fails).then(|| comparable(allocations(&input["wants"]["allocationResult"])));
+                    let given = given.ok().map(comparable);
+                    Verdict::of(&given.as_ref().map(record::encode), &wanted.as_ref().map(record::encode))
+                },
+            )
+        }
+        other => panic!("no adapter for {other}"),
+    }
+}
+
+/// Whether the pod is passed over, refused, or asks for so much of so many GPUs.
+fn before_nodes(input: &Value) -> Verdict {
+    let pod: Pod = of(&input["pod"]);
+    let asked = request::request(&pod, &templates(&input["gpuSharedResourceTemplates"]));
+    match (input["wantStatus"]["status"].as_str(), asked) {
+        (Some("Skip"), Ok(None)) | (Some("UnschedulableAndUnresolvable"), Err(_)) => Verdict::Equal,
+        (None, Ok(Some(asked))) => {
+            let wanted = &input["wantState"]["gpuRequirements"];
+            let gpu = asked.types.get(&DeviceType::Gpu).filter(|_| !wanted.is_null());
+            let (Some(gpu), false) = (gpu, wanted.is_null()) else { return Verdict::Equal };
+            let cards = u32::try_from(wanted["numberOfGPUs"].as_u64().unwrap()).unwrap();
+            let wanted = (DeviceCount::Exactly(cards), amounts(&wanted["requestsPerGPU"]));
+            Verdict::of(&(gpu.count, gpu.each.clone()), &wanted)
+        }
+        (wanted, asked) => Verdict::Differs(format!("berth {asked:?}, upstream {wanted:?}")),
+    }
+}
+
+/// What a pod of this state is given on the node of this cache; a verdict where nothing is asked or the node has no devices, which upstream
+/// passes over.
+fn on_a_node(
+    state: &Value,
+    cache: &Value,
+    strategy: Option<&str>,
+) -> Result<Result<DeviceAllocations, Vec<String>>, Verdict> {
+    let requests = merged(&state["podRequests"]);
+    let cache = &cache["nodeDeviceInfos"]["test-node"];
+    if list_is_empty(&requests) || cache.is_null() {
+        return Err(Verdict::Equal);
+    }
+    let hints = match &state["hints"] {
+        Value::Null => json!({}),
+        hints => json!({"scheduling.koordinator.sh/device-allocate-hint": hints.to_string()}),
+    };
+    let asked = request::request(&pod_of(&hints, &requests), &Templates::new());
+    let request = match asked {
+        Ok(asked) => asked.unwrap(),
+        Err(refused) => return Err(Verdict::Differs(format!("refused: {refused:?}"))),
+    };
+    let node: NodeDevices = node_of_totals(&cache["deviceTotal"]);
+    let gone = per_minor(&state["preemptibleDevices"]["test-node"]);
+    let held: Vec<_> = per_minor(&cache["deviceUsed"])
+        .into_iter()
+        .map(|((kind, minor), used)| {
+            let amounts = gone.get(&(kind, minor)).map_or_else(|| used.clone(), |gone| used.left(gone));
+            BTreeMap::from([(kind, vec![DeviceAllocation { minor, amounts, ..DeviceAllocation::default() }])])
+        })
+        .collect();
+    let scoring = strategy.map(|name| default_scoring(&name.into()));
+    let given = allocate(&node, &DevicesUsed::of(&held), &request, &Settings { scoring, numa: None });
+    Ok(given.map_err(|shortfalls| shortfalls.iter().map(ToString::to_string).collect()))
+}
+
+fn list_is_empty(requests: &Value) -> bool {
+    requests.as_object().is_none_or(serde_json::Map::is_empty)
+}
