@@ -7,6 +7,7 @@ mod decide {
     pub(crate) mod family;
     pub(crate) mod rounds;
     pub(crate) mod storage;
+    pub(crate) mod trials;
     pub(crate) mod world;
 }
 

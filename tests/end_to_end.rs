@@ -130,6 +130,7 @@ on_both_floors! {
     gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
     gangs::a_group_stays_within_one_rack,
     gangs::a_gang_is_completed_by_another_binder_after_a_kill,
+    gangs::a_gang_that_is_not_complete_in_time_is_rolled_back_and_placed_anew,
     binding::a_volcano_pod_goes_to_a_volcano_node,
     vendors::each_vendors_pods_go_to_its_nodes,
     vendors::a_share_is_cut_by_its_template,

@@ -28,7 +28,13 @@ pub(crate) enum Family {
     MadeClaim,
     LimitedClaim,
     OnePodClaim,
+    Preempts,
+    Gang,
+    GangTooLarge,
 }
+
+/// How many pods a gang has.
+pub(crate) const GANG: u64 = 8;
 
 /// What most pods of a cluster's nodes are called, in the label `app`.
 pub(crate) const STANDING: &str = "standing";
@@ -69,6 +75,9 @@ impl Family {
         Self::MadeClaim,
         Self::LimitedClaim,
         Self::OnePodClaim,
+        Self::Preempts,
+        Self::Gang,
+        Self::GangTooLarge,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -96,17 +105,41 @@ impl Family {
             Self::MadeClaim => "a claim that waits, capacities of each node",
             Self::LimitedClaim => "a bound claim, limits and attached volumes",
             Self::OnePodClaim => "a bound claim for one pod only",
+            Self::Preempts => "higher priority, and preempts",
+            Self::Gang => "a gang of 8, all of it",
+            Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
         }
     }
 
     /// Whether some node would have the pods.
     pub(crate) fn fits(self) -> bool {
-        self != Self::FitsNowhere
+        !matches!(self, Self::FitsNowhere | Self::Preempts | Self::GangTooLarge)
     }
 
     /// How much memory of a card the pods of a class have that is told apart by this amount, in MiB.
     pub(crate) fn memory(self, class: u64) -> u64 {
-        if self.fits() { class } else { 1_000_000 + class }
+        match self {
+            Self::FitsNowhere => 1_000_000 + class,
+            // A whole card but for this amount, of which a pod that is there holds more.
+            Self::Preempts => 81_920 - class,
+            _ => class,
+        }
+    }
+
+    /// The same of one pod of a gang, by its place among the others.
+    pub(crate) fn memory_of_member(self, member: u64, class: u64) -> u64 {
+        let too_large = self == Self::GangTooLarge && member == GANG - 1;
+        if too_large { 1_000_000 + class } else { self.memory(class) }
+    }
+
+    /// How many cards the pods ask for.
+    pub(crate) fn cards(self) -> u32 {
+        if self == Self::Preempts { 8 } else { 1 }
+    }
+
+    /// Whether eight pods are decided together.
+    pub(crate) fn is_gang(self) -> bool {
+        matches!(self, Self::Gang | Self::GangTooLarge)
     }
 
     /// What the pod of this number has beside its share of a card.
@@ -119,7 +152,10 @@ impl Family {
             | Self::OthersAboutIt
             | Self::OthersNotAboutIt
             | Self::OthersPreferIt
-            | Self::OthersPreferNone => json!({}),
+            | Self::OthersPreferNone
+            | Self::Preempts
+            | Self::Gang
+            | Self::GangTooLarge => json!({}),
             Self::NodeAffinity => json!({
                 "tolerations": [{"key": "gpu", "operator": "Exists"}],
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {

@@ -11,7 +11,7 @@ use berth::{
     },
     object::{Pod, Taint},
     scheduling::{
-        Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage, Uid,
+        Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage,
         class::Classes,
         decide::Decision,
         ledger::{Charge, Commitment},
@@ -30,11 +30,11 @@ use super::{
 
 /// A cluster, and the pods that are placed on it.
 pub(crate) struct World {
-    family: Family,
+    pub(super) family: Family,
     nodes: usize,
-    snapshot: Snapshot,
-    classes: Classes,
-    placed: usize,
+    pub(super) snapshot: Snapshot,
+    pub(super) classes: Classes,
+    pub(super) placed: usize,
 }
 
 /// Pods that can be placed: each has a claim of its own where its family has claims.
@@ -66,19 +66,13 @@ impl World {
 
     /// Decides the next pod, with so much memory in MiB, and charges it; how long the decision took.
     pub(crate) fn place(&mut self, memory: u64) -> Duration {
-        let pod = read(&self.family.spec(self.placed), "work");
-        let footprint = footprint(&pod);
-        let ask = Arc::new(ask(&pod, &footprint, self.family.memory(memory)));
-        let uid: Uid = format!("placed/{}", self.placed).into();
-        let demand = Demand {
-            ask,
-            footprint: footprint.clone(),
-            priority: 0,
-            preemption_policy: berth::scheduling::PreemptionPolicy::default(),
-            uid: uid.clone(),
-            nominated: None,
-            origin: None,
-        };
+        match self.family {
+            family if family.is_gang() => return self.place_gang(memory),
+            Family::Preempts => return self.preempt(memory),
+            _ => {}
+        }
+        let demand = self.demand(self.family.memory(memory));
+        let (uid, footprint) = (demand.uid.clone(), demand.footprint.clone());
         let started = Instant::now();
         let decision = self.classes.decide(&demand, &self.snapshot, |_| 0);
         let spent = started.elapsed();
@@ -92,8 +86,23 @@ impl World {
         spent
     }
 
+    /// What the next pod asks for, with so much memory in MiB.
+    pub(super) fn demand(&self, memory: u64) -> Demand {
+        let pod = read(&self.family.spec(self.placed), "work");
+        let footprint = footprint(&pod);
+        Demand {
+            ask: Arc::new(ask(&pod, &footprint, self.family.cards(), memory)),
+            footprint,
+            priority: 0,
+            preemption_policy: berth::scheduling::PreemptionPolicy::default(),
+            uid: format!("placed/{}", self.placed).into(),
+            nominated: None,
+            origin: None,
+        }
+    }
+
     /// What a pod of no constraint holds, on another node each time.
-    fn another(&self) -> Charge {
+    pub(super) fn another(&self) -> Charge {
         let at = self.placed % self.nodes;
         charge(&name(at), share(at, 2), footprint(&read(&json!({}), STANDING)), Vec::new())
     }
@@ -169,7 +178,7 @@ fn share(node: usize, index: usize) -> Vec<Allocation> {
     vec![Allocation::new(profile().name, Arc::new(assignment), Answer::Awaited)]
 }
 
-fn charge(
+pub(super) fn charge(
     node: &Arc<str>,
     allocations: Vec<Allocation>,
     footprint: Arc<Footprint>,
@@ -201,10 +210,10 @@ fn footprint(pod: &Pod) -> Arc<Footprint> {
     Arc::new(Footprint::of_pod(pod, ResourceAmounts::default()))
 }
 
-/// What a pod asks that wants so much memory of one card, in MiB.
-fn ask(pod: &Pod, footprint: &Footprint, memory: u64) -> Ask {
+/// What a pod asks that wants so much memory of each of so many cards, in MiB.
+fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
     let share = ShareRequest {
-        cards: NonZeroU32::MIN,
+        cards: NonZeroU32::new(cards).unwrap_or(NonZeroU32::MIN),
         memory: MemoryRequest::Exact(MiB::new(memory)),
         cores: CoreRequest::Exact(Cores::new(1)),
     };

@@ -87,6 +87,11 @@ pub enum News<'a> {
         /// From which node, and until when the zone is closed.
         message: &'a str,
     },
+    /// The pod is evicted, since its gang could not be bound as a whole.
+    RolledBack {
+        /// Which gang.
+        message: &'a str,
+    },
     /// The pod is to be evicted, and stays for now.
     EvictionPostponed {
         /// From which node, and why not yet.
@@ -248,6 +253,7 @@ fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static 
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
         News::Evicted { message } => ("Normal", "RevocableZoneClosed", "Evicting", message.to_owned()),
+        News::RolledBack { message } => ("Warning", "Evicted", "Evicting", message.to_owned()),
         News::EvictionPostponed { message } => {
             ("Warning", "EvictionPostponed", "Evicting", message.to_owned())
         }
@@ -310,6 +316,7 @@ mod tests {
             (News::Excess { message: "why" }, pod(), ["Warning", "CardOvercommitted", "why"]),
             (News::Unassigned { message: "why" }, pod(), ["Warning", "MissingAssignment", "why"]),
             (News::Evicted { message: "why" }, pod(), ["Normal", "RevocableZoneClosed", "why"]),
+            (News::RolledBack { message: "why" }, pod(), ["Warning", "Evicted", "why"]),
             (News::EvictionPostponed { message: "why" }, pod(), ["Warning", "EvictionPostponed", "why"]),
             (
                 News::RejectedSettings { message: "why" },

@@ -59,6 +59,16 @@ pub enum Answer {
     FailingEvery(u32),
 }
 
+/// When a pod that is being deleted ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// As soon as kubelet has seen it: its processes end at the first signal.
+    #[default]
+    AtOnce,
+    /// After its grace period, if it runs: its processes do not heed the signal.
+    AfterGrace,
+}
+
 /// What a test may change about one node while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Behaviour {
@@ -66,6 +76,8 @@ pub struct Behaviour {
     pub answer: Answer,
     /// Pods that start from now on succeed after this time; without it they run until deleted.
     pub runs_for: Option<Duration>,
+    /// When pods end whose deletion is seen from now on.
+    pub ending: Ending,
 }
 
 /// A node could not be simulated.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use berth::sandbox::agent::{
-    Answer, Behaviour,
+    Answer, Behaviour, Ending,
     audit::{Dimension, Violation},
     node::{Health, Node},
 };
@@ -69,11 +69,30 @@ async fn what_a_pod_held_is_free_once_it_is_gone() {
 }
 
 #[tokio::test]
+async fn a_pod_that_does_not_heed_the_signal_holds_its_card_for_its_grace_period() {
+    let Some(case) = Case::start(vec![hami_node("n1")]).await else {
+        return;
+    };
+    case.fleet.behave("n1", Behaviour { ending: Ending::AfterGrace, ..Behaviour::default() }).unwrap();
+    let mut spec = hami_pod(1, 10000);
+    spec["terminationGracePeriodSeconds"] = json!(2);
+    case.create("p1", spec).await;
+    case.lock_hami("n1", "p1").await;
+    case.bind_hami("p1", "n1", "GPU-a,NVIDIA,10000,0:;").await;
+    let pod = case.in_phase("p1", "Running").await;
+    let asked = std::time::Instant::now();
+    case.pods().delete("p1", &DeleteParams::default()).await.unwrap();
+    let gone = kube::runtime::conditions::is_deleted(pod.metadata.uid.as_deref().unwrap());
+    tokio::time::timeout(LIMIT, await_condition(case.pods(), "p1", gone)).await.unwrap().unwrap();
+    assert!(asked.elapsed() > Duration::from_millis(1900), "it ended after {:?}", asked.elapsed());
+}
+
+#[tokio::test]
 async fn a_silent_node_answers_when_it_is_told_to_and_a_failing_one_fails_every_nth() {
     let Some(case) = Case::start(vec![hami_node("n1"), hami_node("n2")]).await else {
         return;
     };
-    let behaviour = |answer| Behaviour { answer, runs_for: None };
+    let behaviour = |answer| Behaviour { answer, ..Behaviour::default() };
     case.fleet.behave("n1", behaviour(Answer::Never)).unwrap();
     case.fleet.behave("n2", behaviour(Answer::FailingEvery(2))).unwrap();
     case.create("silent", hami_pod(1, 1000)).await;
@@ -91,7 +110,10 @@ async fn a_silent_node_answers_when_it_is_told_to_and_a_failing_one_fails_every_
     assert_eq!(silent.status.unwrap().phase.as_deref(), Some("Pending"));
     let delayed = Answer::After(Duration::from_millis(10));
     case.fleet
-        .behave("n1", Behaviour { answer: delayed, runs_for: Some(Duration::from_millis(10)) })
+        .behave(
+            "n1",
+            Behaviour { answer: delayed, runs_for: Some(Duration::from_millis(10)), ..Behaviour::default() },
+        )
         .unwrap();
     case.in_phase("silent", "Succeeded").await;
     case.assert_clean();

@@ -68,7 +68,7 @@ async fn volcano_closes_a_pod_that_it_fails() {
     let Some(case) = Case::start(vec![two_cards("n1").volcano()]).await else {
         return;
     };
-    case.fleet.behave("n1", Behaviour { answer: Answer::FailingEvery(1), runs_for: None }).unwrap();
+    case.fleet.behave("n1", Behaviour { answer: Answer::FailingEvery(1), ..Behaviour::default() }).unwrap();
     case.create("p1", json!({"containers": [volcano_container("main", 2000)]})).await;
     case.bind_volcano("p1", "n1", "GPU-a,NVIDIA,2000,0:").await;
     let pod = case.in_phase("p1", "Failed").await;

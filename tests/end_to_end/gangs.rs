@@ -1,6 +1,11 @@
 //! Gangs: the pods of a PodGroup are placed together or not at all, whichever API the group is of, also when the binder is killed on the way.
 
-use kube::api::{Patch, PatchParams, PostParams};
+use berth::sandbox::agent::{Answer, Behaviour};
+use k8s_openapi::api::core::v1 as core;
+use kube::{
+    api::{Patch, PatchParams, PostParams},
+    runtime::wait::await_condition,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,7 +13,7 @@ use crate::{
     groups::{COSCHEDULING, GroupVersion, KUBERNETES, VOLCANO, pod_group},
     machines::hami_node,
     support::{controlplane::Options, floor::Floor},
-    world::{World, node_of, pod},
+    world::{LIMIT, World, node_of, pod},
 };
 
 /// A pod of the group `train` that asks for so many MiB of a card that has 16,384.
@@ -122,6 +127,38 @@ pub(crate) async fn a_gang_is_completed_by_another_binder_after_a_kill(floor: Fl
         }
         world.delete_and_await(&["rival", "a", "b"]).await;
         world.kill_berth().await;
+    }
+    world.agents_are_content();
+}
+
+/// One pod is bound when the binder dies, and the other can't follow, since the node takes no pods any more. The bound one does not start: pods
+/// that have started are not rolled back by a binder that does not know whether their gang was whole.
+pub(crate) async fn a_gang_that_is_not_complete_in_time_is_rolled_back_and_placed_anew(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 2)]).await else { return };
+    let groups = world.serve_groups(floor, COSCHEDULING).await;
+    let spec = json!({"minMember": 2, "scheduleTimeoutSeconds": 2});
+    groups.create(&PostParams::default(), &pod_group(COSCHEDULING, "train", &spec)).await.unwrap();
+    world.fleet.behave("gpu-1", Behaviour { answer: Answer::Never, ..Behaviour::default() }).unwrap();
+    let death = Death::at(world.cluster.client.clone(), Write::Binding, Moment::After);
+    world.start_berth_through(death.client());
+    world.create_members(COSCHEDULING, &["a", "b"], 16_000).await;
+    death.reached().await;
+    world.kill_berth().await;
+    world.patch_node("gpu-1", json!({"spec": {"unschedulable": true}})).await;
+    world.start_berth();
+    let a_is_bound = !node_of(&world.pods().get("a").await.unwrap()).is_empty();
+    let (bound, other) = if a_is_bound { ("a", "b") } else { ("b", "a") };
+    world.pod_when(bound, |pod| pod.metadata.deletion_timestamp.is_some()).await;
+    world.event_when(bound, "Evicted").await;
+
+    world.fleet.behave("gpu-1", Behaviour::default()).unwrap();
+    let gone = await_condition(world.pods(), bound, |pod: Option<&core::Pod>| pod.is_none());
+    tokio::time::timeout(LIMIT, gone).await.expect("the pod is gone in time").unwrap();
+    world.holds_nothing(&[other]).await;
+    world.patch_node("gpu-1", json!({"spec": {"unschedulable": false}})).await;
+    world.create_members(COSCHEDULING, &[bound], 16_000).await;
+    for name in ["a", "b"] {
+        world.running(name).await;
     }
     world.agents_are_content();
 }

@@ -96,7 +96,7 @@ impl Contest {
     /// What every node's agent does from now on.
     pub(crate) fn agents(&self, nodes: usize, answer: &Answer, runs_for: Option<Duration>) {
         for index in 0..nodes {
-            let behaviour = Behaviour { answer: answer.clone(), runs_for };
+            let behaviour = Behaviour { answer: answer.clone(), runs_for, ..Behaviour::default() };
             self.fleet.behave(&format!("node-{index}"), behaviour).unwrap();
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use berth::sandbox::{
-    agent::{Answer, Behaviour, node::Health},
+    agent::{Answer, Behaviour, Ending, node::Health},
     storage::{Conduct, PROVISIONER},
 };
 use jiff::Timestamp;
@@ -52,6 +52,9 @@ impl Actors {
     pub(crate) async fn begin(&mut self, world: &World) {
         if self.dice.in_thousand(self.story.crowd.quota) {
             self.set_quota(world).await;
+        }
+        for name in NODES {
+            world.fleet.behave(name, Behaviour { ending: self.ending(), ..Behaviour::default() }).unwrap();
         }
         if self.story.crowd.spread > 0 {
             for (name, zone) in NODES.iter().zip(["a", "b", "a", "b", "a"]) {
@@ -383,6 +386,12 @@ impl Actors {
         drop(pods(world).create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await);
     }
 
+    /// Where pods may take long to end, they do.
+    fn ending(&self) -> Ending {
+        let long = self.story.crowd.grace.iter().any(|seconds| *seconds > 5);
+        if long { Ending::AfterGrace } else { Ending::AtOnce }
+    }
+
     fn behave(&mut self, world: &World) {
         let name = self.dice.one_of(&NODES);
         let answer = match self.dice.below(6) {
@@ -393,7 +402,7 @@ impl Actors {
         };
         let runs_for = self.dice.in_thousand(400).then(|| self.dice.millis(60_000));
         world.watch.say(&format!("the agent of {name}: {answer:?}, pods run for {runs_for:?}"));
-        world.fleet.behave(name, Behaviour { answer, runs_for }).unwrap();
+        world.fleet.behave(name, Behaviour { answer, runs_for, ending: self.ending() }).unwrap();
     }
 
     async fn sicken(&mut self, world: &World) -> Option<()> {

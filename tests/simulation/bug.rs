@@ -55,6 +55,10 @@ pub(crate) enum Bug {
     FreedCapacityGivenTwice,
     /// The pods of a job are counted in each zone by themselves.
     BudgetCountedByZone,
+    /// A node stays kept for a pod that was deleted while it waited.
+    NominationOutlivesPod,
+    /// Only the binder that has evicted a pod knows that it leaves.
+    EvictionRepeated,
 }
 
 /// All is full, and what is free is taken at once.
@@ -259,6 +263,28 @@ const RANKS: Story = Story {
     ..GENERAL
 };
 
+/// Pods for which others go are deleted before they are bound, and what a node has kept for them is wanted by others. What is kept for a pod
+/// of another scheduler is what Kubernetes accounts, which is most on nodes of Volcano's family. No binder begins anew: that one would not
+/// know of a pod that is gone.
+const RECALLS: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (4000, 1)],
+    acts: &[(Act::Create, 12), (Act::Delete, 9)],
+    crowd: Crowd {
+        hami: 0,
+        odd: 0,
+        memory: &["6600", "9900", "12200"],
+        cores: &["0"],
+        grace: &[20, 90],
+        quota: 0,
+        urgent: 400,
+        ..GENERAL.crowd
+    },
+    calls: &[("/leases", 0), ("/status", 50), ("", 30)],
+    watches: &[("/api/v1/pods", 0), ("", 30)],
+    ..GENERAL
+};
+
 /// Groups come whose pods are placed together, while binders die.
 const TEAMS: Story = Story {
     steps: 240,
@@ -299,7 +325,7 @@ const WINDOWS: Story = Story {
 };
 
 impl Bug {
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -324,6 +350,8 @@ impl Bug {
         Self::FreedCapacityGivenTwice,
         Self::GangMemberForgotten,
         Self::BudgetCountedByZone,
+        Self::NominationOutlivesPod,
+        Self::EvictionRepeated,
     ];
 
     /// What shows it.
@@ -343,13 +371,14 @@ impl Bug {
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
             Self::GangMemberForgotten => &TEAMS,
-            Self::BudgetCountedByZone => &WINDOWS,
+            Self::BudgetCountedByZone | Self::EvictionRepeated => &WINDOWS,
+            Self::NominationOutlivesPod => &RECALLS,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 15] = [
+pub(crate) const STORIES: [&Story; 16] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
@@ -364,5 +393,6 @@ pub(crate) const STORIES: [&Story; 15] = [
     &LEADS,
     &HANDOVERS,
     &RANKS,
+    &RECALLS,
     &TEAMS,
 ];

@@ -2,7 +2,7 @@
 //!
 //! No switch is in the product: a lock without its version on the wire is a lock without compare-and-swap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::Bytes;
 use berth::sandbox::{
@@ -25,11 +25,13 @@ pub(crate) struct Lie {
     sandbox: Sandbox,
     /// The pods of the last list, and those that have been seen to come since; or the cards of each node.
     known: BTreeMap<String, Value>,
+    /// The pods that this Berth has evicted, by name.
+    evicted: BTreeSet<String>,
 }
 
 impl Lie {
     pub(crate) fn of(bug: Bug, sandbox: Sandbox) -> Self {
-        Self { bug, sandbox, known: BTreeMap::new() }
+        Self { bug, sandbox, known: BTreeMap::new(), evicted: BTreeSet::new() }
     }
 
     /// What becomes of a call because of the bug, where `fault` would have become of it.
@@ -51,6 +53,9 @@ impl Lie {
 
     pub(crate) fn request(&mut self, call: &Call, body: Bytes) -> Bytes {
         let Ok(mut sent) = serde_json::from_slice::<Value>(&body) else { return body };
+        if call.path.ends_with("/eviction") {
+            self.evicted.extend(call.path.rsplit('/').nth(1).map(str::to_owned));
+        }
         let lock = call.path.starts_with("/api/v1/nodes/");
         let binding = call.path.ends_with("/binding");
         let lease = call.path.contains("/leases/");
@@ -107,6 +112,9 @@ impl Lie {
         if self.bug == Bug::CountNotUndone && value["type"] == "DELETED" {
             leave_counted(&mut value);
         }
+        if self.bug == Bug::NominationOutlivesPod && value["type"] == "DELETED" {
+            leave_nominated(&mut value);
+        }
         match value.get_mut("items").and_then(Value::as_array_mut) {
             Some(items) => items.iter_mut().for_each(|item| self.tell(call, item)),
             None if event => self.tell(call, &mut value["object"]),
@@ -145,6 +153,9 @@ impl Lie {
             Bug::FreedCapacityGivenTwice if pod => forget(&mut object["status"], "nominatedNodeName"),
             Bug::NeighbourNotCounted if pod && bound => forget(&mut object["metadata"], "labels"),
             Bug::BudgetCountedByZone if pod && bound => name_job_by_zone(object),
+            Bug::EvictionRepeated if pod && bound && !self.evicted.contains(name_of(object)) => {
+                forget(&mut object["metadata"], "deletionTimestamp");
+            }
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
@@ -193,6 +204,16 @@ fn leave_counted(event: &mut Value) {
     }
 }
 
+/// The event that a pod is gone for which a node is kept says that it waits, for another scheduler.
+fn leave_nominated(event: &mut Value) {
+    let pod = &mut event["object"];
+    if pod["status"].get("nominatedNodeName").is_some() && pod["spec"].get("nodeName").is_none() {
+        forget(&mut pod["metadata"], "deletionTimestamp");
+        pod["spec"]["schedulerName"] = json!("other");
+        event["type"] = json!("MODIFIED");
+    }
+}
+
 /// The pods of a job in one zone are taken for another job than those in the other. What a PodGroup states is left together.
 fn name_job_by_zone(pod: &mut Value) {
     let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
@@ -201,6 +222,10 @@ fn name_job_by_zone(pod: &mut Value) {
     if stated == Some(Stated::OnPods) {
         pod["metadata"]["annotations"][GROUP] = json!(format!("{job}-{zone}"));
     }
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 fn uid(object: &Value) -> String {

@@ -40,7 +40,7 @@ impl Hands {
             EvictionOutcome::Granted => {
                 tracing::warn!(%pod, %gang, "evicted a pod since its gang could not be bound as a whole");
                 let message = format!("Evicted: {gang} could not be bound as a whole in time");
-                self.say(pod, News::Evicted { message: &message }).await
+                self.say(pod, News::RolledBack { message: &message }).await
             }
             EvictionOutcome::Refused(answer) => {
                 let answer = &*excerpt(answer, MESSAGE);

@@ -24,7 +24,7 @@ use super::plugin::Plugin;
 use super::record::held;
 use super::status;
 use super::view::Pod;
-use super::{Answer, Shared, cambricon, gpushare, hami, hami::Release, volcano};
+use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, hami::Release, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -266,6 +266,10 @@ impl Kubelets {
                     let fits = room.admit(&pod, &held(&seat.node));
                     self.work.spawn(async move { shared.admit(node, pod, fits).await });
                 }
+                Job::Finalise(_) if lingers(&pod, &held(&seat.behaviour)) => {
+                    self.work.spawn(async move { shared.finalise_after_grace(&pod).await });
+                    continue;
+                }
                 Job::Finalise(_) => {
                     self.work.spawn(async move { shared.finalise(node, &pod).await });
                 }
@@ -274,6 +278,11 @@ impl Kubelets {
             return;
         }
     }
+}
+
+/// Whether the pod's processes run on until its grace period is over.
+fn lingers(pod: &Pod, behaviour: &Behaviour) -> bool {
+    behaviour.ending == Ending::AfterGrace && !pod.is_pending() && !pod.is_terminal() && !pod.is_kept()
 }
 
 /// Every Allocate of a pod: the container's place, and how many devices of one resource.
@@ -343,6 +352,13 @@ impl Shared {
         }
         self.insist(pod, Write::Removal).await;
         Done::Finalised { node }
+    }
+
+    /// The node's other pods do not wait for it.
+    async fn finalise_after_grace(&self, pod: &Pod) -> Done {
+        tokio::time::sleep(pod.grace()).await;
+        self.insist(pod, Write::Removal).await;
+        Done::Beside
     }
 
     async fn end_after(&self, life: Duration, pod: &Pod) -> Done {

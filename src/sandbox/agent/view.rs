@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::{Deserialize, Deserializer};
@@ -80,6 +81,7 @@ struct LeanMeta {
     uid: Option<String>,
     resource_version: Option<String>,
     deletion_timestamp: Option<Time>,
+    deletion_grace_period_seconds: Option<i64>,
     finalizers: Option<Vec<String>>,
     annotations: Option<BTreeMap<String, String>>,
     labels: Option<BTreeMap<String, String>>,
@@ -93,6 +95,7 @@ fn lean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
         uid: meta.uid,
         resource_version: meta.resource_version,
         deletion_timestamp: meta.deletion_timestamp,
+        deletion_grace_period_seconds: meta.deletion_grace_period_seconds,
         finalizers: meta.finalizers,
         annotations: meta.annotations,
         labels: meta.labels,
@@ -144,6 +147,12 @@ impl Pod {
     /// Being deleted.
     pub(super) fn is_terminating(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// How long its processes may take to end once it is being deleted.
+    pub(super) fn grace(&self) -> Duration {
+        let seconds = self.metadata.deletion_grace_period_seconds.unwrap_or_default();
+        Duration::from_secs(seconds.try_into().unwrap_or_default())
     }
 
     /// Its object stays after kubelet is done with it.
