@@ -1,5 +1,6 @@
 //! `berth demo`: a cluster inside this process, with the real webhook over HTTPS and the real binder, and a small story.
 
+mod devices;
 mod picture;
 mod register;
 mod stage;
@@ -23,7 +24,7 @@ pub struct DemoArgs {
     /// Keep the cluster running, and print its kubeconfig on standard output
     #[arg(long)]
     pub keep: bool,
-    /// Number of GPU nodes: one half with HAMi's device plugin, the other with Volcano's
+    /// Number of GPU nodes: one half with HAMi's device plugin, the other with Volcano's; one more has Koordinator's koordlet
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=500))]
     pub nodes: u32,
     /// Number of pods to add after the story

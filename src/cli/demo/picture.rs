@@ -62,7 +62,7 @@ fn line(card: &Card, usage: CardUsage, unit: CoreUnit, tenants: &str) -> String 
 }
 
 /// A bar of that many characters; anything that is in use shows.
-fn bar(used: u64, whole: u64, width: usize) -> String {
+pub(super) fn bar(used: u64, whole: u64, width: usize) -> String {
     let width_units = u64::try_from(width).unwrap_or(0);
     let filled = if whole == 0 { 0 } else { (used * width_units).div_ceil(whole).min(width_units) };
     let filled = usize::try_from(filled).unwrap_or(width);

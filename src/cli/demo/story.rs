@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, timeout};
 
 use super::{
-    DemoArgs, picture,
+    DemoArgs, devices, picture,
     stage::{OPTED_IN, OUTSIDE, Stage},
 };
+use crate::dialect::koordinator;
 
 /// A step that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -40,7 +41,7 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         heading(
             stage,
             &format!(
-                "A cluster of {} GPU nodes: HAMi's device plugin on one half, Volcano's on the other.",
+                "A cluster of {} GPU nodes: HAMi's device plugin on one half, Volcano's on the other; and one with Koordinator's koordlet.",
                 args.nodes
             ),
         )?;
@@ -55,6 +56,8 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         }
         heading(stage, "The cards")?;
         picture::draw(stage).await?;
+        heading(stage, "GPUs and NICs, by PCIe root")?;
+        devices::draw(stage).await?;
         let violations = stage.fleet.violations();
         if !violations.is_empty() {
             bail!("a device plugin found a wrong assignment: {violations:?}");
@@ -121,6 +124,12 @@ fn steps() -> Vec<Step> {
             hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
+        step("two GPUs and the NIC of their PCIe root", joint(), Bound),
+        step(
+            "half of one GPU, by Koordinator's names",
+            hami("half", &json!({"koordinator.sh/gpu": 50})),
+            Bound,
+        ),
         Step {
             title: "a namespace that has not opted in: the webhook is not asked, and Berth places the pod since it names Berth itself",
             namespace: OUTSIDE,
@@ -154,6 +163,14 @@ fn typed(name: &str, model: &str) -> Value {
 fn by_uuid(name: &str, uuid: &str) -> Value {
     let mut pod = hami(name, &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 2000}));
     pod["metadata"]["annotations"] = json!({"nvidia.com/use-gpuuuid": uuid});
+    pod
+}
+
+fn joint() -> Value {
+    let mut pod = hami("joint", &json!({"koordinator.sh/gpu": 200, "koordinator.sh/rdma": 100}));
+    let rule = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"});
+    pod["metadata"]["annotations"] =
+        json!({"scheduling.koordinator.sh/device-joint-allocate": rule.to_string()});
     pod
 }
 
@@ -259,7 +276,7 @@ fn phase(pod: &Pod) -> &str {
 fn place(pod: &Pod) -> String {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
     let annotations = pod.metadata.annotations.as_ref();
-    let keys = ["hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new"];
+    let keys = ["hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", koordinator::names::ALLOCATED];
     let devices = keys.into_iter().find_map(|key| annotations?.get(key)).map_or("", String::as_str);
     format!("on {node}: {devices}")
 }
