@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 
 mod decide {
+    pub(crate) mod devices;
     pub(crate) mod family;
     pub(crate) mod rounds;
     pub(crate) mod storage;

@@ -31,6 +31,7 @@ pub(crate) enum Family {
     Preempts,
     Gang,
     GangTooLarge,
+    JointDevices,
 }
 
 /// How many pods a gang has.
@@ -78,6 +79,7 @@ impl Family {
         Self::Preempts,
         Self::Gang,
         Self::GangTooLarge,
+        Self::JointDevices,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -108,6 +110,7 @@ impl Family {
             Self::Preempts => "higher priority, and preempts",
             Self::Gang => "a gang of 8, all of it",
             Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
+            Self::JointDevices => "a GPU and a NIC of one PCIe switch",
         }
     }
 
@@ -155,7 +158,8 @@ impl Family {
             | Self::OthersPreferNone
             | Self::Preempts
             | Self::Gang
-            | Self::GangTooLarge => json!({}),
+            | Self::GangTooLarge
+            | Self::JointDevices => json!({}),
             Self::NodeAffinity => json!({
                 "tolerations": [{"key": "gpu", "operator": "Exists"}],
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
+    devices,
     family::{Family, HOSTNAME, STANDING, ZONE},
     storage::objects,
 };
@@ -44,6 +45,9 @@ impl World {
     pub(crate) fn new(nodes: usize, family: Family) -> Self {
         let mut snapshot = Snapshot::default();
         for at in 0..nodes {
+            if family == Family::JointDevices {
+                snapshot.set_object(devices::listed(&name(at)));
+            }
             snapshot.set_node(node(at, family));
             for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));
@@ -91,7 +95,10 @@ impl World {
         let pod = read(&self.family.spec(self.placed), "work");
         let footprint = footprint(&pod);
         Demand {
-            ask: Arc::new(ask(&pod, &footprint, self.family.cards(), memory)),
+            ask: Arc::new(match self.family {
+                Family::JointDevices => devices::ask(memory),
+                family => ask(&pod, &footprint, family.cards(), memory),
+            }),
             footprint,
             priority: 0,
             preemption_policy: berth::scheduling::PreemptionPolicy::default(),

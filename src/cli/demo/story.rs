@@ -48,7 +48,7 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         stage.say(format_args!(
             "  Namespace {OPTED_IN} has opted in (label berth.dev/admission: enabled); {OUTSIDE} has not.\n"
         ))?;
-        for (at, step) in steps().into_iter().enumerate() {
+        for (at, step) in steps().into_iter().chain(by_type()).enumerate() {
             play(stage, at + 1, step).await?;
         }
         if args.pods > 0 {
@@ -124,18 +124,21 @@ fn steps() -> Vec<Step> {
             hami("too-big", &json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 90000})),
             Unschedulable,
         ),
-        step("two GPUs and the NIC of their PCIe root", joint(), Bound),
-        step(
-            "half of one GPU, by Koordinator's names",
-            hami("half", &json!({"koordinator.sh/gpu": 50})),
-            Bound,
-        ),
         Step {
             title: "a namespace that has not opted in: the webhook is not asked, and Berth places the pod since it names Berth itself",
             namespace: OUTSIDE,
             pod: outside(),
             expected: Expected::BoundUnasked,
         },
+    ]
+}
+
+/// Pods that ask for devices by type, as Koordinator names them.
+fn by_type() -> [Step; 2] {
+    let step = |title, pod| Step { title, namespace: OPTED_IN, pod, expected: Expected::Bound };
+    [
+        step("two GPUs and the NIC of their PCIe root", joint()),
+        step("half of one GPU, by Koordinator's names", hami("half", &json!({"koordinator.sh/gpu": 50}))),
     ]
 }
 
