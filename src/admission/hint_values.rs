@@ -16,6 +16,9 @@ use crate::{
 /// Unknown words of one list that are named.
 const MOST_NAMED: usize = 8;
 
+/// The longest JSON about devices: the values of its selectors are compared with the labels of each device of a cluster.
+const LONGEST_JSON: usize = 16 * 1024;
+
 const CARD_POLICIES: [&str; 5] = ["binpack", "spread", "topology-aware", "mutex", "numa"];
 const NODE_POLICIES: [&str; 2] = ["binpack", "spread"];
 const CARD_MODES: [&str; 3] = ["hami-core", "mig", "mps"];
@@ -80,6 +83,14 @@ fn of_volcano(findings: &mut Findings, metadata: &Metadata) {
 
 /// Its words are refused where the request is read; a type that is not known is passed over there.
 fn of_koordinator(findings: &mut Findings, metadata: &Metadata) {
+    use koordinator::names;
+    for key in [names::HINT, names::JOINT, names::PARTITION_SPEC] {
+        let bytes = metadata.annotation(key).map_or(0, str::len);
+        if bytes > LONGEST_JSON {
+            let message = format!("has {bytes} bytes; it may have {LONGEST_JSON} bytes");
+            findings.deny(rules::HINT_LENGTH, annotation_path(key), message);
+        }
+    }
     let known = DeviceType::ALL.map(DeviceType::name).join(", ");
     for (key, name) in koordinator::request::unknown_types(metadata).iter().take(MOST_NAMED) {
         let name = excerpt(name, VALUE);

@@ -98,7 +98,10 @@ pub const ALL: [(Rule, &str); 34] = [
         "a list of cards or types has empty elements: denied where it has no others, else a warning",
     ),
     (HINT_KEY, "an annotation's key is nearly that of a hint (warning)"),
-    (HINT_LENGTH, "a list of cards or types is longer than any that is compared with the cards of a cluster"),
+    (
+        HINT_LENGTH,
+        "a list of cards or types, or a hint about devices, is longer than any that is compared with the cards of a cluster",
+    ),
     (
         HINT_VALUE,
         "a policy that is not known (warning), or a mode, boolean or set of weights that is not (denied)",

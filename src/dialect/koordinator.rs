@@ -25,7 +25,7 @@ use crate::{
         Answer, Assignment, Blend, CardChoice, CardPolicy, CoreBudget, Cores, DeviceAllocations, DevicePlace,
         Inventory, JointRequest, NodePolicy, PodRequest, Profile, Selection, SlicesOfCard, Tie,
     },
-    object::{Node, Pod},
+    object::{Container, Node, Pod},
 };
 
 /// The dialect's name.
@@ -60,6 +60,17 @@ impl Koordinator {
     /// The mode in which pods ask by Koordinator's names.
     pub fn sharing_mode() -> SharingMode {
         SharingMode::Vendor(NAME.into())
+    }
+
+    /// Whether a container names one of the dialect's resources, with more than 0 and not only to describe a share.
+    fn is_asked(&self, pod: &Pod) -> bool {
+        let resources = self.resources();
+        let asks = |name: &str| resources.contains(&name) && !self.qualifies(name);
+        let amounts = |container: &Container| {
+            let sections = [&container.resources.limits, &container.resources.requests];
+            sections.into_iter().flatten().flatten().any(|(name, amount)| asks(name) && !amount.is_zero())
+        };
+        pod.containers().any(|(_, container)| amounts(container))
     }
 
     /// The dialect with or without whole cards by their vendors' names.
@@ -100,9 +111,11 @@ impl Dialect for Koordinator {
         Vec::new()
     }
 
-    /// Ascend's units say of which kind a share of a card is; the share itself is asked by memory.
+    /// Ascend's units say of which kind a share of a card is; the share itself is asked by memory. Alone they are Huawei's own plugin's, unless
+    /// the vendors' names are Koordinator's.
     fn qualifies(&self, resource: &str) -> bool {
-        [names::NPU_CORE, names::NPU_CPU, names::NPU_DVPP].contains(&resource)
+        let unit = [names::NPU_CORE, names::NPU_CPU, names::NPU_DVPP].contains(&resource);
+        unit && self.cards == WholeCards::LeftOut
     }
 
     /// Its hints are JSON, which no list of a namespace can be merged with.
@@ -131,6 +144,9 @@ impl Dialect for Koordinator {
     }
 
     fn joint_request(&self, pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
+        if !self.is_asked(pod) {
+            return Ok(None);
+        }
         request::request(pod, &templates::Templates::new())
     }
 

@@ -77,6 +77,14 @@ fn annotated(annotations: &Value) -> Value {
     )
 }
 
+/// A pod that asks for NICs with this hint.
+fn of_devices(hint: &str) -> Value {
+    pod(
+        &json!({"scheduling.koordinator.sh/device-allocate-hint": hint}),
+        &json!([{"name": "c", "resources": {"limits": {"koordinator.sh/rdma": 100}}}]),
+    )
+}
+
 fn of_containers(count: usize, limits: impl Fn(usize) -> Value) -> Value {
     let container = |at: usize| json!({"name": format!("c{at}"), "resources": {"limits": limits(at)}});
     pod(&json!({}), &Value::Array((0..count).map(container).collect()))
@@ -121,6 +129,19 @@ fn of_lists() -> Vec<Case> {
         ("keys that are nearly hints", annotated(&json!(nearly)), "admitted"),
         ("one long key", annotated(&json!({format!("nvidia.com/{}", "-".repeat(LARGE)): "x"})), "admitted"),
         (
+            "values of a selector of devices",
+            of_devices(&format!(
+                r#"{{"rdma":{{"selector":{{"matchExpressions":[{{"key":"a","operator":"NotIn","values":["a"{}]}}]}}}}}}"#,
+                filled(|at| format!(r#","{at}""#))
+            )),
+            "denied",
+        ),
+        (
+            "types of devices",
+            of_devices(&format!(r#"{{"rdma":{{}}{}}}"#, filled(|at| format!(r#","t{at}":{{}}"#)))),
+            "denied",
+        ),
+        (
             "policies",
             annotated(&json!({"hami.io/gpu-scheduler-policy": filled(|at| format!("p{at},"))})),
             "admitted",
@@ -155,6 +176,11 @@ fn of_shape() -> Vec<Case> {
                 5_000,
                 |at| json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 1 + at % 100}),
             ),
+            "admitted",
+        ),
+        (
+            "containers with a percentage of cards",
+            of_containers(5_000, |_| json!({"koordinator.sh/gpu": 100})),
             "admitted",
         ),
         (
