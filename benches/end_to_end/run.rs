@@ -67,7 +67,7 @@ async fn measure(plan: &Plan, scenario: Scenario) -> anyhow::Result<Results> {
     let nodes = (0..scenario.nodes).map(load::node).collect();
     let fleet = Fleet::start(plane.admin(), nodes).await?;
     for node in 0..scenario.nodes {
-        let behaviour = Behaviour { answer: Answer::After(plan.agent), runs_for: None };
+        let behaviour = Behaviour { answer: Answer::After(plan.agent), ..Behaviour::default() };
         fleet.behave(&format!("node-{node:04}"), behaviour)?;
     }
     let mut observer = Observer::start(plane.admin());

@@ -54,7 +54,8 @@ impl Full {
         binds.of("old-", pods).await?;
         let fleet = Fleet::start(client.clone(), (0..nodes).map(load::node).collect()).await?;
         for node in 0..nodes {
-            let behaviour = Behaviour { answer: Answer::After(Duration::from_millis(10)), runs_for: None };
+            let behaviour =
+                Behaviour { answer: Answer::After(Duration::from_millis(10)), ..Behaviour::default() };
             fleet.behave(&format!("node-{node:04}"), behaviour)?;
         }
         let running = running_pods(&client).await?;

@@ -80,7 +80,7 @@ async fn a_pod_that_does_not_heed_the_signal_holds_its_card_for_its_grace_period
     case.lock_hami("n1", "p1").await;
     case.bind_hami("p1", "n1", "GPU-a,NVIDIA,10000,0:;").await;
     let pod = case.in_phase("p1", "Running").await;
-    let asked = std::time::Instant::now();
+    let asked = tokio::time::Instant::now();
     case.pods().delete("p1", &DeleteParams::default()).await.unwrap();
     let gone = kube::runtime::conditions::is_deleted(pod.metadata.uid.as_deref().unwrap());
     tokio::time::timeout(LIMIT, await_condition(case.pods(), "p1", gone)).await.unwrap().unwrap();
