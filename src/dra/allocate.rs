@@ -2,7 +2,7 @@
 //!
 //! The search is complete: where devices can be given, some are. It takes requests in their order and devices in the order of pools.
 //! Prioritized lists get, from the first request on, the earliest alternatives that can be had together; among the solutions with these
-//! the best score wins ([`score`]). It is bounded by [`MOST_STEPS`]; upstream takes the first solution.
+//! the best score wins (`score`). It is bounded by [`MOST_STEPS`]; upstream takes the first solution.
 
 mod attempt;
 mod options;

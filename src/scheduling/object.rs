@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::gang::Group;
+use super::{gang::Group, resource_claims::ResourceClaims};
 use crate::object::{
     Labels, PodDisruptionBudget, Requirement,
     storage::{
@@ -202,6 +202,8 @@ pub struct Objects {
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
     no_labels: Arc<Labels>,
+    /// Claims of devices and what decides on them; `None`: they are not served.
+    resource_claims: Option<Arc<ResourceClaims>>,
     version: u64,
     namespaces: u64,
 }
@@ -340,6 +342,25 @@ impl Objects {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
             _ => None,
         })
+    }
+
+    /// Claims of devices and what decides on them; `None`: they are not served.
+    pub fn resource_claims(&self) -> Option<&ResourceClaims> {
+        self.resource_claims.as_deref()
+    }
+
+    /// Serves claims of devices from now on, as they stand here.
+    pub fn set_resource_claims(&mut self, claims: ResourceClaims) {
+        self.resource_claims = Some(Arc::new(claims));
+        self.version += 1;
+    }
+
+    /// Changes what is known of claims of devices, where they are served.
+    pub fn change_resource_claims(&mut self, change: impl FnOnce(&mut ResourceClaims)) {
+        if let Some(claims) = &mut self.resource_claims {
+            change(Arc::make_mut(claims));
+            self.version += 1;
+        }
     }
 
     /// Every PodDisruptionBudget, by namespace and name.

@@ -97,7 +97,9 @@ fn held(input: &Value) -> HeldDevices {
         by_id.entry(id(device)).or_default().consumed.extend(consumed);
     }
     let mut held = HeldDevices::default();
-    by_id.into_iter().for_each(|(id, one)| held.insert(id, one));
+    for (id, one) in by_id {
+        held.insert(id, one);
+    }
     held
 }
 

@@ -60,8 +60,8 @@ pub(super) struct Run<'a> {
     pub(super) now: Timestamp,
     /// Every pod's name, for the picture of the cards.
     pub(super) names: BTreeMap<Uid, String>,
-    warnings: Vec<String>,
-    input: &'a Input,
+    pub(super) warnings: Vec<String>,
+    pub(super) input: &'a Input,
 }
 
 /// Places every pod that wants a place; beside the result, what could not be read.
@@ -87,14 +87,19 @@ pub(super) fn simulate(
         warnings: Vec::new(),
         input,
     };
+    run.set_claims();
     let evictions = run.set_cluster();
     let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
     let mut waiting = Entries::new();
+    let mut with_claims = Vec::new();
     let mut queue = Queue::default();
     for incoming in &input.pods {
         match run.enter(incoming, entrance)? {
             (row, Some(info)) => {
                 queue.push(&info, incoming.position);
+                if !info.footprint.resource_claims.is_empty() {
+                    with_claims.push((incoming.position, info.clone()));
+                }
                 waiting.insert(info.key.uid.clone(), (incoming.position, row, info));
             }
             (row, None) => {
@@ -112,6 +117,11 @@ pub(super) fn simulate(
             rows.insert(position, run.place(row, &info));
         }
     }
+    for (position, info) in with_claims {
+        if let Some(row) = rows.get_mut(&position) {
+            row.claims = run.claims(&info);
+        }
+    }
     let nodes = ledger::nodes(&run.snapshot, run.reader.dialects(), &run.names);
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
@@ -119,7 +129,7 @@ pub(super) fn simulate(
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
 /// plugin has registered cards.
 fn reader(input: &Input, config: &Config) -> Reader {
-    let reader = config.reader();
+    let reader = config.reader().serving_resource_claims();
     if input.devices.is_empty() {
         return reader;
     }
@@ -195,7 +205,10 @@ impl Run<'_> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
         let facts = &self.input.facts;
-        let entered = match admit::with_devices(incoming, &self.reader, facts)? {
+        let with_claims = || admit::with_claims(incoming, &self.reader, facts);
+        let entered = match admit::with_devices(incoming, &self.reader, facts)?
+            .map_or_else(with_claims, |one| Ok(Some(one)))?
+        {
             Some(entered) => entered,
             None => admit::enter(incoming, entrance, facts)?,
         };
@@ -217,6 +230,8 @@ impl Run<'_> {
             0
         }));
         pod.metadata.creation_timestamp.get_or_insert(self.now);
+        let missing = self.make_claims(&mut pod);
+        self.warnings.extend(missing.into_iter().map(|trouble| format!("{called}: {trouble}")));
         let (info, troubles) = self.reader.pod(&pod);
         self.warn(&called, &troubles);
         self.names.insert(info.key.uid.clone(), info.key.to_string());
@@ -255,7 +270,8 @@ impl Run<'_> {
 
     /// The pod holds its place from now on.
     pub(super) fn carry_out(&mut self, mut row: PodRow, info: &PodInfo, decision: Decision) -> PodRow {
-        let Decision { node, allocations, volumes } = decision;
+        let Decision { node, allocations, volumes, claims } = decision;
+        self.hold_claims(info, &claims);
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
         }

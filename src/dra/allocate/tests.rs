@@ -73,19 +73,19 @@ fn a_share_goes_where_the_least_stays_free() {
     let device = |name: &str, gib: &str| json!({"name": name, "allowMultipleAllocations": true, "capacity": memory(gib)});
     let slices = [slice("p", &[device("large", "80Gi"), device("used", "80Gi"), device("full", "80Gi")])];
     let mut held = HeldDevices::default();
-    let hold = |device: &str, gib: &str| {
+    let share = |device: &str, gib: &str| {
         let result = json!({"request": "r", "driver": "gpu.example.com", "pool": "p", "device": device,
             "shareID": "s", "consumedCapacity": {"memory": gib}});
         serde_json::from_value::<AllocationResult>(json!({"devices": {"results": [result]}})).unwrap()
     };
-    assert_eq!(held.add(&hold("used", "40Gi")), Vec::<String>::new());
-    assert_eq!(held.add(&hold("full", "75Gi")), Vec::<String>::new());
+    assert_eq!(held.add(&share("used", "40Gi")), Vec::<String>::new());
+    assert_eq!(held.add(&share("full", "75Gi")), Vec::<String>::new());
     let capacity = json!({"requests": {"memory": "20Gi"}});
     let exactly = json!({"deviceClassName": "gpu", "capacity": capacity});
     let asked = json!({"requests": [{"name": "r", "exactly": exactly}]});
     assert_eq!(names(&allocated(&slices, &asked, &held).unwrap().unwrap()), ["used"]);
 
-    let unread = held.add(&hold("used", "much"));
+    let unread = held.add(&share("used", "much"));
     assert_eq!(
         unread,
         ["status.allocation.devices.results[0].consumedCapacity.memory: `much` is not a quantity"]

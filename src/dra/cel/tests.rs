@@ -38,7 +38,7 @@ fn expressions_that_selectors_use_are_true_of_the_device() {
         r#"device.driver == "gpu.example.com""#,
         r#"device.driver == 'gpu.example.com' && device.attributes["gpu.example.com"].healthy"#,
         r#"device.attributes["gpu.example.com"].model in ["A100", "H100"]"#,
-        r#"device.attributes['gpu.example.com'].model.lowerAscii().matches('^a100(-.*)?$')"#,
+        r"device.attributes['gpu.example.com'].model.lowerAscii().matches('^a100(-.*)?$')",
         r#"device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) == 0"#,
         r#"device.capacity["gpu.example.com"].memory.isGreaterThan(quantity("39G"))"#,
         r#"device.capacity["gpu.example.com"]["memory"].sub(quantity("1Gi")).isLessThan(quantity("40Gi"))"#,
@@ -55,8 +55,8 @@ fn expressions_that_selectors_use_are_true_of_the_device() {
         r#"device.attributes["gpu.example.com"].model.includes("A100")"#,
         r#"device.attributes["gpu.example.com"].roots.exists(root, root.startsWith("pci"))"#,
         r#"device.attributes["gpu.example.com"].roots.map(root, size(root)).sum() == 8"#,
-        r#"device.allowMultipleAllocations == true"#,
-        r#"device.allowMultipleAllocations"#,
+        "device.allowMultipleAllocations == true",
+        "device.allowMultipleAllocations",
         // One operand decides, whatever the other one is.
         r#"device.attributes["gpu.example.com"].absent == 1 || device.driver.endsWith(".com")"#,
         r#"!(device.attributes["gpu.example.com"].absent == 1 && device.driver == "x")"#,
@@ -94,7 +94,7 @@ fn what_has_no_value_is_an_error_and_not_false() {
     assert_eq!(evaluate(r#"device.attributes["other.example.com"].absent"#), Err(missing));
     assert_eq!(evaluate("1"), Err(EvaluationError::NotBool("int")));
     for text in [
-        r#"device.driver > 1"#,
+        "device.driver > 1",
         r#"device.driver.compareTo(quantity("1")) > 0"#,
         "1 + 1.0 == 2.0",
         "device.driver && true",
@@ -155,7 +155,7 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
         format!("0{} == 1", "+1".repeat(4000)),
         format!("device{} == 1", ".a".repeat(4000)),
         format!("{}true", "true ? true : ".repeat(600)),
-        format!("{}", "[".repeat(9000)),
+        "[".repeat(9000),
     ] {
         assert!(Expression::compile(&text).is_err(), "{}", &text[..20]);
     }
