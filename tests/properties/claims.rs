@@ -290,8 +290,8 @@ fn counters_suffice(
         let mine = || world.devices.iter().enumerate().filter(|(_, made)| made.driver == driver);
         let consumed: i64 = mine().map(|(at, made)| of(at, made)).sum();
         let asks = mine().any(|(at, made)| {
-            let shared = shares.contains_key(&at) && made.used == Use::Free;
-            made.counter > 0 && (whole.contains_key(&at) || shared)
+            let opened = shares.contains_key(&at) && made.used == Use::Free;
+            made.counter > 0 && (whole.contains_key(&at) || opened)
         });
         !asks || consumed <= COUNTER
     })
