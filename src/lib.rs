@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster`, `sandbox` → `admission`, `scheduling` →
-//! `object`, `dialect` → `device`, `excerpt`. A test reads the imports.
+//! `object`, `dialect`, `dra` → `device`, `excerpt`. A test reads the imports.
 
 #![warn(
     clippy::print_stdout,
@@ -28,6 +28,7 @@ pub mod cluster;
 pub mod config;
 pub mod device;
 pub mod dialect;
+pub mod dra;
 pub mod excerpt;
 pub mod extender;
 pub mod object;

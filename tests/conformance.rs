@@ -1,4 +1,4 @@
-//! Conformance with HAMi, Volcano and Koordinator, case by case: what their own unit tests expect, and what Berth does with the same input.
+//! Conformance with HAMi, Volcano, Koordinator and Kubernetes' device allocator, case by case: what their own unit tests expect, and what Berth does with the same input.
 //!
 //! The tables are kept outside of the project, in the folder that `BERTH_VECTORS` names or else in `../shared/vectors` beside it;
 //! where neither is there, each test says so on standard error and passes. A case is equal, or it stands in its file's list of
@@ -7,6 +7,10 @@
 
 #[path = "conformance/call.rs"]
 mod call;
+#[path = "conformance/dra_allocator.rs"]
+mod dra_allocator;
+#[path = "conformance/dra_consumable_capacity.rs"]
+mod dra_consumable_capacity;
 #[path = "conformance/hami_codec.rs"]
 mod hami_codec;
 #[path = "conformance/hami_filter.rs"]

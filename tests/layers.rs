@@ -12,8 +12,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("device", &[]),
     ("object", &["excerpt"]),
     ("dialect", &["device", "object", "excerpt"]),
+    ("dra", &["object", "excerpt"]),
     ("admission", &["device", "object", "dialect", "excerpt"]),
-    ("scheduling", &["device", "object", "excerpt"]),
+    ("scheduling", &["device", "dra", "object", "excerpt"]),
     ("webhook", &["admission", "device", "object", "dialect", "excerpt"]),
     ("extender", &["scheduling", "object", "excerpt"]),
     ("cluster", &["scheduling", "device", "object", "dialect", "excerpt"]),
@@ -45,6 +46,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "admission",
             "scheduling",
             "device",
+            "dra",
             "object",
             "dialect",
             "excerpt",
@@ -69,7 +71,7 @@ const IMPURE: &[(&str, &str)] = &[
     ("thread_local!", "a global"),
 ];
 
-const PURE: &[&str] = &["excerpt", "device", "object", "dialect", "admission", "scheduling"];
+const PURE: &[&str] = &["excerpt", "device", "object", "dialect", "dra", "admission", "scheduling"];
 
 /// Every source file below `src`, with the top-level module that it belongs to.
 fn sources() -> BTreeMap<PathBuf, String> {

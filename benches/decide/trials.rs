@@ -47,7 +47,7 @@ impl World {
         let footprint = applicants[0].demand.footprint.clone();
         let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants };
         let charge_of = |_: &Uid, decision: &Decision| {
-            let Decision { node, allocations, volumes } = decision.clone();
+            let Decision { node, allocations, volumes, .. } = decision.clone();
             charge(&node, allocations, Arc::clone(&footprint), volumes)
         };
         let started = Instant::now();

@@ -82,7 +82,7 @@ impl World {
         let spent = started.elapsed();
         assert_eq!(decision.is_ok(), self.family.fits(), "{}: {decision:?}", self.family.name());
         let charge = match decision {
-            Ok(Decision { node, allocations, volumes }) => charge(&node, allocations, footprint, volumes),
+            Ok(Decision { node, allocations, volumes, .. }) => charge(&node, allocations, footprint, volumes),
             Err(_) => self.another(),
         };
         self.snapshot.charge(uid, charge);

@@ -5,6 +5,7 @@
 
 mod admit;
 pub(in crate::cli) mod charge;
+mod claims;
 mod expand;
 mod gang;
 mod input;

@@ -6,6 +6,7 @@ pub mod group;
 mod holding;
 mod names;
 mod pod;
+mod scope;
 pub mod time_division;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use names::{Named, Names};
 pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
 use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
+use scope::{Claims, Division, Judged, ResourceClaims};
 
 use crate::{
     device::{CoreUnit, DeviceRequest, Inventory, Lock},
@@ -45,33 +47,7 @@ pub struct Reader {
     claims: Claims,
     judged: Judged,
     division: Division,
-}
-
-/// Whether nodes are divided by time.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Division {
-    /// They are: what evictions read of pods is kept.
-    On,
-    /// They are not.
-    Off,
-}
-
-/// What a waiting pod is read for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Judged {
-    /// All that decides where it may go.
-    Everything,
-    /// Its cards: kube-scheduler decides the rest.
-    Cards,
-}
-
-/// Whose pods are read as pods that want a place.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Claims {
-    /// Those that name this scheduler.
-    Own,
-    /// Those that request a share, whichever scheduler they name.
-    Every,
+    resource_claims: ResourceClaims,
 }
 
 /// A result, with the parts that could not be read.
@@ -88,6 +64,7 @@ impl Reader {
             claims: Claims::Own,
             judged: Judged::Everything,
             division: Division::Off,
+            resource_claims: ResourceClaims::Unserved,
         }
     }
 
@@ -107,6 +84,12 @@ impl Reader {
     #[must_use]
     pub fn dividing_time(self) -> Self {
         Self { division: Division::On, ..self }
+    }
+
+    /// The same reader for what can give claims of devices: pods with such claims are placed.
+    #[must_use]
+    pub fn serving_resource_claims(self) -> Self {
+        Self { resource_claims: ResourceClaims::Served, ..self }
     }
 
     /// Whether nodes are divided by time.
@@ -312,15 +295,9 @@ impl Reader {
             return Claim::None;
         }
         match self.asked(pod) {
-            Ok(Some(device)) => Claim::Place(Arc::new(Ask {
-                devices: vec![device],
-                resources: footprint.resources.clone(),
-                constraints: match self.judged {
-                    Judged::Everything => constraints(pod, footprint),
-                    Judged::Cards => unconstrained(pod),
-                },
-            })),
+            Ok(Some(device)) => self.place(pod, footprint, vec![device]),
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
+            Ok(None) if self.serves_claims_of(pod) => self.place(pod, footprint, Vec::new()),
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -328,6 +305,23 @@ impl Reader {
                 Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
+    }
+
+    fn serves_claims_of(&self, pod: &Pod) -> bool {
+        self.resource_claims == ResourceClaims::Served && !pod.spec.resource_claims.is_empty()
+    }
+
+    /// What a pod that wants a place asks for.
+    fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<DeviceRequest>) -> Claim {
+        let mut constraints = match self.judged {
+            Judged::Everything => constraints(pod, footprint),
+            Judged::Cards => unconstrained(pod),
+        };
+        // Pods of a group are tried on nodes together, and claims are not held on trial.
+        if self.serves_claims_of(pod) && group::member(pod).is_none() {
+            constraints.unserved.retain(|field| field != "spec.resourceClaims");
+        }
+        Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints }))
     }
 
     /// Why a pod that names this scheduler is not placed although it requests no share, and what to change.

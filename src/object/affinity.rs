@@ -1,6 +1,6 @@
 //! Node affinity, and affinity and anti-affinity between pods.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{nullable, selector::LabelSelector};
 
@@ -74,7 +74,7 @@ pub struct WeightedPodAffinityTerm {
 }
 
 /// Terms of which one must match.
-#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeSelector {
     /// The terms; none matches nothing.
@@ -83,19 +83,19 @@ pub struct NodeSelector {
 }
 
 /// Requirements that must all hold; a term without any matches nothing.
-#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub match_expressions: Vec<Requirement>,
     /// Requirements on fields; only `metadata.name` exists.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<Requirement>,
 }
 
 /// One requirement: key, operator, values.
-#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(default)]
 pub struct Requirement {
     /// Label key or field path.
@@ -103,7 +103,7 @@ pub struct Requirement {
     /// `In`, `NotIn`, `Exists`, `DoesNotExist`, `Gt` or `Lt`.
     pub operator: String,
     /// Values, as the operator needs them.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
@@ -116,4 +116,26 @@ pub struct PreferredTerm {
     /// The term.
     #[serde(deserialize_with = "nullable")]
     pub preference: NodeSelectorTerm,
+}
+
+impl Requirement {
+    /// Whether a value meets the requirement; `None` is a label or field that is absent, and meets `NotIn` and `DoesNotExist`.
+    pub fn is_met(&self, actual: Option<&str>) -> bool {
+        let listed = actual.is_some_and(|actual| self.values.iter().any(|value| value == actual));
+        match self.operator.as_str() {
+            "In" => listed,
+            "NotIn" => !listed,
+            "Exists" => actual.is_some(),
+            "DoesNotExist" => actual.is_none(),
+            "Gt" => self.order(actual).is_some_and(std::cmp::Ordering::is_gt),
+            "Lt" => self.order(actual).is_some_and(std::cmp::Ordering::is_lt),
+            _ => false,
+        }
+    }
+
+    fn order(&self, actual: Option<&str>) -> Option<std::cmp::Ordering> {
+        let [bound] = &self.values[..] else { return None };
+        let (actual, bound) = (actual?.parse::<i64>().ok()?, bound.parse::<i64>().ok()?);
+        Some(actual.cmp(&bound))
+    }
 }

@@ -18,6 +18,20 @@ pub struct Resources {
     pub limits: Option<ResourceMap>,
     /// `requests`; `None` where the key is absent.
     pub requests: Option<ResourceMap>,
+    /// The claims of the pod that the container uses.
+    #[serde(deserialize_with = "nullable")]
+    pub claims: Vec<ContainerClaim>,
+}
+
+/// A claim that a container uses.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ContainerClaim {
+    /// The entry of the pod's `spec.resourceClaims`.
+    #[serde(deserialize_with = "nullable")]
+    pub name: CompactString,
+    /// The one request of the claim whose devices it uses; absent: all.
+    pub request: Option<CompactString>,
 }
 
 impl Resources {

@@ -81,13 +81,37 @@ pub struct PodSpec {
     /// Volumes, as far as they can bind a pod to nodes.
     #[serde(deserialize_with = "nullable")]
     pub volumes: Vec<Volume>,
-    /// DRA claims, unread.
+    /// Claims of devices.
     #[serde(deserialize_with = "nullable")]
-    pub resource_claims: Vec<Present>,
+    pub resource_claims: Vec<PodResourceClaim>,
     /// The runtime class.
     pub runtime_class_name: Option<String>,
     /// The group that is to be placed together.
     pub scheduling_group: Option<SchedulingGroup>,
+}
+
+/// A claim of devices that the pod uses. One of the two names is set.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodResourceClaim {
+    /// The name by which containers use it.
+    #[serde(deserialize_with = "nullable")]
+    pub name: CompactString,
+    /// A claim of the pod's namespace.
+    pub resource_claim_name: Option<CompactString>,
+    /// A template of the pod's namespace, from which the pod gets a claim of its own.
+    pub resource_claim_template_name: Option<CompactString>,
+}
+
+/// Which claim was made for an entry of `spec.resourceClaims`.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodResourceClaimStatus {
+    /// The entry's name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: CompactString,
+    /// The claim; absent: the pod needs none.
+    pub resource_claim_name: Option<CompactString>,
 }
 
 /// `spec.schedulingGroup`.
@@ -147,6 +171,9 @@ pub struct PodStatus {
     /// How the init containers fare.
     #[serde(deserialize_with = "nullable")]
     pub init_container_statuses: Vec<ContainerStatus>,
+    /// The claims that were made from templates.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
 }
 
 /// A condition of a pod.

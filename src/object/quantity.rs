@@ -6,12 +6,12 @@
 use std::fmt;
 
 use compact_str::{CompactString, ToCompactString as _};
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::excerpt::{VALUE, excerpt};
 
-/// A quantity as somebody wrote it.
-#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+/// A quantity as it was written.
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Quantity(CompactString);
 
 /// An exact amount, in billionths of a unit (the finest that Kubernetes knows).
@@ -80,6 +80,31 @@ impl Amount {
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
+    }
+
+    /// What is left of this once the other is taken away; below 0 where the other is more.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// As a quantity in units, with the largest binary suffix that is exact: `4Gi`. Parts of a unit are rounded up.
+    pub fn binary(self) -> Quantity {
+        const SUFFIXES: &[&str] = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+        let mut units = ceil_div(self.0, NANO);
+        let mut suffixes = SUFFIXES.iter();
+        let mut suffix = suffixes.next();
+        while units != 0 && units % 1024 == 0 && suffixes.len() > 0 {
+            units /= 1024;
+            suffix = suffixes.next();
+        }
+        Quantity(format!("{units}{}", suffix.unwrap_or(&"")).into())
+    }
+
+    /// The nearest number of units that a floating point number can hold.
+    #[expect(clippy::cast_precision_loss, reason = "it is asked for as an approximation")]
+    pub fn approximate(self) -> f64 {
+        self.0 as f64 / NANO as f64
     }
 
     /// Units, rounded up: how Kubernetes counts memory and extended resources.
@@ -218,6 +243,22 @@ mod tests {
         assert_eq!(whole("-5"), Some(-5));
         assert_eq!(whole("-0.5Ki"), Some(-512));
         assert_eq!(whole(".5k"), Some(500));
+    }
+
+    #[test]
+    fn an_amount_is_written_with_the_largest_binary_suffix_that_is_exact() {
+        for (text, written) in [
+            ("4Gi", "4Gi"),
+            ("4096Mi", "4Gi"),
+            ("1536Mi", "1536Mi"),
+            ("1000", "1000"),
+            ("0", "0"),
+            ("500m", "1"),
+            ("-2Ki", "-2Ki"),
+            ("6Ei", "6Ei"),
+        ] {
+            assert_eq!(Quantity::from(text).amount().unwrap().binary().as_str(), written);
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{
     decide::Filters,
     plugin::{
         Plugin,
+        dynamic_resources::{ClaimChoice, PodClaims},
         image_locality::LocalImages,
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
@@ -32,6 +33,7 @@ pub struct Cycle<'a> {
     zones: Option<Zones>,
     spread: Option<Spread>,
     neighbours: Option<Neighbours>,
+    devices: Option<PodClaims<'a>>,
     finish: Option<Finish>,
 }
 
@@ -50,18 +52,20 @@ impl<'a> Cycle<'a> {
             zones: Zones::prepare(demand, around.objects),
             spread: Spread::prepare(demand, around, counts),
             neighbours: Neighbours::prepare(demand, around, counts),
+            devices: PodClaims::prepare(demand, around)?,
             finish: Finish::of(&demand.ask, around.now),
         })
     }
 
     /// Whether no plugin has anything to do: every node passes.
     pub fn is_empty(&self) -> bool {
-        let Self { attachments, claims, zones, spread, neighbours, finish } = self;
+        let Self { attachments, claims, zones, spread, neighbours, devices, finish } = self;
         attachments.is_none()
             && claims.is_none()
             && zones.is_none()
             && spread.is_none()
             && neighbours.is_none()
+            && devices.is_none()
             && finish.is_none()
     }
 
@@ -73,7 +77,14 @@ impl<'a> Cycle<'a> {
         self.volumes(node)?;
         self.zones.as_ref().map_or(Ok(()), |zones| zones.test(&node.info.labels)).map_err(alone)?;
         self.spread.as_ref().map_or(Ok(()), |spread| spread.test(node)).map_err(alone)?;
-        self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(node)).map_err(alone)
+        self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(node)).map_err(alone)?;
+        self.devices(node).map(drop)
+    }
+
+    /// The devices that the pod's claims are given on this node.
+    pub fn devices(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, NodeReasons> {
+        let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(&node.info));
+        chosen.map_err(|reason| vec![reason])
     }
 
     /// What binds the pod's claims on this node.

@@ -10,7 +10,7 @@ use super::{
     fit_error::FitError,
     nearest::{Closeness, Refused, nearest},
     node::NodeName,
-    plugin::volume_binding::VolumeChoice,
+    plugin::{dynamic_resources::ClaimChoice, volume_binding::VolumeChoice},
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     quota::QuotaStanding,
@@ -30,6 +30,8 @@ pub struct Decision {
     pub allocations: Vec<Allocation>,
     /// What binds its claims.
     pub volumes: Vec<VolumeChoice>,
+    /// The devices that its claims of devices are given.
+    pub claims: Vec<ClaimChoice>,
 }
 
 /// Why a node is not taken.
@@ -208,7 +210,9 @@ impl<'a> Filters<'a> {
         let (allocations, _) = judged.expect("a node that has passed every filter fits");
         let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
         let volumes = volumes.expect("a node that has passed every filter binds the claims");
-        Decision { node: node.info.name.clone(), allocations, volumes }
+        let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(node).ok());
+        let claims = claims.expect("a node that has passed every filter has devices for the claims");
+        Decision { node: node.info.name.clone(), allocations, volumes, claims }
     }
 
     /// The decision for the node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
+    resource_claims::ResourceClaimUse,
     resources::ResourceAmounts,
 };
 use crate::object::{
@@ -26,6 +27,8 @@ pub struct Footprint {
     pub exclusive: Arc<Exclusive>,
     /// Claims of volumes, in the order of the pod's volumes.
     pub claims: Vec<ClaimUse>,
+    /// Claims of devices, in the order of the pod's entries.
+    pub resource_claims: Vec<ResourceClaimUse>,
     /// Required terms of pod affinity.
     pub affinity: Vec<PodTerm>,
     /// Required terms of pod anti-affinity.
@@ -165,6 +168,7 @@ impl Footprint {
             resources,
             exclusive: Arc::new(Exclusive::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
+            resource_claims: ResourceClaimUse::all(pod),
             affinity: terms(&pod.spec.affinity.pod_affinity),
             anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity).into_iter().map(Arc::new).collect(),
             preferred: [
@@ -182,7 +186,7 @@ impl Footprint {
     /// Whether where the pod may go depends on more than one node.
     pub fn looks_around(&self) -> bool {
         let alone = self.affinity.is_empty() && self.anti_affinity.is_empty() && self.spread.is_empty();
-        !alone || !self.claims.is_empty()
+        !alone || !self.claims.is_empty() || !self.resource_claims.is_empty()
     }
 
     /// Whether the pod's terms move the scores of nodes for other pods, once it is placed.

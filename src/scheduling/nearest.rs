@@ -84,7 +84,7 @@ impl Closeness {
 fn passes(reasons: &NodeReasons) -> u8 {
     let of_quota = |reason: &Reason| matches!(reason, Reason::Card { reason, .. } if *reason == CardReason::ResourceQuotaNotFit);
     if reasons.iter().any(of_quota) {
-        return 14;
+        return 15;
     }
     match reasons.first().map(Reason::plugin) {
         // Image locality only scores.
@@ -102,6 +102,7 @@ fn passes(reasons: &NodeReasons) -> u8 {
         Some(Plugin::VolumeZone) => 11,
         Some(Plugin::PodTopologySpread) => 12,
         Some(Plugin::InterPodAffinity) => 13,
+        Some(Plugin::DynamicResources) => 14,
     }
 }
 

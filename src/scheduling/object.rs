@@ -1,5 +1,6 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
+mod claims;
 mod groups;
 pub mod selecting;
 
@@ -11,6 +12,7 @@ use std::{
 use super::{
     gang::Group,
     node::{NodeName, Offer},
+    resource_claims::ResourceClaims,
 };
 use crate::object::{
     Labels, PodDisruptionBudget, Requirement,
@@ -213,6 +215,8 @@ pub struct Objects {
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
     no_labels: Arc<Labels>,
+    /// Claims of devices and what decides on them; `None`: they are not served.
+    resource_claims: Option<Arc<ResourceClaims>>,
     version: u64,
     namespaces: u64,
 }

@@ -5,6 +5,7 @@
 //! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
 
 pub mod devices;
+pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -52,6 +53,8 @@ pub enum Plugin {
     PodTopologySpread,
     /// Affinity and anti-affinity between pods.
     InterPodAffinity,
+    /// Claims of devices (Dynamic Resource Allocation).
+    DynamicResources,
     /// Features of the kubelet.
     NodeDeclaredFeatures,
     /// Windows of revocable zones; named as Volcano's plugin.
@@ -77,6 +80,7 @@ impl Plugin {
             Self::VolumeZone => "VolumeZone",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
+            Self::DynamicResources => "DynamicResources",
             Self::NodeDeclaredFeatures => "NodeDeclaredFeatures",
             Self::Tdm => "tdm",
             Self::Devices => "Devices",
@@ -93,6 +97,7 @@ impl Plugin {
                 | Self::NodeVolumeLimits
                 | Self::VolumeBinding
                 | Self::VolumeZone
+                | Self::DynamicResources
         )
     }
 }

@@ -140,6 +140,8 @@ pub enum Reason {
     ClaimsUnbound,
     /// Another pod uses a claim that only one pod may use.
     ClaimInUse,
+    /// Its claims of devices.
+    ResourceClaims(super::plugin::dynamic_resources::ClaimRejection),
     /// The pod has a constraint that is not served, in this field.
     Unserved(Arc<str>),
     /// No pod that the pod must be near stands in its domain.
@@ -231,6 +233,7 @@ impl Reason {
             Self::ClaimNotOwned(_) => "ClaimNotOwned".to_owned(),
             Self::ClaimsUnbound => "ClaimsUnbound".to_owned(),
             Self::ClaimInUse => "ClaimInUse".to_owned(),
+            Self::ResourceClaims(rejection) => rejection.name().to_owned(),
             Self::Unserved(_) => "ConstraintUnserved".to_owned(),
             Self::PodAffinity => "PodAffinity".to_owned(),
             Self::PodAntiAffinity => "PodAntiAffinity".to_owned(),
@@ -272,6 +275,7 @@ impl Reason {
             | Self::ClaimDeleted(_)
             | Self::ClaimNotOwned(_)
             | Self::ClaimsUnbound => Plugin::VolumeBinding,
+            Self::ResourceClaims(_) => Plugin::DynamicResources,
             Self::FeatureMissing => Plugin::NodeDeclaredFeatures,
             Self::SpreadLabelMissing | Self::SpreadSkew => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingAntiAffinity => {
@@ -305,9 +309,7 @@ impl Reason {
             other => other.clone(),
         }
     }
-}
 
-impl Reason {
     /// The words of a closed zone; of others none.
     fn fmt_zone(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -371,6 +373,7 @@ impl fmt::Display for Reason {
             Self::ClaimInUse => {
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
             }
+            Self::ResourceClaims(rejection) => return write!(formatter, "{rejection}"),
             Self::Unserved(field) => {
                 return write!(formatter, "Pod has a constraint that is not served yet: {field}");
             }

@@ -48,6 +48,26 @@ pub(super) fn enter(
     }
 }
 
+/// A pod with claims of devices and without a share: the rules of admission are about shares. `None`: it has no claims, or a share too.
+pub(super) fn with_claims(
+    Incoming { document, places, .. }: &Incoming,
+    facts: &Facts,
+) -> Result<Option<Entered>, DocumentError> {
+    let mut pod: Pod = document.read_part(&document.value, places)?;
+    if pod.spec.resource_claims.is_empty() || !facts.dialects.asked(&pod).is_empty() {
+        return Ok(None);
+    }
+    if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {
+        pod.spec.scheduler_name = Some(facts.settings.scheduler_name.clone());
+    }
+    let (named, ours) = (pod.spec.scheduler_name.as_deref(), facts.settings.scheduler_name.as_str());
+    if let Some(other) = named.filter(|named| *named != ours) {
+        let warning = format!("spec.schedulerName is {other}: the pod's claims are not allocated by {ours}");
+        return Ok(Some(Entered::Ignored(vec![warning])));
+    }
+    Ok(Some(Entered::Ours(Box::new(pod), Vec::new())))
+}
+
 fn guarded(Incoming { document, places, .. }: &Incoming, facts: &Facts) -> Result<Entered, DocumentError> {
     let judged = review::judge(document, places, facts)?;
     let warnings = judged.warnings.iter().map(|warning| warning.at(places).to_string()).collect();

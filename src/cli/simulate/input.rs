@@ -8,7 +8,10 @@ use std::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::expand::{self, Expansion};
+use super::{
+    claims::ClaimObjects,
+    expand::{self, Expansion},
+};
 use crate::{
     admission::Facts,
     cli::{
@@ -40,6 +43,8 @@ pub(super) struct Input {
     pub(super) quotas: Vec<(ResourceQuota, String)>,
     /// Objects that plugins read: namespaces, storage, Services and controllers of pods.
     pub(super) objects: Vec<Object>,
+    /// Claims of devices, and what decides on them.
+    pub(super) claims: ClaimObjects,
     /// Pods that want a place, in the order of the input.
     pub(super) pods: Vec<Incoming>,
     /// What the rules may know.
@@ -121,6 +126,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         state: Vec::new(),
         quotas: Vec::new(),
         objects: Vec::new(),
+        claims: ClaimObjects::default(),
         pods: Vec::new(),
         facts: review::facts(documents, config)?,
         priorities: Priorities::system(),
@@ -152,6 +158,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                     input.arrive(document, Places::default());
                 }
             }
+            _ if input.claims.read(document, &called)? => {}
             _ => match object(document)? {
                 Some(object) => input.objects.push(object),
                 None if expanded.is_some() => {

@@ -64,10 +64,10 @@ pub(super) struct Run<'a> {
     pub(super) now: Timestamp,
     /// Every pod's name, for the picture of the cards.
     pub(super) names: BTreeMap<Uid, String>,
-    warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
     /// What the rules may know, in the dialects that are read.
     facts: Facts,
-    input: &'a Input,
+    pub(super) input: &'a Input,
 }
 
 /// Places every pod that wants a place; beside the result, what could not be read.
@@ -95,14 +95,19 @@ pub(super) fn simulate(
         facts,
         input,
     };
+    run.set_claims();
     let evictions = run.set_cluster();
     let mut rows: BTreeMap<u64, PodRow> = BTreeMap::new();
     let mut waiting = Entries::new();
+    let mut with_claims = Vec::new();
     let mut queue = Queue::default();
     for incoming in &input.pods {
         match run.enter(incoming, entrance)? {
             (row, Some(info)) => {
                 queue.push(&info, incoming.position);
+                if !info.footprint.resource_claims.is_empty() {
+                    with_claims.push((incoming.position, info.clone()));
+                }
                 waiting.insert(info.key.uid.clone(), (incoming.position, row, info));
             }
             (row, None) => {
@@ -120,6 +125,11 @@ pub(super) fn simulate(
             rows.insert(position, run.place(row, &info));
         }
     }
+    for (position, info) in with_claims {
+        if let Some(row) = rows.get_mut(&position) {
+            row.claims = run.claims(&info);
+        }
+    }
     let nodes = ledger::nodes(&run.snapshot, run.reader.dialects(), &run.names);
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
@@ -127,7 +137,7 @@ pub(super) fn simulate(
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
 /// plugin has registered cards.
 fn reader(input: &Input, config: &Config) -> Reader {
-    let reader = config.reader();
+    let reader = config.reader().serving_resource_claims();
     if input.devices.is_empty() || !config.dialects.koordinator.enabled {
         return reader;
     }
@@ -203,7 +213,11 @@ impl Run<'_> {
     fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
-        let mut pod = match admit::enter(incoming, entrance, &self.facts)? {
+        let entered = match admit::with_claims(incoming, &self.facts)? {
+            Some(entered) => entered,
+            None => admit::enter(incoming, entrance, &self.facts)?,
+        };
+        let mut pod = match entered {
             Entered::Ignored(warnings) => {
                 row.warnings = warnings;
                 return Ok((row, None));
@@ -221,6 +235,8 @@ impl Run<'_> {
             0
         }));
         pod.metadata.creation_timestamp.get_or_insert(self.now);
+        let missing = self.make_claims(&mut pod);
+        self.warnings.extend(missing.into_iter().map(|trouble| format!("{called}: {trouble}")));
         let (info, troubles) = self.reader.pod(&pod);
         self.warn(&called, &troubles);
         self.names.insert(info.key.uid.clone(), info.key.to_string());
@@ -259,7 +275,8 @@ impl Run<'_> {
 
     /// The pod holds its place from now on.
     pub(super) fn carry_out(&mut self, mut row: PodRow, info: &PodInfo, decision: Decision) -> PodRow {
-        let Decision { node, allocations, volumes } = decision;
+        let Decision { node, allocations, volumes, claims } = decision;
+        self.hold_claims(info, &claims);
         for choice in &volumes {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
         }

@@ -8,7 +8,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    cli::{documents::Document, review::ViolationRow, simulate::volume::VolumeRow, table::Table},
+    cli::{
+        documents::Document,
+        review::ViolationRow,
+        simulate::{claims::ClaimRow, volume::VolumeRow},
+        table::Table,
+    },
     cluster::ledger::NodeRow,
     dialect::Record,
     scheduling::{FitError, node::NodeName, tdm::eviction::Eviction},
@@ -85,6 +90,9 @@ pub struct PodRow {
     /// The claims that are bound with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes: Option<Vec<VolumeRow>>,
+    /// The claims of devices that it uses, as they stand in the end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimRow>,
     /// The node on which it would fit once its victims are gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nominated_node: Option<String>,
@@ -132,6 +140,7 @@ impl PodRow {
             labels: BTreeMap::new(),
             locks: Vec::new(),
             volumes: None,
+            claims: Vec::new(),
             nominated_node: None,
             victims: Vec::new(),
             message: None,
@@ -186,12 +195,14 @@ impl PodRow {
             .nominated_node
             .as_ref()
             .map(|node| format!("would preempt on {node}: {}", self.victims.join(", ")));
+        let claims = self.claims.iter().filter_map(ClaimRow::remark);
         let violations = self.violations.iter().map(ToString::to_string);
         let warnings = self.warnings.iter().map(|warning| format!("warning: {warning}"));
         let asked = |verdict: &&NodeVerdict| nodes.is_empty() || nodes.contains(&verdict.name);
         let nodes = verdict::lines(self.nodes.iter().flatten().filter(asked));
         shares
             .into_iter()
+            .chain(claims)
             .chain(self.message.clone())
             .chain(preempts)
             .chain(violations)

@@ -58,30 +58,8 @@ fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, S
     let label = |requirement: &Requirement| labels.get(&requirement.key).map(String::as_str);
     let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
     !empty
-        && term.match_expressions.iter().all(|requirement| meets(requirement, label(requirement)))
-        && term.match_fields.iter().all(|requirement| meets(requirement, field(requirement)))
-}
-
-/// `NotIn` and `DoesNotExist` are met where the label is absent.
-fn meets(requirement: &Requirement, actual: Option<&str>) -> bool {
-    let listed = actual.is_some_and(|actual| requirement.values.iter().any(|value| value == actual));
-    match requirement.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => actual.is_some(),
-        "DoesNotExist" => actual.is_none(),
-        "Gt" => compare(requirement, actual).is_some_and(std::cmp::Ordering::is_gt),
-        "Lt" => compare(requirement, actual).is_some_and(std::cmp::Ordering::is_lt),
-        _ => false,
-    }
-}
-
-fn compare(requirement: &Requirement, actual: Option<&str>) -> Option<std::cmp::Ordering> {
-    let [bound] = &requirement.values[..] else {
-        return None;
-    };
-    let (actual, bound) = (actual?.parse::<i64>().ok()?, bound.parse::<i64>().ok()?);
-    Some(actual.cmp(&bound))
+        && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
+        && term.match_fields.iter().all(|requirement| requirement.is_met(field(requirement)))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ impl Scheduler {
             return;
         }
         match self.decide_as_alike(uid) {
-            Ok(Decision { node, allocations, volumes }) => {
+            Ok(Decision { node, allocations, volumes, .. }) => {
                 self.assume(uid, node.clone(), allocations, volumes.clone(), now);
                 self.carry_on(uid, node, volumes, now);
             }

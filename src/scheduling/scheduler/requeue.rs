@@ -68,6 +68,8 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         | Plugin::NodeResourcesFit
         | Plugin::NodeResourcesBalancedAllocation
         | Plugin::ImageLocality
+        // The binder places no pod with claims of devices.
+        | Plugin::DynamicResources
         | Plugin::NodeDeclaredFeatures
         | Plugin::Tdm
         | Plugin::Devices => false,

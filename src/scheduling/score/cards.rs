@@ -29,7 +29,8 @@ pub(super) fn of_node(devices: &[DeviceRequest], node: &NodeState, allocations: 
         let policy = device.request.node_policy;
         of_request(&device.profile, policy, inventory, &node.usage, &allocation.assignment)
     };
-    let sum: f64 = iter::zip(devices, allocations).map(score).sum();
+    // An empty sum of floating point numbers is -0.
+    let sum = iter::zip(devices, allocations).map(score).fold(0.0, |sum, score| sum + score);
     sum / u32::try_from(devices.len()).map_or(f64::MAX, f64::from).max(1.0)
 }
 

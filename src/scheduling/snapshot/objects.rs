@@ -7,6 +7,7 @@ use crate::scheduling::{
     change::Change,
     object::{Kind, Object},
     quota::{QuotaInfo, QuotaKey},
+    resource_claims::ResourceClaims,
 };
 
 impl Snapshot {
@@ -16,6 +17,16 @@ impl Snapshot {
         if Arc::make_mut(&mut self.objects).set(object) {
             self.changes.push(Change::Object(kind, name));
         }
+    }
+
+    /// Serves claims of devices from now on, as they stand here.
+    pub fn set_resource_claims(&mut self, claims: ResourceClaims) {
+        Arc::make_mut(&mut self.objects).set_resource_claims(claims);
+    }
+
+    /// Changes what is known of claims of devices, where they are served.
+    pub fn change_resource_claims(&mut self, change: impl FnOnce(&mut ResourceClaims)) {
+        Arc::make_mut(&mut self.objects).change_resource_claims(change);
     }
 
     /// Takes an object out.

@@ -1,0 +1,24 @@
+//! Dynamic Resource Allocation: which devices serve which claims, as kube-scheduler's structured allocator decides it.
+//!
+//! Values in, values out: it holds no client and no clock, and knows nothing of pods, of other constraints or of cards.
+//! Source: kubernetes `staging/src/k8s.io/dynamic-resource-allocation`, 1.36, and the KEPs that files name.
+
+pub mod allocate;
+pub mod capacity;
+pub mod cel;
+pub mod claim;
+mod constraint;
+mod counters;
+pub mod device;
+pub mod error;
+pub mod held;
+pub mod node;
+pub mod pool;
+mod taint;
+
+pub use allocate::{Allocation, allocate};
+pub use claim::{Claim, Classes};
+pub use error::AllocationError;
+pub use held::HeldDevices;
+pub use node::Node;
+pub use pool::Inventory;

@@ -1,0 +1,111 @@
+//! Chooses devices of one node for the claims of a pod.
+//!
+//! The search is complete: where devices can be given, some are. It takes requests in their order and devices in the order of pools.
+//! Prioritized lists get, from the first request on, the earliest alternatives that can be had together; among the solutions with these
+//! the best score wins (`score`). It is bounded by [`MOST_STEPS`]; upstream takes the first solution.
+
+mod attempt;
+mod options;
+mod result;
+mod score;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use super::{
+    AllocationError, Claim, HeldDevices, Inventory, Node,
+    device::Device,
+    error::MOST_RESULTS,
+    pool::{Pool, PoolState},
+};
+use crate::object::resource_claim::AllocationResult;
+
+use options::Options;
+use search::Search;
+
+/// How many devices the search may try before it gives up.
+pub const MOST_STEPS: u64 = 200_000;
+
+/// How many more it may try for a better score once it has found devices.
+pub const MOST_STEPS_FOR_SCORE: u64 = 2_000;
+
+/// What claims are given on a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allocation {
+    /// One for each claim, in their order.
+    pub results: Vec<AllocationResult>,
+    /// For each claim and each of its requests, which alternative was taken, from 0.
+    pub alternatives: Vec<Vec<usize>>,
+    /// Devices that were left out since a selector has no value for them.
+    pub left_out: Vec<AllocationError>,
+}
+
+/// A device that could be given, and the place of its pool.
+#[derive(Clone, Copy, Debug)]
+struct Candidate<'a> {
+    device: &'a Device,
+    pool: usize,
+}
+
+/// Devices for all of the claims; `None`: the node has none that would do. Claims that are allocated already must not be among them:
+/// what they hold is part of `held`.
+///
+/// A selector without a value for a device leaves out that device; it is an error where nothing else is found, and where a request
+/// asks for all devices. Upstream ends the attempt with an error in every case.
+pub fn allocate(
+    claims: &[&Claim],
+    node: Node<'_>,
+    inventory: &Inventory,
+    held: &HeldDevices,
+) -> Result<Option<Allocation>, AllocationError> {
+    let pools = inventory.pools(node);
+    let candidates = candidates(&pools);
+    let mut left_out = Vec::new();
+    let mut options = Vec::with_capacity(claims.len());
+    for claim in claims {
+        options.push(options::of(claim, &pools, &candidates, held, &mut left_out)?);
+    }
+    for (claim, options) in claims.iter().zip(&options) {
+        bounded(claim, options)?;
+    }
+    let mut search = Search::new(claims, &options, &candidates, &pools, held);
+    match search.run()? {
+        Some(solution) => {
+            let results = result::of(claims, &solution, &candidates, node);
+            Ok(Some(Allocation { results, alternatives: solution.alternatives, left_out }))
+        }
+        None => search
+            .refusal()
+            .or_else(|| left_out.into_iter().next())
+            .or_else(|| invalid(&pools))
+            .map_or(Ok(None), Err),
+    }
+}
+
+/// The devices of pools that can be used, in the order in which they are tried.
+fn candidates<'a>(pools: &[Pool<'a>]) -> Vec<Candidate<'a>> {
+    let usable = pools.iter().enumerate().filter(|(_, pool)| pool.state == PoolState::Usable);
+    usable
+        .flat_map(|(at, pool)| pool.devices.iter().map(move |device| Candidate { device, pool: at }))
+        .collect()
+}
+
+/// Refuses a claim that can't be served with as many devices as a claim may have.
+fn bounded(claim: &Claim, options: &[Vec<Options>]) -> Result<(), AllocationError> {
+    let fewest =
+        |alternatives: &Vec<Options>| alternatives.iter().map(|options| options.count).min().unwrap_or(0);
+    let count = options.iter().map(fewest).fold(0, usize::saturating_add);
+    if count > MOST_RESULTS {
+        return Err(AllocationError::TooManyDevices { claim: claim.name.clone(), count });
+    }
+    Ok(())
+}
+
+fn invalid(pools: &[Pool<'_>]) -> Option<AllocationError> {
+    pools.iter().find_map(|pool| match &pool.state {
+        PoolState::Invalid(reason) => {
+            Some(AllocationError::InvalidPools(format!("{}: {reason}", pool.name())))
+        }
+        _ => None,
+    })
+}

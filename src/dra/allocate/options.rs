@@ -1,0 +1,116 @@
+//! Which devices would do for a request, whatever else is chosen.
+
+use super::Candidate;
+use crate::dra::{
+    AllocationError, Claim, HeldDevices,
+    claim::{Alternative, Mode, Selector},
+    device::Device,
+    pool::{Pool, PoolState},
+    taint,
+};
+
+/// The devices for one alternative of a request.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    /// Places among the candidates. Where all devices are asked for, these are all.
+    pub(super) devices: Vec<usize>,
+    /// How many are needed.
+    pub(super) count: usize,
+    /// Whether exactly these are needed.
+    pub(super) all: bool,
+}
+
+/// The options of each alternative of each request of a claim.
+pub(super) fn of(
+    claim: &Claim,
+    pools: &[Pool<'_>],
+    candidates: &[Candidate<'_>],
+    held: &HeldDevices,
+    left_out: &mut Vec<AllocationError>,
+) -> Result<Vec<Vec<Options>>, AllocationError> {
+    let mut requests = Vec::with_capacity(claim.requests.len());
+    for request in &claim.requests {
+        let alternatives = request.alternatives.iter().map(|alternative| match alternative.mode {
+            Mode::Exactly(count) => Ok(counted(alternative, count, candidates, held, left_out)),
+            Mode::All => all(claim, alternative, pools, candidates, held),
+        });
+        requests.push(alternatives.collect::<Result<_, _>>()?);
+    }
+    Ok(requests)
+}
+
+/// Every device that could be one of so many.
+fn counted(
+    alternative: &Alternative,
+    count: usize,
+    candidates: &[Candidate<'_>],
+    held: &HeldDevices,
+    left_out: &mut Vec<AllocationError>,
+) -> Options {
+    let mut devices = Vec::new();
+    for (at, Candidate { device, .. }) in candidates.iter().enumerate() {
+        match selected(alternative, device) {
+            Ok(true) if fits(alternative, device, held) && is_free(alternative, device, held) => {
+                devices.push(at);
+            }
+            Ok(_) => {}
+            Err(error) if left_out.contains(&error) => {}
+            Err(error) => left_out.push(error),
+        }
+    }
+    Options { devices, count, all: false }
+}
+
+/// All devices that the selectors admit and that have the capacity, in use or not.
+fn all(
+    claim: &Claim,
+    alternative: &Alternative,
+    pools: &[Pool<'_>],
+    candidates: &[Candidate<'_>],
+    held: &HeldDevices,
+) -> Result<Options, AllocationError> {
+    let unsettled = pools.iter().find_map(|pool| match &pool.state {
+        PoolState::Usable => None,
+        PoolState::Incomplete => Some((pool, "being updated".to_owned())),
+        PoolState::Invalid(reason) => Some((pool, format!("invalid: {reason}"))),
+    });
+    if let Some((pool, state)) = unsettled {
+        let (claim, request) = (claim.name.clone(), alternative.name.clone());
+        return Err(AllocationError::UnsettledPool { claim, request, pool: pool.name(), state });
+    }
+    let mut devices = Vec::new();
+    for (at, Candidate { device, .. }) in candidates.iter().enumerate() {
+        if selected(alternative, device)? && fits(alternative, device, held) {
+            devices.push(at);
+        }
+    }
+    Ok(Options { count: devices.len(), devices, all: true })
+}
+
+/// Whether all selectors admit the device, those of the class first.
+fn selected(alternative: &Alternative, device: &Device) -> Result<bool, AllocationError> {
+    let mut selectors = alternative.class.selectors.iter().chain(&alternative.selectors);
+    let refused: Option<Result<bool, AllocationError>> = selectors
+        .find_map(|selector: &Selector| Some(selector.admits(device)).filter(|admits| *admits != Ok(true)));
+    refused.unwrap_or(Ok(true))
+}
+
+/// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is
+/// not shared is given as a whole, and must have as much all the same.
+fn fits(alternative: &Alternative, device: &Device, held: &HeldDevices) -> bool {
+    let exists = alternative.capacity.keys().all(|name| device.capacity.contains_key(name));
+    let held = held.of(&device.id);
+    exists
+        && device.capacity.iter().all(|(name, capacity)| {
+            let taken = capacity.taken(alternative.capacity.get(name)).amount;
+            let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();
+            !capacity.refuses(taken) && consumed.plus(taken) <= capacity.value.amount
+        })
+}
+
+/// Whether the request may have the device: it tolerates the taints, and nothing that has the device keeps it from others.
+pub(super) fn is_free(alternative: &Alternative, device: &Device, held: &HeldDevices) -> bool {
+    let held = held.of(&device.id);
+    let in_use = held.is_some_and(|held| held.whole || !device.shareable);
+    !taint::keep_away(&device.taints, &alternative.tolerations) && (alternative.is_admin() || !in_use)
+}

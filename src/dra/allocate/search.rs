@@ -1,0 +1,217 @@
+//! The search: depth first over requests, their alternatives and devices, with everything undone on the way back.
+
+mod twins;
+
+use super::{
+    Candidate, MOST_STEPS, MOST_STEPS_FOR_SCORE,
+    attempt::{Attempt, Choice, Conflict, Place},
+    options::{self, Options},
+    score::Score,
+};
+use crate::dra::{AllocationError, Claim, HeldDevices, error::MOST_RESULTS, pool::Pool};
+
+use twins::Twins;
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub(super) struct Solution {
+    /// By claim, in the order of their requests.
+    pub(super) choices: Vec<Vec<Choice>>,
+    /// By claim and request.
+    pub(super) alternatives: Vec<Vec<usize>>,
+    score: Score,
+}
+
+/// A search under way.
+pub(super) struct Search<'a> {
+    claims: &'a [&'a Claim],
+    options: &'a [Vec<Vec<Options>>],
+    candidates: &'a [Candidate<'a>],
+    held: &'a HeldDevices,
+    attempt: Attempt<'a>,
+    alternatives: Vec<Vec<usize>>,
+    twins: Twins,
+    best: Option<Solution>,
+    aim: Aim,
+    /// By claim and request, the one alternative that may be taken; `None`: each.
+    only: Vec<Vec<Option<usize>>>,
+    steps: u64,
+    /// At how many steps it ends.
+    limit: u64,
+    /// A constraint that refuses one of all devices.
+    refusal: Option<AllocationError>,
+}
+
+/// What the search looks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Aim {
+    /// Any solution.
+    First,
+    /// The solution with the best score.
+    Best,
+}
+
+/// The search is over: what it looks for was found, or it has taken all of its steps.
+struct Over;
+
+/// A request under way.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    place: Place<'a>,
+    options: &'a Options,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        claims: &'a [&'a Claim],
+        options: &'a [Vec<Vec<Options>>],
+        candidates: &'a [Candidate<'a>],
+        pools: &[Pool<'_>],
+        held: &'a HeldDevices,
+    ) -> Self {
+        Self {
+            claims,
+            options,
+            candidates,
+            held,
+            attempt: Attempt::new(claims, candidates, pools, held),
+            alternatives: claims.iter().map(|claim| vec![0; claim.requests.len()]).collect(),
+            twins: Twins::of(claims, options, candidates, held),
+            best: None,
+            aim: Aim::First,
+            only: claims.iter().map(|claim| vec![None; claim.requests.len()]).collect(),
+            steps: 0,
+            limit: MOST_STEPS,
+            refusal: None,
+        }
+    }
+
+    /// The best of the solutions with the earliest alternatives; `None`: there is none.
+    pub(super) fn run(&mut self) -> Result<Option<Solution>, AllocationError> {
+        let over = self.request(0, 0).is_err();
+        let Some(first) = self.best.take() else {
+            return if over { Err(AllocationError::SearchLimit(MOST_STEPS)) } else { Ok(None) };
+        };
+        self.limit = self.steps + MOST_STEPS;
+        self.best = Some(self.earliest(first));
+        self.aim = Aim::Best;
+        self.limit = self.steps + MOST_STEPS_FOR_SCORE;
+        // Whether it took all steps or not makes no difference: there is a solution.
+        let _: Result<(), Over> = self.request(0, 0);
+        Ok(self.best.take())
+    }
+
+    /// A solution that has, from the first request on, the earliest alternative with which there is one. From then on these alone may
+    /// be taken.
+    fn earliest(&mut self, mut solution: Solution) -> Solution {
+        for claim in 0..self.claims.len() {
+            for request in 0..self.claims[claim].requests.len() {
+                for earlier in 0..solution.alternatives[claim][request] {
+                    self.only[claim][request] = Some(earlier);
+                    let _: Result<(), Over> = self.request(0, 0);
+                    if let Some(better) = self.best.take() {
+                        solution = better;
+                        break;
+                    }
+                }
+                self.only[claim][request] = Some(solution.alternatives[claim][request]);
+            }
+        }
+        solution
+    }
+
+    /// Why one of all devices of a request could not be given, where that kept the search from a solution.
+    pub(super) fn refusal(&mut self) -> Option<AllocationError> {
+        self.refusal.take()
+    }
+
+    /// Serves this request and all that follow.
+    fn request(&mut self, claim: usize, request: usize) -> Result<(), Over> {
+        let Some(known) = self.claims.get(claim) else { return self.found() };
+        let Some(asked) = known.requests.get(request) else { return self.request(claim + 1, 0) };
+        for (at, alternative) in asked.alternatives.iter().enumerate() {
+            if self.only[claim][request].is_some_and(|only| only != at) {
+                continue;
+            }
+            let options = &self.options[claim][request][at];
+            let place = Place { claim, request: (request, asked), alternative: (at, alternative) };
+            let many = self.attempt.choices[claim].len() + options.count > MOST_RESULTS;
+            if many || options.devices.len() < options.count || options.devices.is_empty() {
+                continue;
+            }
+            self.alternatives[claim][request] = at;
+            let step = Step { place, options };
+            if options.all { self.all(step, 0)? } else { self.counted(step, 0, 0)? }
+        }
+        Ok(())
+    }
+
+    /// Chooses the devices from this one on, of which all are needed.
+    fn all(&mut self, step: Step<'a>, next: usize) -> Result<(), Over> {
+        let Some(&candidate) = step.options.devices.get(next) else {
+            return self.request(step.place.claim, step.place.request.0 + 1);
+        };
+        self.count_step()?;
+        if !options::is_free(step.place.alternative.1, self.candidates[candidate].device, self.held) {
+            return Ok(());
+        }
+        match self.attempt.choose(step.place, candidate) {
+            Ok(()) => {
+                let result = self.all(step, next + 1);
+                self.attempt.take_back(step.place, candidate);
+                result
+            }
+            Err(Conflict::Constraint) => {
+                self.refusal.get_or_insert_with(|| AllocationError::Constraint {
+                    claim: self.claims[step.place.claim].name.clone(),
+                    request: step.place.alternative.1.name.clone(),
+                    device: self.candidates[candidate].device.id.clone().into(),
+                });
+                Ok(())
+            }
+            Err(Conflict::Taken | Conflict::Counters) => Ok(()),
+        }
+    }
+
+    /// Chooses as many devices as are still needed, from the option at this place on: the order of a request's devices makes no
+    /// difference.
+    fn counted(&mut self, step: Step<'a>, chosen: usize, from: usize) -> Result<(), Over> {
+        let needed = step.options.count - chosen;
+        if needed == 0 {
+            return self.request(step.place.claim, step.place.request.0 + 1);
+        }
+        let mut failed = Vec::new();
+        let last = step.options.devices.len() - needed;
+        for at in from..=last {
+            let candidate = step.options.devices[at];
+            let kind = (!self.attempt.uses(candidate)).then(|| self.twins.kind(candidate));
+            if kind.is_some_and(|kind| failed.contains(&kind)) {
+                // A device that is the same in all that counts has led to nothing, or to as good a solution.
+                continue;
+            }
+            self.count_step()?;
+            if self.attempt.choose(step.place, candidate).is_ok() {
+                let result = self.counted(step, chosen + 1, at + 1);
+                self.attempt.take_back(step.place, candidate);
+                result?;
+            }
+            failed.extend(kind);
+        }
+        Ok(())
+    }
+
+    fn count_step(&mut self) -> Result<(), Over> {
+        self.steps += 1;
+        if self.steps > self.limit { Err(Over) } else { Ok(()) }
+    }
+
+    /// Takes in a solution. One that was found before is kept unless this one has a better score.
+    fn found(&mut self) -> Result<(), Over> {
+        let score = Score::of(&self.attempt, self.candidates, self.held);
+        if self.best.as_ref().is_none_or(|best| score < best.score) {
+            let (choices, alternatives) = (self.attempt.choices.clone(), self.alternatives.clone());
+            self.best = Some(Solution { choices, alternatives, score });
+        }
+        if self.aim == Aim::First || score.is_ideal() { Err(Over) } else { Ok(()) }
+    }
+}

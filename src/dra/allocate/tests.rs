@@ -1,0 +1,159 @@
+//! Which devices are given where several would do, and what is told where none are.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    dra::Classes,
+    object::{DeviceClass, Labels, ResourceClaim, ResourceSlice},
+};
+
+fn slice(pool: &str, devices: &[Value]) -> ResourceSlice {
+    let pool = json!({"name": pool, "generation": 1, "resourceSliceCount": 1});
+    let spec = json!({"driver": "gpu.example.com", "pool": pool, "nodeName": "n1", "devices": devices});
+    serde_json::from_value(json!({"metadata": {"name": "slice"}, "spec": spec})).unwrap()
+}
+
+fn claim(devices: &Value) -> ResourceClaim {
+    let claim =
+        json!({"metadata": {"namespace": "team", "name": "c", "uid": "u"}, "spec": {"devices": devices}});
+    serde_json::from_value(claim).unwrap()
+}
+
+fn allocated(
+    slices: &[ResourceSlice],
+    devices: &Value,
+    held: &HeldDevices,
+) -> Result<Option<Allocation>, AllocationError> {
+    let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
+    let claim = Claim::read(&claim(devices), &Classes::new([&class]))?;
+    let labels = Labels::new();
+    allocate(&[&claim], Node { name: "n1", labels: &labels }, &Inventory::new(slices), held)
+}
+
+fn names(allocation: &Allocation) -> Vec<&str> {
+    allocation.results[0].devices.results.iter().map(|result| result.device.as_str()).collect()
+}
+
+fn exactly(count: u32) -> Value {
+    json!({"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}]})
+}
+
+fn with_selector(expression: &str, mode: &str) -> Value {
+    let selectors = json!([{"cel": {"expression": expression}}]);
+    let exactly = json!({"deviceClassName": "gpu", "allocationMode": mode, "selectors": selectors});
+    json!({"requests": [{"name": "r", "exactly": exactly}]})
+}
+
+#[test]
+fn a_device_for_which_a_selector_has_no_value_is_left_out_and_told() {
+    let good = json!({"name": "b", "attributes": {"model": {"string": "A100"}}});
+    let slices = [slice("p", &[json!({"name": "a"}), good])];
+    let selector = r#"device.attributes["gpu.example.com"].model == "A100""#;
+    let allocation = allocated(&slices, &with_selector(selector, "ExactCount"), &HeldDevices::default());
+    let allocation = allocation.unwrap().unwrap();
+    assert_eq!(names(&allocation), ["b"]);
+    let told = "claim team/c: spec.devices.requests[0].exactly.selectors[0] on device gpu.example.com/p/a: \
+                CEL runtime error: no such key: model";
+    assert_eq!(allocation.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), [told]);
+
+    let all = allocated(&slices, &with_selector(selector, "All"), &HeldDevices::default());
+    assert_eq!(all.unwrap_err().to_string(), told, "which devices are all of them is not known");
+    let alone = allocated(
+        &slices[..1],
+        &with_selector("device.attributes['x'].y", "ExactCount"),
+        &HeldDevices::default(),
+    );
+    assert!(alone.unwrap_err().to_string().ends_with("CEL runtime error: no such key: y"));
+}
+
+#[test]
+fn a_share_goes_where_the_least_stays_free() {
+    let memory = |gib: &str| json!({"memory": {"value": gib}});
+    let device = |name: &str, gib: &str| json!({"name": name, "allowMultipleAllocations": true, "capacity": memory(gib)});
+    let slices = [slice("p", &[device("large", "80Gi"), device("used", "80Gi"), device("full", "80Gi")])];
+    let mut held = HeldDevices::default();
+    let share = |device: &str, gib: &str| {
+        let result = json!({"request": "r", "driver": "gpu.example.com", "pool": "p", "device": device,
+            "shareID": "s", "consumedCapacity": {"memory": gib}});
+        serde_json::from_value::<AllocationResult>(json!({"devices": {"results": [result]}})).unwrap()
+    };
+    assert_eq!(held.add(&share("used", "40Gi")), Vec::<String>::new());
+    assert_eq!(held.add(&share("full", "75Gi")), Vec::<String>::new());
+    let capacity = json!({"requests": {"memory": "20Gi"}});
+    let exactly = json!({"deviceClassName": "gpu", "capacity": capacity});
+    let asked = json!({"requests": [{"name": "r", "exactly": exactly}]});
+    assert_eq!(names(&allocated(&slices, &asked, &held).unwrap().unwrap()), ["used"]);
+
+    let unread = held.add(&share("used", "much"));
+    assert_eq!(
+        unread,
+        ["status.allocation.devices.results[0].consumedCapacity.memory: `much` is not a quantity"]
+    );
+    let allocation = allocated(&slices, &asked, &held).unwrap().unwrap();
+    assert_eq!(names(&allocation), ["large"], "how much of the other is left is not known");
+    let again = allocated(&slices, &asked, &held).unwrap().unwrap();
+    assert_eq!(allocation, again, "the id of a share does not change");
+    let id = allocation.results[0].devices.results[0].share_id.clone().unwrap();
+    assert!(id.len() == 36 && id.as_bytes()[14] == b'8' && b"89ab".contains(&id.as_bytes()[19]), "{id}");
+}
+
+#[test]
+fn devices_are_taken_from_as_few_pcie_roots_as_possible() {
+    let device = |name: &str, root: &str| json!({"name": name, "attributes": {"resource.kubernetes.io/pcieRoot": {"string": root}}});
+    let slices =
+        [slice("p", &[device("a", "pci0"), device("b", "pci1"), device("c", "pci2"), device("d", "pci1")])];
+    let allocation = allocated(&slices, &exactly(2), &HeldDevices::default()).unwrap().unwrap();
+    assert_eq!(names(&allocation), ["b", "d"]);
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_an_error_and_not_a_refusal() {
+    let device = |at: usize| {
+        let attributes = json!({"x": {"int": at}, "y": {"int": at % 7}, "z": {"int": at % 5}});
+        json!({"name": format!("d{at:02}"), "attributes": attributes})
+    };
+    let devices: Vec<_> = (0..40).map(device).collect();
+    let requests: Vec<_> =
+        (0..8).map(|at| json!({"name": format!("r{at}"), "exactly": {"deviceClassName": "gpu"}})).collect();
+    let constraints = json!([
+        {"distinctAttribute": "gpu.example.com/x"},
+        {"distinctAttribute": "gpu.example.com/y"},
+    ]);
+    let asked = json!({"requests": requests, "constraints": constraints});
+    let result = allocated(&[slice("p", &devices)], &asked, &HeldDevices::default());
+    assert_eq!(result, Err(AllocationError::SearchLimit(MOST_STEPS)));
+}
+
+#[test]
+fn devices_that_are_alike_are_tried_once() {
+    // Without that, the search would have to try 31 devices in every order.
+    let devices: Vec<_> = (0..31).map(|at| json!({"name": format!("d{at:02}")})).collect();
+    let requests: Vec<_> =
+        (0..32).map(|at| json!({"name": format!("r{at}"), "exactly": {"deviceClassName": "gpu"}})).collect();
+    let asked = json!({ "requests": requests });
+    assert_eq!(allocated(&[slice("p", &devices)], &asked, &HeldDevices::default()), Ok(None));
+}
+
+#[test]
+fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
+    let error = |devices: &Value| allocated(&[], devices, &HeldDevices::default()).unwrap_err().to_string();
+    let request = |exactly: Value| json!({"requests": [{"name": "r", "exactly": exactly}]});
+    assert_eq!(
+        error(&request(json!({"deviceClassName": "gpu", "capacity": {"requests": {"memory": "much"}}}))),
+        "claim team/c: spec.devices.requests[0].exactly.capacity.requests.memory: `much` is not a quantity"
+    );
+    assert_eq!(
+        error(&request(json!({"deviceClassName": "gpu", "count": 0}))),
+        "claim team/c, request r: count must be greater than 0"
+    );
+    assert_eq!(
+        error(&with_selector("device.", "ExactCount")),
+        "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at character 8: \
+         the expression ends too early"
+    );
+    assert_eq!(
+        error(&request(json!({"deviceClassName": "none"}))),
+        "claim team/c, request r: could not retrieve device class none"
+    );
+}

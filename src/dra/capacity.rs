@@ -1,0 +1,135 @@
+//! Capacities, and how much a request takes of one that is shared (KEP-5075, consumable capacity).
+
+use crate::object::{
+    Amount, Quantity,
+    resource_slice::{CapacityRange, CapacityRequestPolicy, DeviceCapacity},
+};
+
+/// A capacity of a device.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Capacity {
+    /// How much there is.
+    pub value: Measure,
+    policy: Option<Policy>,
+}
+
+/// An amount, and how it is written.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Measure {
+    /// The amount.
+    pub amount: Amount,
+    /// How it is written.
+    pub quantity: Quantity,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Policy {
+    default: Option<Measure>,
+    values: Option<Vec<Measure>>,
+    range: Option<Range>,
+}
+
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+struct Range {
+    min: Option<Measure>,
+    max: Option<Measure>,
+    step: Option<Measure>,
+}
+
+impl Measure {
+    /// Reads a quantity; the error says what is wrong.
+    pub fn read(quantity: &Quantity) -> Result<Self, String> {
+        let amount = quantity.amount().map_err(|error| error.to_string())?;
+        Ok(Self { amount, quantity: quantity.clone() })
+    }
+}
+
+fn optional(quantity: Option<&Quantity>) -> Result<Option<Measure>, String> {
+    quantity.map(Measure::read).transpose()
+}
+
+impl Capacity {
+    /// Reads a capacity; the error says what is wrong.
+    pub fn read(capacity: &DeviceCapacity) -> Result<Self, String> {
+        let policy = capacity.request_policy.as_ref().map(Policy::read).transpose()?;
+        Ok(Self { value: Measure::read(&capacity.value)?, policy })
+    }
+
+    /// What a request takes: the amount that it names, rounded up to one that the policy allows. Without an amount it is the policy's
+    /// default, or all there is.
+    pub fn taken(&self, requested: Option<&Measure>) -> Measure {
+        let policy = self.policy.as_ref();
+        let Some(requested) = requested else {
+            return policy.and_then(|policy| policy.default.clone()).unwrap_or_else(|| self.value.clone());
+        };
+        match policy {
+            Some(Policy { range: Some(Range { min: Some(min), step, .. }), .. }) => {
+                rounded_up(requested, min, step.as_ref())
+            }
+            Some(Policy { values: Some(values), .. }) => {
+                let next = values.iter().find(|value| value.amount >= requested.amount);
+                next.unwrap_or(requested).clone()
+            }
+            _ => requested.clone(),
+        }
+    }
+
+    /// Whether the policy refuses the amount. The default is never refused.
+    pub fn refuses(&self, amount: Amount) -> bool {
+        let Some(policy) = &self.policy else { return false };
+        if policy.default.as_ref().is_some_and(|default| default.amount == amount) {
+            return false;
+        }
+        match policy {
+            Policy { range: Some(range), .. } => range.refuses(amount),
+            Policy { values: Some(values), .. } => {
+                !values.is_empty() && values.iter().all(|value| value.amount != amount)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Policy {
+    fn read(policy: &CapacityRequestPolicy) -> Result<Self, String> {
+        let values = policy.valid_values.as_ref();
+        Ok(Self {
+            default: optional(policy.default.as_ref())?,
+            values: values.map(|values| values.iter().map(Measure::read).collect()).transpose()?,
+            range: policy.valid_range.as_ref().map(Range::read).transpose()?,
+        })
+    }
+}
+
+impl Range {
+    fn read(range: &CapacityRange) -> Result<Self, String> {
+        let step = optional(range.step.as_ref())?;
+        if step.as_ref().is_some_and(|step| step.amount <= Amount::default()) {
+            return Err("a step must be more than 0".to_owned());
+        }
+        Ok(Self { min: optional(range.min.as_ref())?, max: optional(range.max.as_ref())?, step })
+    }
+
+    fn refuses(&self, amount: Amount) -> bool {
+        let above = self.max.as_ref().is_some_and(|max| amount > max.amount);
+        let off_step = self.step.as_ref().is_some_and(|step| {
+            let min = self.min.as_ref().map_or(0, |min| min.amount.units_rounded_up());
+            amount.units_rounded_up().saturating_sub(min) % step.amount.units_rounded_up() != 0
+        });
+        above || off_step
+    }
+}
+
+/// Steps count whole units, as upstream's `Quantity.Value` does: parts of a unit are rounded up before.
+fn rounded_up(requested: &Measure, min: &Measure, step: Option<&Measure>) -> Measure {
+    if requested.amount < min.amount {
+        return min.clone();
+    }
+    let Some(step) = step else { return requested.clone() };
+    let [asked, min, step] = [requested, min, step].map(|measure| measure.amount.units_rounded_up());
+    let above = asked.saturating_sub(min);
+    let steps = above / step + i64::from(above % step != 0);
+    let amount = Amount::units(min.saturating_add(step.saturating_mul(steps)));
+    let quantity = if amount == requested.amount { requested.quantity.clone() } else { amount.binary() };
+    Measure { amount, quantity }
+}

@@ -1,0 +1,175 @@
+//! Claims and classes, read once: selectors are compiled, and what this version does not know is refused.
+
+mod class;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{AllocationError, capacity::Measure, constraint::Constraint};
+use crate::object::{
+    ResourceClaim,
+    resource_claim::{ClaimConfiguration, DeviceRequest, DeviceToleration, RequestedDevices},
+};
+
+pub use class::{Class, Classes, Selector};
+
+/// A claim that wants devices.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Its name, behind its namespace.
+    pub name: String,
+    /// Its uid; empty where it has none yet.
+    pub uid: String,
+    pub(super) requests: Vec<Request>,
+    pub(super) constraints: Vec<Constraint>,
+    pub(super) config: Vec<ClaimConfiguration>,
+}
+
+/// A request: the first of its alternatives that can be had.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub(super) name: String,
+    /// One, unless it is a prioritized list (KEP-4816).
+    pub(super) alternatives: Vec<Alternative>,
+}
+
+/// Devices that would serve a request.
+#[derive(Clone, Debug)]
+pub(super) struct Alternative {
+    /// The request's name, behind which stands that of the alternative where the request is a list.
+    pub(super) full_name: String,
+    /// The name that errors have.
+    pub(super) name: String,
+    pub(super) class: Arc<Class>,
+    pub(super) selectors: Vec<Selector>,
+    pub(super) mode: Mode,
+    /// Whether the devices are watched over and not used (KEP-5018).
+    pub(super) admin_access: Option<bool>,
+    pub(super) tolerations: Vec<DeviceToleration>,
+    pub(super) capacity: BTreeMap<String, Measure>,
+}
+
+/// How many devices are wanted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Mode {
+    Exactly(usize),
+    All,
+}
+
+impl Alternative {
+    /// Whether others may use the same devices.
+    pub(super) fn is_admin(&self) -> bool {
+        self.admin_access == Some(true)
+    }
+}
+
+impl Claim {
+    /// Reads a claim. It is an error if it asks for what this version does not know.
+    pub fn read(claim: &ResourceClaim, classes: &Classes) -> Result<Self, AllocationError> {
+        let metadata = &claim.metadata;
+        let name = match metadata.namespace.as_str() {
+            "" => metadata.name.clone(),
+            namespace => format!("{namespace}/{}", metadata.name),
+        };
+        let devices = &claim.spec.devices;
+        let requests = devices.requests.iter().enumerate().map(|(at, request)| {
+            let reader = Reader { claim: &name, classes, request, at };
+            reader.request()
+        });
+        let constraints = devices.constraints.iter().enumerate().map(|(at, constraint)| {
+            Constraint::read(constraint).ok_or_else(|| AllocationError::Claim {
+                claim: name.clone(),
+                field: format!("spec.devices.constraints[{at}]"),
+                reason: "empty constraint (unsupported constraint type?)".to_owned(),
+            })
+        });
+        Ok(Self {
+            uid: metadata.uid.clone(),
+            requests: requests.collect::<Result<_, _>>()?,
+            constraints: constraints.collect::<Result<_, _>>()?,
+            config: devices.config.clone(),
+            name,
+        })
+    }
+}
+
+/// Reads one request.
+struct Reader<'a> {
+    claim: &'a str,
+    classes: &'a Classes,
+    request: &'a DeviceRequest,
+    /// Its place among the claim's.
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn request(&self) -> Result<Request, AllocationError> {
+        let DeviceRequest { name, exactly, first_available } = self.request;
+        let field = format!("spec.devices.requests[{}]", self.at);
+        let alternatives = if first_available.is_empty() {
+            let none = RequestedDevices::default();
+            let exactly = exactly.as_ref().unwrap_or(&none);
+            vec![self.alternative(name, name.clone(), exactly, &format!("{field}.exactly"))?]
+        } else {
+            let alternatives = first_available.iter().enumerate().map(|(at, devices)| {
+                let full_name = format!("{name}/{}", devices.name);
+                self.alternative(&devices.name, full_name, devices, &format!("{field}.firstAvailable[{at}]"))
+            });
+            alternatives.collect::<Result<_, _>>()?
+        };
+        Ok(Request { name: name.clone(), alternatives })
+    }
+
+    fn alternative(
+        &self,
+        name: &str,
+        full_name: String,
+        devices: &RequestedDevices,
+        field: &str,
+    ) -> Result<Alternative, AllocationError> {
+        let unserved = |reason: String| AllocationError::Request {
+            claim: self.claim.to_owned(),
+            request: name.to_owned(),
+            reason,
+        };
+        let object = format!("claim {}", self.claim);
+        let selectors = Selector::read_all(&object, &format!("{field}.selectors"), &devices.selectors)?;
+        if devices.device_class_name.is_empty() {
+            return Err(unserved("missing device class name (unsupported request type?)".to_owned()));
+        }
+        let class = self.classes.named(&devices.device_class_name)?;
+        let class = class.ok_or_else(|| AllocationError::ClassMissing {
+            claim: self.claim.to_owned(),
+            request: name.to_owned(),
+            class: devices.device_class_name.clone(),
+        })?;
+        let capacity =
+            devices.capacity.iter().flat_map(|capacity| &capacity.requests).map(|(capacity, quantity)| {
+                let measure = Measure::read(quantity);
+                let field = format!("{field}.capacity.requests.{capacity}");
+                let error = |reason| AllocationError::Claim { claim: self.claim.to_owned(), field, reason };
+                Ok((capacity.clone(), measure.map_err(error)?))
+            });
+        Ok(Alternative {
+            full_name,
+            name: name.to_owned(),
+            class,
+            selectors,
+            mode: mode(devices).map_err(unserved)?,
+            admin_access: devices.admin_access,
+            tolerations: devices.tolerations.clone(),
+            capacity: capacity.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+fn mode(devices: &RequestedDevices) -> Result<Mode, String> {
+    match devices.allocation_mode.as_deref().unwrap_or_default() {
+        "" | "ExactCount" => {
+            let count = devices.count.unwrap_or(1);
+            let count = usize::try_from(count).ok().filter(|count| *count > 0);
+            count.map(Mode::Exactly).ok_or_else(|| "count must be greater than 0".to_owned())
+        }
+        "All" => Ok(Mode::All),
+        other => Err(format!("unsupported count mode {other}")),
+    }
+}

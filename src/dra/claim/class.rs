@@ -1,0 +1,99 @@
+//! Classes of devices, and the selectors that they and requests have.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    dra::{
+        AllocationError,
+        cel::{Expression, Value},
+        device::Device,
+    },
+    object::{
+        DeviceClass,
+        device_class::{DeviceConfiguration, DeviceSelector},
+    },
+};
+
+/// Classes by name.
+#[derive(Clone, Debug, Default)]
+pub struct Classes {
+    by_name: BTreeMap<String, Result<Arc<Class>, AllocationError>>,
+}
+
+/// A class.
+#[derive(Clone, Debug)]
+pub struct Class {
+    pub(in crate::dra) name: String,
+    pub(in crate::dra) selectors: Vec<Selector>,
+    pub(in crate::dra) config: Vec<DeviceConfiguration>,
+}
+
+/// A test of devices.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// The claim or the class that has it, with its kind.
+    object: Arc<str>,
+    field: String,
+    expression: Expression,
+}
+
+impl Classes {
+    /// Reads classes. One that can't be read is an error where a request asks for it.
+    pub fn new<'a>(classes: impl IntoIterator<Item = &'a DeviceClass>) -> Self {
+        let named =
+            classes.into_iter().map(|class| (class.metadata.name.clone(), Class::read(class).map(Arc::new)));
+        Self { by_name: named.collect() }
+    }
+
+    /// The class of this name; `None`: there is none.
+    pub(in crate::dra) fn named(&self, name: &str) -> Result<Option<Arc<Class>>, AllocationError> {
+        self.by_name.get(name).cloned().transpose()
+    }
+}
+
+impl Class {
+    fn read(class: &DeviceClass) -> Result<Self, AllocationError> {
+        let name = class.metadata.name.clone();
+        let selectors =
+            Selector::read_all(&format!("class {name}"), "spec.selectors", &class.spec.selectors)?;
+        Ok(Self { name, selectors, config: class.spec.config.clone() })
+    }
+}
+
+impl Selector {
+    /// Reads the selectors of a field.
+    pub(super) fn read_all(
+        object: &str,
+        field: &str,
+        selectors: &[DeviceSelector],
+    ) -> Result<Vec<Self>, AllocationError> {
+        let object: Arc<str> = object.into();
+        let read = |(at, selector): (usize, &DeviceSelector)| {
+            let field = format!("{field}[{at}]");
+            let Some(cel) = &selector.cel else {
+                let reason = "CEL expression empty (unsupported selector type?)".to_owned();
+                return Err(AllocationError::Claim { claim: object.to_string(), field, reason });
+            };
+            match Expression::compile(&cel.expression) {
+                Ok(expression) => Ok(Self { object: object.clone(), field, expression }),
+                Err(reason) => Err(AllocationError::Selector {
+                    object: object.to_string(),
+                    field,
+                    reason: reason.into(),
+                }),
+            }
+        };
+        selectors.iter().enumerate().map(read).collect()
+    }
+
+    /// Whether the device passes.
+    pub(in crate::dra) fn admits(&self, device: &Device) -> Result<bool, AllocationError> {
+        let view: &Value = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+        self.expression.is_true(view).map_err(|reason| self.error(device, reason))
+    }
+
+    fn error(&self, device: &Device, reason: crate::dra::cel::EvaluationError) -> AllocationError {
+        let (object, field) = (self.object.to_string(), self.field.clone());
+        AllocationError::Evaluation { object, field, device: device.id.clone().into(), reason: reason.into() }
+    }
+}

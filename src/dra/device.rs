@@ -1,0 +1,127 @@
+//! One device of a slice, read once: its names, attributes, capacities and what it takes of counters.
+
+mod attribute;
+mod view;
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::{
+    capacity::Capacity,
+    cel::{EvaluationError, Value},
+    node::NodeSelection,
+};
+use crate::object::{
+    Amount,
+    resource_slice::{DeviceTaint, ResourceSliceSpec, SliceDevice},
+};
+
+pub use attribute::AttributeValues;
+
+/// The attribute that names the PCIe root complex of a device (kubernetes `dynamic-resource-allocation/deviceattribute`).
+pub(super) const PCIE_ROOT: &str = "resource.kubernetes.io/pcieRoot";
+
+/// A device's identity in the cluster.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct DeviceId {
+    /// The driver.
+    pub driver: Arc<str>,
+    /// The driver's pool.
+    pub pool: Arc<str>,
+    /// The device's name in the pool.
+    pub device: Arc<str>,
+}
+
+impl DeviceId {
+    /// A device's identity.
+    pub fn new(driver: &str, pool: &str, device: &str) -> Self {
+        Self { driver: driver.into(), pool: pool.into(), device: device.into() }
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}/{}", self.driver, self.pool, self.device)
+    }
+}
+
+/// How much a device takes of a counter.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct CounterUse {
+    pub(super) set: Arc<str>,
+    pub(super) counter: Arc<str>,
+    pub(super) amount: Amount,
+}
+
+/// A device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// Its identity.
+    pub id: DeviceId,
+    /// Attributes by their full names; `None`: this version does not know the kind of value.
+    pub(super) attributes: BTreeMap<String, Option<AttributeValues>>,
+    /// Capacities by their names, as the slice spells them.
+    pub(super) capacity: BTreeMap<String, Capacity>,
+    pub(super) consumes: Vec<CounterUse>,
+    /// From which nodes it can be reached.
+    pub(super) selection: NodeSelection,
+    pub(super) taints: Vec<DeviceTaint>,
+    pub(super) binds_to_node: bool,
+    pub(super) binding_conditions: Vec<String>,
+    pub(super) binding_failure_conditions: Vec<String>,
+    /// Whether several requests can share it.
+    pub(super) shareable: bool,
+    /// What selectors see of it.
+    pub(super) view: Result<Value, EvaluationError>,
+}
+
+impl Device {
+    /// Reads a device of a slice; the error is why the slice's pool can't be used.
+    pub(super) fn read(
+        spec: &ResourceSliceSpec,
+        device: &SliceDevice,
+        selection: &NodeSelection,
+    ) -> Result<Self, String> {
+        let id = DeviceId::new(&spec.driver, &spec.pool.name, &device.name);
+        let selection = if spec.per_device_node_selection {
+            NodeSelection::read(device.node_name.as_deref(), device.all_nodes, device.node_selector.as_ref())
+        } else {
+            selection.clone()
+        };
+        let capacity = device.capacity.iter().map(|(name, capacity)| {
+            let read = Capacity::read(capacity);
+            read.map(|read| (name.clone(), read))
+                .map_err(|reason| format!("device {}: capacity {name}: {reason}", device.name))
+        });
+        Ok(Self {
+            capacity: capacity.collect::<Result<_, _>>()?,
+            consumes: consumed(device)?,
+            attributes: attribute::by_full_name(&spec.driver, &device.attributes),
+            selection,
+            taints: device.taints.clone(),
+            binds_to_node: device.binds_to_node,
+            binding_conditions: device.binding_conditions.clone(),
+            binding_failure_conditions: device.binding_failure_conditions.clone(),
+            shareable: device.allow_multiple_allocations,
+            view: view::of(&spec.driver, device),
+            id,
+        })
+    }
+
+    /// The values of an attribute by its full name; `None`: the device has none that can be compared.
+    pub(super) fn attribute(&self, name: &str) -> Option<&AttributeValues> {
+        self.attributes.get(name)?.as_ref()
+    }
+}
+
+fn consumed(device: &SliceDevice) -> Result<Vec<CounterUse>, String> {
+    let uses = device.consumes_counters.iter().flat_map(|consumption| {
+        consumption.counters.iter().map(|(counter, amount)| {
+            let set = &consumption.counter_set;
+            let amount = amount.value.amount();
+            let amount = amount
+                .map_err(|reason| format!("device {}: counter {set}/{counter}: {reason}", device.name))?;
+            Ok(CounterUse { set: set.as_str().into(), counter: counter.as_str().into(), amount })
+        })
+    });
+    uses.collect()
+}

@@ -1,0 +1,64 @@
+//! Nodes, and which of them can reach a device.
+
+use crate::object::{Labels, NodeSelector, NodeSelectorTerm, Requirement};
+
+/// The node for which devices are chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its labels.
+    pub labels: &'a Labels,
+}
+
+/// The nodes that can reach a device.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NodeSelection {
+    /// One node.
+    Name(String),
+    /// Every node.
+    All,
+    /// The nodes that match.
+    Selector(NodeSelector),
+    /// What selects them is not known to this version: none.
+    Unknown,
+}
+
+impl NodeSelection {
+    /// The first that is set counts, in this order.
+    pub(super) fn read(name: Option<&str>, all: bool, selector: Option<&NodeSelector>) -> Self {
+        match (name.filter(|name| !name.is_empty()), all, selector) {
+            (Some(name), _, _) => Self::Name(name.to_owned()),
+            (None, true, _) => Self::All,
+            (None, false, Some(selector)) => Self::Selector(selector.clone()),
+            (None, false, None) => Self::Unknown,
+        }
+    }
+
+    /// Whether the node can reach the device.
+    pub fn admits(&self, node: Node<'_>) -> bool {
+        match self {
+            Self::Name(name) => name == node.name,
+            Self::All => true,
+            Self::Selector(selector) => node.matches(selector),
+            Self::Unknown => false,
+        }
+    }
+}
+
+impl Node<'_> {
+    /// Whether the node matches one of the terms; a term without requirements matches none
+    /// (`k8s.io/component-helpers/scheduling/corev1/nodeaffinity`).
+    pub fn matches(&self, selector: &NodeSelector) -> bool {
+        selector.node_selector_terms.iter().any(|term| self.matches_term(term))
+    }
+
+    fn matches_term(&self, term: &NodeSelectorTerm) -> bool {
+        let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
+        let label = |requirement: &Requirement| self.labels.get(&requirement.key).map(String::as_str);
+        let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(self.name);
+        !empty
+            && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
+            && term.match_fields.iter().all(|requirement| requirement.is_met(field(requirement)))
+    }
+}

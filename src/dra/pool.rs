@@ -1,0 +1,210 @@
+//! Pools of devices: what drivers publish, by generation, and what of it a node can reach.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    counters::CounterName,
+    device::Device,
+    node::{Node, NodeSelection},
+};
+use crate::object::{Amount, ResourceSlice};
+
+/// Every pool of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    /// The generations of each pool, the newest first.
+    pools: BTreeMap<PoolId, Vec<Published>>,
+}
+
+/// Driver and pool.
+type PoolId = (Arc<str>, Arc<str>);
+
+/// One generation of a pool as it is published.
+#[derive(Clone, Debug, Default)]
+struct Published {
+    /// How many slices there are to be.
+    count: i64,
+    /// By name.
+    slices: Vec<Slice>,
+    counter_sets: BTreeSet<Arc<str>>,
+    counters: BTreeMap<CounterName, Amount>,
+    /// The sets and the counters of which devices take.
+    references: BTreeSet<(Arc<str>, Option<Arc<str>>)>,
+    /// Why none of its devices can be given.
+    invalid: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Slice {
+    name: String,
+    /// `None`: each device selects its nodes.
+    selection: Option<NodeSelection>,
+    devices: Vec<Device>,
+}
+
+/// A pool as one node sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Pool<'a> {
+    id: &'a PoolId,
+    published: &'a Published,
+    pub(super) state: PoolState,
+    /// The devices that the node can reach.
+    pub(super) devices: Vec<&'a Device>,
+}
+
+/// Whether devices of a pool can be given.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum PoolState {
+    Usable,
+    /// Slices are missing.
+    Incomplete,
+    /// What is published contradicts itself.
+    Invalid(String),
+}
+
+impl Inventory {
+    /// Reads slices.
+    pub fn new<'a>(slices: impl IntoIterator<Item = &'a ResourceSlice>) -> Self {
+        let mut by_pool: BTreeMap<PoolId, BTreeMap<Reverse<i64>, Vec<&ResourceSlice>>> = BTreeMap::new();
+        for slice in slices {
+            let id = (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into());
+            let generations = by_pool.entry(id).or_default();
+            generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
+        }
+        let read =
+            |generations: BTreeMap<_, Vec<_>>| generations.into_values().map(Published::read).collect();
+        Self { pools: by_pool.into_iter().map(|(id, generations)| (id, read(generations))).collect() }
+    }
+
+    /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
+    /// else by driver and name.
+    pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
+        let pools = self.pools.iter();
+        let mut pools: Vec<_> =
+            pools.filter_map(|(id, generations)| seen_from(id, generations, node)).collect();
+        pools.sort_by_key(Pool::has_binding_conditions);
+        pools
+    }
+}
+
+impl Published {
+    /// Reads the slices of one generation.
+    fn read(mut slices: Vec<&ResourceSlice>) -> Self {
+        slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        let count = slices.first().map_or(0, |slice| slice.spec.pool.resource_slice_count);
+        let mut published = Self { count, ..Self::default() };
+        for slice in slices {
+            if let Err(reason) = published.add(slice) {
+                published.invalid.get_or_insert(reason);
+            }
+        }
+        published.invalid = published.invalid.take().or_else(|| published.unknown_counter());
+        published
+    }
+
+    fn add(&mut self, slice: &ResourceSlice) -> Result<(), String> {
+        let spec = &slice.spec;
+        let selection =
+            NodeSelection::read(spec.node_name.as_deref(), spec.all_nodes, spec.node_selector.as_ref());
+        let (devices, errors): (Vec<_>, Vec<_>) =
+            spec.devices.iter().map(|device| Device::read(spec, device, &selection)).partition(Result::is_ok);
+        self.slices.push(Slice {
+            name: slice.metadata.name.clone(),
+            selection: (!spec.per_device_node_selection).then_some(selection),
+            devices: devices.into_iter().flatten().collect(),
+        });
+        for consumption in spec.devices.iter().flat_map(|device| &device.consumes_counters) {
+            let set: Arc<str> = consumption.counter_set.as_str().into();
+            let counters = consumption.counters.keys().map(|counter| Some(counter.as_str().into()));
+            self.references.extend(counters.chain([None]).map(|counter| (set.clone(), counter)));
+        }
+        for set in &spec.shared_counters {
+            if !self.counter_sets.insert(set.name.as_str().into()) {
+                return Err(format!("duplicate counter set name {}", set.name));
+            }
+            for (counter, amount) in &set.counters {
+                let amount = amount.value.amount();
+                let amount = amount.map_err(|reason| format!("counter {}/{counter}: {reason}", set.name))?;
+                self.counters.insert((set.name.as_str().into(), counter.as_str().into()), amount);
+            }
+        }
+        errors.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// A set or a counter of which a device takes and that the pool does not have.
+    fn unknown_counter(&self) -> Option<String> {
+        self.references.iter().find_map(|(set, counter)| match counter {
+            None if !self.counter_sets.contains(set) => Some(format!("counter set {set} not found")),
+            Some(counter) if !self.counters.contains_key(&(set.clone(), counter.clone())) => {
+                Some(format!("counter {counter} not found in counter set {set}"))
+            }
+            _ => None,
+        })
+    }
+
+    fn reachable(&self, node: Node<'_>) -> Vec<&Slice> {
+        let reachable = |slice: &&Slice| match &slice.selection {
+            Some(selection) => selection.admits(node),
+            None => slice.devices.iter().any(|device| device.selection.admits(node)),
+        };
+        self.slices.iter().filter(reachable).collect()
+    }
+
+    fn has(&self, count: usize) -> bool {
+        i64::try_from(count) == Ok(self.count)
+    }
+}
+
+/// The newest generation of which the node can reach a slice. Where slices of it are on other nodes, a newer generation that the node
+/// can't reach hides it: the driver is about to replace it.
+fn seen_from<'a>(id: &'a PoolId, generations: &'a [Published], node: Node<'_>) -> Option<Pool<'a>> {
+    let seen = generations.iter().map(|published| published.reachable(node)).enumerate();
+    let (at, slices) = seen.into_iter().find(|(_, slices)| !slices.is_empty())?;
+    let published = &generations[at];
+    let alone = published.has(slices.len());
+    if !alone && at > 0 {
+        return None;
+    }
+    let state = if alone || published.has(published.slices.len()) {
+        let invalid = published.invalid.clone().or_else(|| duplicate(&slices));
+        invalid.map_or(PoolState::Usable, PoolState::Invalid)
+    } else {
+        PoolState::Incomplete
+    };
+    let devices =
+        slices.iter().flat_map(|slice| &slice.devices).filter(|device| device.selection.admits(node));
+    Some(Pool { id, published, state, devices: devices.collect() })
+}
+
+/// A name that two devices of the slices have.
+fn duplicate(slices: &[&Slice]) -> Option<String> {
+    let mut names = BTreeSet::new();
+    let mut devices = slices.iter().flat_map(|slice| slice.devices.iter().map(move |device| (slice, device)));
+    let (slice, device) = devices.find(|(_, device)| !names.insert(&device.id.device))?;
+    Some(format!("duplicate device name {} in slice {}", device.id.device, slice.name))
+}
+
+impl Pool<'_> {
+    /// Driver and pool, as messages name them.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.id.0, self.id.1)
+    }
+
+    /// How much of each counter there is.
+    pub(super) fn counters(&self) -> &BTreeMap<CounterName, Amount> {
+        &self.published.counters
+    }
+
+    /// Every device, those of other nodes included.
+    pub(super) fn all_devices(&self) -> impl Iterator<Item = &Device> {
+        self.published.slices.iter().flat_map(|slice| &slice.devices)
+    }
+
+    fn has_binding_conditions(&self) -> bool {
+        self.devices.iter().any(|device| !device.binding_conditions.is_empty())
+    }
+}

@@ -1,0 +1,203 @@
+//! A ResourceClaim: the devices that pods ask for, and those that they were given.
+//!
+//! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36. `v1beta2` has the same fields.
+
+mod allocation;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    device_class::{DeviceConfiguration, DeviceSelector},
+    metadata::Metadata,
+    nullable,
+    quantity::Quantity,
+};
+
+pub use allocation::{
+    AllocatedDevice, AllocationConfiguration, AllocationResult, ConfigurationSource, DeviceAllocationResult,
+};
+
+/// Devices that one or more pods ask for.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ResourceClaim {
+    /// Name and namespace.
+    pub metadata: Metadata,
+    /// What is asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ResourceClaimSpec,
+    /// What was given.
+    #[serde(deserialize_with = "nullable")]
+    pub status: ResourceClaimStatus,
+}
+
+/// A template from which each pod that names it gets a claim of its own.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ResourceClaimTemplate {
+    /// Name and namespace.
+    pub metadata: Metadata,
+    /// The claim.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ResourceClaimTemplateSpec,
+}
+
+/// `spec` of a ResourceClaimTemplate.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ResourceClaimTemplateSpec {
+    /// `spec` of each claim.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ResourceClaimSpec,
+}
+
+/// `spec` of a ResourceClaim.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ResourceClaimSpec {
+    /// The devices.
+    #[serde(deserialize_with = "nullable")]
+    pub devices: DeviceClaim,
+}
+
+/// The devices that a claim asks for.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct DeviceClaim {
+    /// Requests, all of which must be served.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: Vec<DeviceRequest>,
+    /// What must hold between the devices of several requests.
+    #[serde(deserialize_with = "nullable")]
+    pub constraints: Vec<DeviceConstraint>,
+    /// Parameters for drivers.
+    #[serde(deserialize_with = "nullable")]
+    pub config: Vec<ClaimConfiguration>,
+}
+
+/// One request: exactly one set of devices, or the first of several that can be had.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeviceRequest {
+    /// The request's name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The one set.
+    pub exactly: Option<RequestedDevices>,
+    /// Several sets, the preferred first.
+    #[serde(deserialize_with = "nullable")]
+    pub first_available: Vec<RequestedDevices>,
+}
+
+/// Devices of one class.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RequestedDevices {
+    /// The name among the alternatives of a request; empty for one that has none.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The class.
+    #[serde(deserialize_with = "nullable")]
+    pub device_class_name: String,
+    /// Tests that a device must pass beside those of the class.
+    #[serde(deserialize_with = "nullable")]
+    pub selectors: Vec<DeviceSelector>,
+    /// `ExactCount`, also when absent, or `All`.
+    pub allocation_mode: Option<String>,
+    /// How many with `ExactCount`; absent: 1.
+    pub count: Option<i64>,
+    /// Whether the devices are watched over and not used, so that others may have them.
+    pub admin_access: Option<bool>,
+    /// Taints that the request tolerates.
+    #[serde(deserialize_with = "nullable")]
+    pub tolerations: Vec<DeviceToleration>,
+    /// How much is needed of each device.
+    pub capacity: Option<CapacityRequirements>,
+}
+
+/// How much is needed of each device.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct CapacityRequirements {
+    /// Amounts by the capacity's name, as the device spells it.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: BTreeMap<String, Quantity>,
+}
+
+/// What must hold between devices. One of the two attributes is set.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeviceConstraint {
+    /// The requests whose devices are compared, by `request` or `request/alternative`; none: all.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: Vec<String>,
+    /// The attribute that must be the same on all of them.
+    pub match_attribute: Option<String>,
+    /// The attribute that must be different on each of them.
+    pub distinct_attribute: Option<String>,
+}
+
+/// Parameters for a driver.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ClaimConfiguration {
+    /// The requests for whose devices they are meant; none: all.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: Vec<String>,
+    /// The parameters.
+    #[serde(flatten)]
+    pub configuration: DeviceConfiguration,
+}
+
+/// A request's toleration of a taint.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeviceToleration {
+    /// The taint's key; absent with `Exists`: every key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// `Equal` or `Exists`; the API server stores `Equal` where none is given.
+    #[serde(deserialize_with = "equal_unless_given")]
+    pub operator: String,
+    /// The taint's value, for `Equal`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The effect; absent: every effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    /// For how long a `NoExecute` taint is tolerated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i64>,
+}
+
+fn equal_unless_given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(|operator| operator.unwrap_or_else(|| "Equal".to_owned()))
+}
+
+/// `status` of a ResourceClaim.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResourceClaimStatus {
+    /// What was given; absent: nothing yet.
+    pub allocation: Option<AllocationResult>,
+    /// The pods that may use it, 256 at most.
+    #[serde(deserialize_with = "nullable")]
+    pub reserved_for: Vec<ConsumerReference>,
+}
+
+/// A user of a claim.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct ConsumerReference {
+    /// The resource, such as `pods`.
+    #[serde(deserialize_with = "nullable")]
+    pub resource: String,
+    /// The user's name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// The user's uid.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+}
