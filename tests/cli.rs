@@ -373,6 +373,6 @@ async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
     child.wait().unwrap();
     assert_eq!((status, stranger), (200, 401), "{ledger}");
     let nodes = ledger["nodes"].as_array().unwrap();
-    assert_eq!(nodes.len(), 4, "{ledger}");
+    assert_eq!(nodes.len(), 5, "{ledger}");
     assert!(ledger.to_string().contains("team-a/"), "{ledger}");
 }
