@@ -14,6 +14,9 @@ mod client;
 mod clients;
 #[path = "webhook/connections.rs"]
 mod connections;
+#[cfg(feature = "sandbox")]
+#[path = "webhook/inventory.rs"]
+mod inventory;
 #[path = "webhook/paths.rs"]
 mod paths;
 #[path = "webhook/reviews.rs"]

@@ -12,20 +12,58 @@ use tokio::sync::watch;
 
 use crate::{
     admission::{InventorySummary, NodeOffer},
-    cluster::{View, keep::keep},
+    cluster::{
+        View,
+        keep::{ObjectKey, keep, keep_if_served},
+        read,
+    },
     dialect::Dialects,
-    object::Node,
-    scheduling::NodeInfo,
+    object::{Device, Node},
+    scheduling::{NodeInfo, Offer},
 };
 
-/// Watches the nodes and publishes their summary when a card, a name or a zone changes; never returns.
+/// What is known of nodes; `None` before they are listed.
+type Nodes = Option<BTreeMap<ObjectKey, NodeOffer>>;
+/// What their Devices offer.
+type Devices = BTreeMap<ObjectKey, Offer>;
+
+/// Watches the nodes and their Devices, and publishes their summary when a card, a device, a name or a zone changes; never returns.
 pub(super) async fn watched(
     client: &Client,
     dialects: impl Fn() -> Dialects + Send + Sync,
     publish: impl Fn(InventorySummary) + Send + Sync,
 ) {
+    let (seen, mut changes) = watch::channel::<(Nodes, Devices)>((None, Devices::new()));
     let read = |node: &Node| NodeOffer::read(node, &dialects());
-    keep(client, read, |known| publish(InventorySummary::new(known.values().cloned()))).await;
+    let nodes = keep(client, read, |known| seen.send_modify(|(nodes, _)| *nodes = Some(known.clone())));
+    let read = |device: &Device| read::devices(device).0;
+    let devices = keep_if_served(client, read, |known| seen.send_modify(|(_, all)| all.clone_from(known)));
+    let sum = async {
+        while changes.changed().await.is_ok() {
+            let (nodes, devices) = &*changes.borrow_and_update();
+            if let Some(nodes) = nodes {
+                publish(summary(nodes, devices, &dialects()));
+            }
+        }
+    };
+    tokio::join!(nodes, devices, sum);
+}
+
+/// All nodes, each with its cards and with what its Device offers.
+fn summary(
+    nodes: &BTreeMap<ObjectKey, NodeOffer>,
+    devices: &Devices,
+    dialects: &Dialects,
+) -> InventorySummary {
+    let with_devices = |(key, node): (&ObjectKey, &NodeOffer)| {
+        let offer = devices.get(key);
+        let mode = offer.and_then(|offer| Some(dialects.named(&offer.profile)?.mode().clone()));
+        match mode.zip(offer.and_then(|offer| offer.inventory.clone())) {
+            Some((mode, inventory)) => node.clone().with(mode, inventory),
+            None => node.clone(),
+        }
+    };
+    InventorySummary::new(nodes.iter().map(with_devices))
 }
 
 /// Follows the binder's view of the nodes and publishes as [`watched`] does; never returns.

@@ -44,14 +44,14 @@ use super::{
     server::names,
 };
 
-const LIMIT: Duration = Duration::from_mins(1);
+pub(super) const LIMIT: Duration = Duration::from_mins(1);
 
 /// Processes that run until this is dropped; a failure of one fails the test that looks.
 #[derive(Default)]
-struct Processes(JoinSet<()>);
+pub(super) struct Processes(JoinSet<()>);
 
 impl Processes {
-    async fn start(
+    pub(super) async fn start(
         &mut self,
         client: &Kube,
         source: CertificateSource,
@@ -96,7 +96,7 @@ fn options(client: &Kube, certificates: CertificateSource, client_ca_file: Optio
 }
 
 /// An API server with the webhook configurations and the namespace of the installed program.
-async fn register(client: &Kube) {
+pub(super) async fn register(client: &Kube) {
     demo::register(client, SocketAddr::from(([127, 0, 0, 1], 443))).await.unwrap();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = serde_json::json!({"metadata": {"name": "berth-system"}});
@@ -110,7 +110,7 @@ async fn published(client: &Kube) -> Option<String> {
     Some(String::from_utf8(bundle.0).unwrap())
 }
 
-async fn until_published(client: &Kube) -> String {
+pub(super) async fn until_published(client: &Kube) -> String {
     let mut again = tokio::time::interval(Duration::from_millis(10));
     let published = async {
         loop {
