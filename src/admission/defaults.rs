@@ -90,10 +90,10 @@ pub fn add_vendors(draft: &mut Draft, facts: &Facts) {
 /// Writes out what containers ask by Koordinator's names, as Koordinator's webhook does, so that its node side and its quotas find the same
 /// resources. Its scheduler sums containers: where the sum would then ask for something else, the pod stays as it is.
 pub fn complete_koordinator(draft: &mut Draft, facts: &Facts) {
-    let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
     if !completion::is_due(draft.pod()) {
         return;
     }
+    let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
     let Ok(Some(asked)) = dialect.joint_request(draft.pod()) else { return };
     let mut completed = draft.clone();
     for (list, at) in chosen(draft, |_| true) {

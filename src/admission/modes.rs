@@ -154,7 +154,7 @@ fn way(resource: &str, amount: &Quantity, facts: &Facts) -> Option<Way> {
     }
     let share = facts.dialects.mode_requested(resource, amount).cloned().map(Way::Share);
     share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami)).or_else(|| {
-        let served = facts.dialects.named(&koordinator::NAME.into()).is_some();
-        (!served && resource.starts_with(koordinator::GPU_PREFIX)).then_some(Way::Koordinator)
+        let served = || facts.dialects.named(&koordinator::NAME.into()).is_some();
+        (resource.starts_with(koordinator::GPU_PREFIX) && !served()).then_some(Way::Koordinator)
     })
 }

@@ -2,11 +2,14 @@
 //!
 //! It changes nothing: it shows what the scheduler holds at the time of the request.
 
+mod devices;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
+pub use devices::{DeviceRow, HeldDeviceRow};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
@@ -56,6 +59,9 @@ pub struct ChargeRow {
     pub answer: &'static str,
     /// What it holds of each card at its peak.
     pub cards: Vec<HeldRow>,
+    /// What it holds of devices by type.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<HeldDeviceRow>,
 }
 
 /// What one pod holds of one card.
@@ -99,6 +105,9 @@ pub struct NodeRow {
     pub name: String,
     /// Its cards, by number.
     pub cards: Vec<CardRow>,
+    /// Its devices by type, where its node side lists such.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceRow>,
     /// Its pods with an unreadable assignment, by name, with the reason.
     #[serde(rename = "unreadablePods", skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable_pods: BTreeMap<String, String>,
@@ -211,6 +220,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             commitment: commitment(charge.commitment),
             answer: answer(charge.answer()),
             cards: held(charge, scheduler.snapshot(), dialects),
+            devices: devices::held(charge),
         }
     };
     let mut pods: Vec<_> = scheduler.snapshot().ledger().all().map(row).collect();
@@ -252,6 +262,11 @@ pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, Str
     let node = |state: &Arc<NodeState>| NodeRow {
         name: state.info.name.to_string(),
         cards: cards(state, snapshot, dialects, names),
+        devices: devices::rows(
+            state,
+            &snapshot.ledger().on_node(&state.info.name).collect::<Vec<_>>(),
+            names,
+        ),
         unreadable_pods: unreadable(&state.info.name, snapshot, names),
     };
     snapshot.nodes().map(node).collect()

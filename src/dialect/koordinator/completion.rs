@@ -2,10 +2,10 @@
 //!
 //! Source: koordinator `pkg/webhook/pod/mutating/device_resource_spec.go`. It judges no request: a shape that is none stays as it is.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{dimension::whole, names};
-use crate::object::{Pod, container::ResourceMap};
+use crate::object::{Container, Pod, container::ResourceMap};
 
 /// What is changed in one list of resources.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -51,11 +51,11 @@ fn cards(percent: Option<u64>) -> u64 {
 
 /// Whether any container of the pod has a request that can be completed.
 pub fn is_due(pod: &Pod) -> bool {
-    let sections = |container: &crate::object::Container| {
+    let completes = |container: &Arc<Container>| {
         let resources = &container.resources;
         [&resources.limits, &resources.requests].into_iter().flatten().any(|section| !of(section).is_empty())
     };
-    pod.containers().any(|(_, container)| sections(container))
+    pod.spec.init_containers.iter().chain(&pod.spec.containers).any(completes)
 }
 
 #[cfg(test)]

@@ -1,0 +1,113 @@
+//! Devices by type on the ledger's page: what each node has, what of it is in use, and what each pod holds.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    device::{Amounts, DeviceAllocation, DeviceType, Health, Inventory, Minor, NodeDevice},
+    scheduling::{Uid, ledger::Charge, snapshot::NodeState},
+};
+
+/// By the name of a resource, how much of it: bytes of memory, percent of all else.
+type Resources = BTreeMap<String, u64>;
+
+/// One device of a node and what of it is in use.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceRow {
+    /// `gpu`, `rdma` or `fpga`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Its number among those of its type.
+    pub minor: Minor,
+    /// A GPU's uuid or a NIC's PCI address.
+    pub id: String,
+    /// In use.
+    pub used: Resources,
+    /// All of it.
+    pub total: Resources,
+    /// PCI addresses of its virtual functions that pods have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions_used: Vec<String>,
+    /// Whether the node side reports it as healthy.
+    pub healthy: bool,
+    /// Pods that hold some of it, by name.
+    pub pods: Vec<String>,
+}
+
+/// What one pod holds of one device.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct HeldDeviceRow {
+    /// `gpu`, `rdma` or `fpga`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Its number among those of its type.
+    pub minor: Minor,
+    /// How much.
+    pub resources: Resources,
+    /// PCI addresses of its virtual functions that the pod has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
+}
+
+/// A node's devices, by type and number; none where its plugins offer cards alone.
+pub(super) fn rows(
+    state: &NodeState,
+    charges: &[(&Uid, &Charge)],
+    names: &BTreeMap<Uid, String>,
+) -> Vec<DeviceRow> {
+    let inventories = state.info.offers.iter().filter_map(|offer| offer.inventory.as_ref());
+    let devices = inventories.map(Inventory::devices).flat_map(|devices| {
+        DeviceType::ALL
+            .into_iter()
+            .flat_map(|kind| devices.of(kind).map(move |(minor, device)| (kind, minor, device)))
+    });
+    let row = |(kind, minor, device): (DeviceType, Minor, &NodeDevice)| {
+        let used = state.usage.devices().get(kind, minor);
+        DeviceRow {
+            kind: kind.name(),
+            minor,
+            id: device.id.clone(),
+            used: used.map(|used| resources(&used.amounts)).unwrap_or_default(),
+            total: resources(&device.total),
+            functions_used: used.map(|used| used.functions.iter().cloned().collect()).unwrap_or_default(),
+            healthy: device.health == Health::Healthy,
+            pods: holders(kind, minor, charges, names),
+        }
+    };
+    devices.map(row).collect()
+}
+
+/// What a pod holds of each device, by type and number.
+pub(super) fn held(charge: &Charge) -> Vec<HeldDeviceRow> {
+    let row = |(kind, device): (DeviceType, &DeviceAllocation)| HeldDeviceRow {
+        kind: kind.name(),
+        minor: device.minor,
+        resources: resources(&device.amounts),
+        functions: device.functions.iter().map(|function| function.bus.clone()).collect(),
+    };
+    given(charge).map(row).collect()
+}
+
+fn given(charge: &Charge) -> impl Iterator<Item = (DeviceType, &DeviceAllocation)> {
+    let by_type = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.devices);
+    by_type.flat_map(|(&kind, devices)| devices.iter().map(move |device| (kind, device)))
+}
+
+fn holders(
+    kind: DeviceType,
+    minor: Minor,
+    charges: &[(&Uid, &Charge)],
+    names: &BTreeMap<Uid, String>,
+) -> Vec<String> {
+    let holds = |charge: &Charge| given(charge).any(|(of, device)| (of, device.minor) == (kind, minor));
+    let holders = charges.iter().filter(|(_, charge)| holds(charge));
+    let mut pods: Vec<String> = holders.filter_map(|(uid, _)| names.get(*uid).cloned()).collect();
+    pods.sort();
+    pods
+}
+
+fn resources(amounts: &Amounts) -> Resources {
+    amounts.iter().map(|(resource, amount)| (resource.name().to_owned(), amount)).collect()
+}
