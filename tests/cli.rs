@@ -11,7 +11,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/cases")
@@ -377,7 +377,10 @@ async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
     assert!(ledger.to_string().contains("team-a/"), "{ledger}");
     let typed = nodes.iter().find(|node| node["name"] == "koordinator-0").unwrap();
     let nic = typed["devices"].as_array().unwrap().iter().find(|device| device["type"] == "rdma").unwrap();
-    assert_eq!((&nic["used"]["koordinator.sh/rdma"], &nic["pods"]), (&json!(100), &json!(["team-a/joint"])));
+    assert_eq!(
+        (&nic["used"]["koordinator.sh/rdma"], &nic["pods"]),
+        (&100.into(), &serde_json::json!(["team-a/joint"]))
+    );
     let pods = ledger["pods"].as_array().unwrap();
     let half = pods.iter().find(|pod| pod["name"] == "half").unwrap();
     assert_eq!(half["devices"][0]["resources"]["koordinator.sh/gpu-core"], 50, "{half}");

@@ -6,7 +6,7 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, bound, node, pod, without_nearest};
+use super::machine::{Machine, bound, node, placed, pod, told};
 
 const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
@@ -43,26 +43,12 @@ fn whole(name: &str) -> Value {
     pod(name, &json!({"koordinator.sh/gpu": "100"}))
 }
 
-fn told(effects: &[Effect], name: &str) -> String {
-    let of_pod = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
-            Some(without_nearest(message).to_owned())
-        }
-        _ => None,
-    };
-    effects.iter().rev().find_map(of_pod).unwrap_or_default()
-}
-
-fn on(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(pod, node)| ((*pod).to_owned(), (*node).to_owned())).collect()
-}
-
 #[test]
 fn a_pod_waits_for_devices_and_goes_without_a_lock_once_they_are_listed() {
     let mut machine = machine(&["n1", "n2"]);
     machine.show_pod(&whole("a"));
-    let (effects, placed) = machine.run();
-    assert_eq!(placed, []);
+    let (effects, bound_now) = machine.run();
+    assert_eq!(bound_now, []);
     assert!(told(&effects, "a").starts_with("0/2 nodes are available: 2 "), "{effects:?}");
     assert!(machine.show_device(&device("n2", &[gpu(0)])).is_empty());
     machine.pass(1);
@@ -102,22 +88,22 @@ fn a_device_that_fails_is_given_no_longer_and_stays_held() {
     let mut machine = machine(&["n1"]);
     machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
     machine.show_pod(&whole("a"));
-    assert_eq!(machine.run().1, on(&[("a", "n1")]));
+    assert_eq!(machine.run().1, placed(&[("a", "n1")]));
     let held = json!({ALLOCATED: r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory-ratio":"100"}}]}"#});
     machine.show_pod(&bound(whole("a"), "n1", held));
     let mut broken = gpu(1);
     broken["health"] = json!(false);
     machine.show_device(&device("n1", &[gpu(0), broken]));
     machine.show_pod(&whole("b"));
-    let (effects, placed) = machine.run();
+    let (effects, bound_now) = machine.run();
     assert_eq!(
-        (placed, &*told(&effects, "b")),
+        (bound_now, &*told(&effects, "b")),
         (Vec::new(), "0/1 nodes are available: 1 Insufficient GPU Devices.")
     );
     // It works again, and helps the pod that waits; the other one is still held.
     machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
     machine.pass(10);
-    assert_eq!(machine.run().1, on(&[("b", "n1")]));
+    assert_eq!(machine.run().1, placed(&[("b", "n1")]));
     machine.show_pod(&whole("c"));
     assert_eq!(machine.run().1, []);
 }
@@ -143,7 +129,7 @@ fn devices_that_are_gone_come_back_as_they_are_held() {
         machine.pass(10);
         assert_eq!(machine.run().1, [], "{lost:?}: 60 and 50 percent are more than one card");
         machine.show_pod(&pod("less", &json!({"koordinator.sh/gpu": "40"})));
-        assert_eq!(machine.run().1, on(&[("less", "n1")]), "{lost:?}");
+        assert_eq!(machine.run().1, placed(&[("less", "n1")]), "{lost:?}");
     }
 }
 
@@ -157,8 +143,8 @@ fn a_malformed_device_costs_its_node_alone() {
     machine.show_device(&device("n2", &[gpu(0)]));
     machine.show_pod(&whole("a"));
     machine.show_pod(&whole("b"));
-    let (effects, placed) = machine.run();
-    assert_eq!(placed, on(&[("a", "n2")]));
+    let (effects, bound_now) = machine.run();
+    assert_eq!(bound_now, placed(&[("a", "n2")]));
     assert!(
         told(&effects, "b").ends_with("1 node(s) had an unreadable GPU registration."),
         "{}",
@@ -166,7 +152,7 @@ fn a_malformed_device_costs_its_node_alone() {
     );
     machine.show_device(&device("n1", &[gpu(0)]));
     machine.pass(10);
-    assert_eq!(machine.run().1, on(&[("b", "n1")]));
+    assert_eq!(machine.run().1, placed(&[("b", "n1")]));
 }
 
 #[test]
@@ -186,7 +172,7 @@ fn a_card_of_two_plugins_has_one_account() {
     machine.show_pod(&pod("much", &json!({"koordinator.sh/gpu-memory": "8Gi"})));
     assert_eq!(machine.run().1, []);
     machine.show_pod(&pod("little", &json!({"koordinator.sh/gpu-memory": "4Gi"})));
-    assert_eq!(machine.run().1, on(&[("little", "n1")]));
+    assert_eq!(machine.run().1, placed(&[("little", "n1")]));
 }
 
 #[test]
@@ -197,10 +183,10 @@ fn a_label_of_the_node_counts_for_its_devices() {
     labelled["metadata"]["labels"] = json!({"node.koordinator.sh/gpu-vendor": "cambricon"});
     machine.show_node(&labelled);
     machine.show_pod(&whole("a"));
-    let (effects, placed) = machine.run();
+    let (effects, bound_now) = machine.run();
     let lock = "0/1 nodes are available: 1 node(s) GPU device plugin needs a node lock, which Berth does not take for Koordinator's devices.";
-    assert_eq!((placed, &*told(&effects, "a")), (Vec::new(), lock));
+    assert_eq!((bound_now, &*told(&effects, "a")), (Vec::new(), lock));
     machine.show_node(&node("n1", &json!({})));
     machine.pass(10);
-    assert_eq!(machine.run().1, on(&[("a", "n1")]));
+    assert_eq!(machine.run().1, placed(&[("a", "n1")]));
 }

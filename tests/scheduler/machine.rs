@@ -179,6 +179,22 @@ pub(crate) fn without_nearest(message: &str) -> &str {
     message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
+/// What is said last of the pod that waits.
+pub(crate) fn told(effects: &[Effect], name: &str) -> String {
+    let of_pod = |effect: &Effect| match effect {
+        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
+            Some(without_nearest(message).to_owned())
+        }
+        _ => None,
+    };
+    effects.iter().rev().find_map(of_pod).unwrap_or_default()
+}
+
+/// Pods and their nodes, as [`Machine::run`] returns those that were bound.
+pub(crate) fn placed(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(pod, node)| ((*pod).to_owned(), (*node).to_owned())).collect()
+}
+
 /// The object that this JSON is.
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap()

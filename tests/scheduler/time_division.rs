@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    machine::{Machine, bound, without_nearest},
+    machine::{Machine, bound, placed, told},
     neighbours::{hami_node, share},
 };
 
@@ -42,21 +42,6 @@ fn preemptable(name: &str) -> Value {
 
 fn lasting(name: &str, duration: &str) -> Value {
     annotated(name, &json!({"volcano.sh/preemptable": "true", "berth.dev/expected-duration": duration}))
-}
-
-/// What is said of the pod that waits.
-fn told(effects: &[Effect], name: &str) -> String {
-    let of_pod = |effect: &Effect| match effect {
-        Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {
-            Some(without_nearest(message).to_owned())
-        }
-        _ => None,
-    };
-    effects.iter().rev().find_map(of_pod).unwrap_or_default()
-}
-
-fn placed(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(pod, node)| ((*pod).to_owned(), (*node).to_owned())).collect()
 }
 
 #[test]
