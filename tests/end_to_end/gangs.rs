@@ -117,6 +117,8 @@ pub(crate) async fn a_gang_is_completed_by_another_binder_after_a_kill(floor: Fl
         world.kill_berth().await;
         let mut rival = pod("rival", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16000"}));
         if moment == Moment::After {
+            // It may start before another binder sees it.
+            world.running("a").await;
             // A gang that is bound in part comes first, whatever the priority of others.
             rival["spec"]["priorityClassName"] = json!("polite");
         }

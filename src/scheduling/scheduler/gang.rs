@@ -32,6 +32,9 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 enum Progress {
     /// Some of the pods that must run together are bound since then, others are not.
     PartlyBound(Timestamp),
+    /// The same, but it was found so after a start, with pods that have started: it may have been whole before others ended. So it is completed
+    /// first, and not rolled back.
+    FoundPartlyBound(Timestamp),
     /// They were all bound at one time.
     Complete,
     /// Its pods are evicted, since not all could be bound; those that are left are evicted again then.
@@ -45,7 +48,7 @@ pub(super) struct Gangs {
     timeout: Option<SignedDuration>,
     members: BTreeMap<GangName, BTreeSet<Uid>>,
     progress: BTreeMap<GangName, Progress>,
-    /// When gangs are rolled back.
+    /// When gangs are rolled back, or no longer come first.
     deadlines: BTreeMap<GangName, Timestamp>,
     /// Gangs of which something has changed.
     touched: BTreeSet<GangName>,
@@ -71,11 +74,15 @@ impl Gangs {
 
     /// Whether pods of the pod's gang are bound and wait for others.
     pub(super) fn is_partly_bound(&self, pod: &PodInfo) -> bool {
-        let progress = pod.gang.as_ref().and_then(|member| self.progress.get(&member.gang));
-        matches!(progress, Some(Progress::PartlyBound(_)))
+        pod.gang.as_ref().is_some_and(|member| self.comes_first(&member.gang))
     }
 
-    /// When the next gang is rolled back.
+    /// Whether the missing pods of the gang are decided before all other pods.
+    fn comes_first(&self, gang: &GangName) -> bool {
+        matches!(self.progress.get(gang), Some(Progress::PartlyBound(_) | Progress::FoundPartlyBound(_)))
+    }
+
+    /// When the next gang is rolled back, or no longer comes first.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.deadlines.values().min().copied()
     }
@@ -87,7 +94,9 @@ impl Gangs {
     /// Sets how far a gang is; its deadline moves along.
     fn set_progress(&mut self, name: &GangName, progress: Option<Progress>, timeout: SignedDuration) {
         let deadline = match progress {
-            Some(Progress::PartlyBound(since)) => since.checked_add(timeout).ok(),
+            Some(Progress::PartlyBound(since) | Progress::FoundPartlyBound(since)) => {
+                since.checked_add(timeout).ok()
+            }
             Some(Progress::RollingBack(again)) => Some(again),
             Some(Progress::Complete) | None => None,
         };

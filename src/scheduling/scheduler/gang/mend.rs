@@ -38,7 +38,7 @@ impl Scheduler {
                 }
             }
         }
-        let first = matches!(self.gangs.progress.get(name), Some(Progress::PartlyBound(_)));
+        let first = self.gangs.comes_first(name);
         let members: Vec<Uid> = self.gangs.members(name).cloned().collect();
         for uid in members {
             match self.pods.get(&uid).map(|entry| &entry.work) {
@@ -60,8 +60,9 @@ impl Scheduler {
             Some(Progress::RollingBack(_)) => known,
             _ if gang.is_whole(&survey.bound) => Some(Progress::Complete),
             Some(_) => known,
-            // Seen for the first time: where pods have started, it may have been whole before the others ended.
-            None if survey.has_started && !gang.is_whole(&survey.placed) => Some(Progress::Complete),
+            None if survey.has_started && !gang.is_whole(&survey.placed) => {
+                Some(Progress::FoundPartlyBound(now))
+            }
             None => Some(Progress::PartlyBound(now)),
         };
         self.gangs.set_progress(name, progress, timeout);
@@ -77,6 +78,10 @@ impl Scheduler {
         let due = self.gangs.deadlines.iter().filter(|(_, at)| **at <= now);
         let due: Vec<GangName> = due.map(|(gang, _)| gang.clone()).collect();
         for name in due {
+            if let Some(Progress::FoundPartlyBound(_)) = self.gangs.progress.get(&name) {
+                self.gangs.set_progress(&name, Some(Progress::Complete), AGAIN);
+                continue;
+            }
             let survey = self.survey(&name);
             let again = Progress::RollingBack(now.checked_add(AGAIN).unwrap_or(now));
             let progress = (survey.bound.total() > 0).then_some(again);

@@ -105,9 +105,16 @@ fn after_a_restart_pods_that_have_started_are_not_rolled_back() {
 
 #[test]
 fn after_a_restart_a_gang_that_is_bound_in_part_comes_first_too() {
+    for stage in [Stage::Pending, Stage::Running] {
+        completed_first(stage);
+    }
+}
+
+/// A gang of which a bound pod is at this stage when a scheduler begins.
+fn completed_first(stage: Stage) {
     let mut play = Play::before_lists();
     let held = play.foreign_pod("a", 6_000);
-    let bound = PodInfo { holding: held.holding, claim: held.claim, ..member(&play, "a", 6_000) };
+    let bound = PodInfo { holding: held.holding, claim: held.claim, stage, ..member(&play, "a", 6_000) };
     let mut urgent = pod("urgent", 4_000, play.now);
     urgent.importance.priority = 50;
     urgent.preemption_policy = PreemptionPolicy::Never;
@@ -119,6 +126,25 @@ fn after_a_restart_a_gang_that_is_bound_in_part_comes_first_too() {
         let groups = if *kind == Kind::PodGroup { vec![group(least(2))] } else { Vec::new() };
         play.happens(Event::Listed(*kind, groups));
     }
-    assert!(play.is_charged("b", Commitment::Assumed), "{}", reason(&play, "b"));
-    assert!(!play.is_charged("urgent", Commitment::Assumed));
+    assert!(play.is_charged("b", Commitment::Assumed), "{stage:?}: {}", reason(&play, "b"));
+    assert!(!play.is_charged("urgent", Commitment::Assumed), "{stage:?}");
+}
+
+#[test]
+fn after_a_restart_a_gang_that_may_have_been_whole_comes_first_for_so_long_as_one_has_time() {
+    let mut play = Play::new();
+    play.happens(Event::Seen(group(least(2))));
+    let held = play.foreign_pod("a", 6_000);
+    let started = PodInfo { stage: Stage::Running, ..member(&play, "a", 6_000) };
+    play.happens(Event::PodSeen(Box::new(PodInfo { holding: held.holding, claim: held.claim, ..started })));
+    play.foreign("other", 4_000);
+    create(&mut play, "b", 4_000);
+    play.wait(SignedDuration::from_mins(11));
+    let mut urgent = pod("urgent", 4_000, play.now);
+    urgent.importance.priority = 50;
+    play.happens(Event::PodSeen(Box::new(urgent)));
+    play.gone("other");
+    play.wait(seconds(15));
+    assert!(play.is_charged("urgent", Commitment::Assumed), "{}", reason(&play, "urgent"));
+    assert!(!play.is_charged("b", Commitment::Assumed));
 }
