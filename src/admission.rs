@@ -5,7 +5,6 @@
 pub mod amounts;
 pub mod bypasses;
 pub mod capacity;
-pub mod constraints;
 pub mod defaults;
 pub mod draft;
 pub mod facts;

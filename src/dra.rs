@@ -21,4 +21,4 @@ pub use claim::{Claim, Classes};
 pub use error::AllocationError;
 pub use held::HeldDevices;
 pub use node::Node;
-pub use pool::Inventory;
+pub use pool::{Inventory, PoolId};

@@ -34,6 +34,7 @@ pub mod plugin;
 pub mod pod;
 pub mod pod_counts;
 pub mod pod_selector;
+pub mod prebind_step;
 pub mod preemption;
 pub mod queue;
 pub mod quota;

@@ -150,7 +150,7 @@ on_both_floors! {
     binding::pods_of_one_node_follow_each_other,
     binding::a_pod_that_does_not_fit_says_why_and_goes_when_room_comes,
     binding::taints_cordons_and_affinity_are_honoured,
-    binding::an_unserved_constraint_is_named,
+    binding::a_request_that_cannot_be_read_is_named,
     binding::a_node_with_an_unreadable_registration_is_out_until_mended,
     binding::a_lock_without_an_owner_is_taken_over,
     binding::a_fresh_lock_of_a_holder_that_cannot_exist_is_taken_over,

@@ -13,6 +13,8 @@ mod claims;
 mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
+#[path = "scheduler/device_claims.rs"]
+mod device_claims;
 #[path = "scheduler/devices.rs"]
 mod devices;
 #[path = "scheduler/extender.rs"]

@@ -47,8 +47,8 @@ impl World {
         let footprint = applicants[0].demand.footprint.clone();
         let pool = Pool { gang: &gang, placed: Tally::default(), nodes: Vec::new(), applicants };
         let charge_of = |_: &Uid, decision: &Decision| {
-            let Decision { node, allocations, volumes, .. } = decision.clone();
-            charge(&node, allocations, Arc::clone(&footprint), volumes)
+            let Decision { node, allocations, steps } = decision.clone();
+            charge(&node, allocations, Arc::clone(&footprint), steps)
         };
         let started = Instant::now();
         let mut room = AsItIs { classes: &mut self.classes, charge: charge_of };

@@ -16,7 +16,8 @@ use berth::{
         decide::Decision,
         ledger::{Charge, Commitment},
         object::Kind,
-        plugin::{node_affinity::NodeAffinity, volume_binding::VolumeChoice},
+        plugin::node_affinity::NodeAffinity,
+        prebind_step::PrebindStep,
     },
 };
 use jiff::Timestamp;
@@ -82,7 +83,7 @@ impl World {
         let spent = started.elapsed();
         assert_eq!(decision.is_ok(), self.family.fits(), "{}: {decision:?}", self.family.name());
         let charge = match decision {
-            Ok(Decision { node, allocations, volumes, .. }) => charge(&node, allocations, footprint, volumes),
+            Ok(Decision { node, allocations, steps }) => charge(&node, allocations, footprint, steps),
             Err(_) => self.another(),
         };
         self.snapshot.charge(uid, charge);
@@ -189,7 +190,7 @@ pub(super) fn charge(
     node: &Arc<str>,
     allocations: Vec<Allocation>,
     footprint: Arc<Footprint>,
-    volumes: Vec<VolumeChoice>,
+    steps: Vec<PrebindStep>,
 ) -> Charge {
     Charge {
         node: node.clone(),
@@ -197,7 +198,7 @@ pub(super) fn charge(
         allocations,
         init: InitPhase::Ahead,
         footprint,
-        volumes,
+        steps,
         importance: berth::scheduling::Importance::default(),
         placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Assumed,

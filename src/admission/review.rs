@@ -4,7 +4,7 @@
 //! fields is not judged.
 
 use super::{
-    amounts, bypasses, capacity, constraints, defaults,
+    amounts, bypasses, capacity, defaults,
     draft::Draft,
     facts::Facts,
     findings::Findings,
@@ -148,7 +148,6 @@ fn judge(
     hint_values::judge(findings, &pod.metadata, ways);
     bypasses::judge(findings, pod, facts);
     scheduler_name::judge(findings, pod, &facts.settings);
-    constraints::judge(findings, pod, &facts.settings);
     ways.judge_nodes(findings, pod, facts);
 }
 

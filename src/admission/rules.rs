@@ -141,11 +141,7 @@ pub const ALL: [(Rule, &str); 34] = [
     (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),
     (TOO_MUCH_MEMORY, "a container asks for more of a card than any card has (setting: deny, warn, allow)"),
     (UNKNOWN_CARD, "a UUID hint names a card that is not known (warning)"),
-    (
-        UNSERVED,
-        "the combination can't be served by the node's device plugin or by Berth; a constraint on the pod's place that Berth \
-         does not serve (warning)",
-    ),
+    (UNSERVED, "the combination can't be served by the node's device plugin or by Berth"),
     (VISIBLE_DEVICES, "a pod with a share sets NVIDIA_VISIBLE_DEVICES itself (setting: deny, warn, allow)"),
 ];
 

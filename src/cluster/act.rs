@@ -29,7 +29,7 @@ use crate::{
     object::{Node, Pod},
     scheduling::{
         BindOutcome, Concern, Effect, Event, NodeName, PodInfo, PodKey, Setback, TellOutcome,
-        WithdrawOutcome, WriteOutcome, effect::VolumeWrite,
+        WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
     },
 };
 
@@ -81,9 +81,9 @@ impl Hands {
                     self.bind(&pod, &node, self.record(&allocations, &node, devices.as_ref())).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
-            Effect::WriteVolume { pod, write } => {
-                let outcome = self.write_volume(&pod, &write).await;
-                Some(Event::VolumeWritten { pod, write, outcome })
+            Effect::Prebind { pod, write } => {
+                let outcome = self.prebind(&pod, &write).await;
+                Some(Event::Prebound { pod, write, outcome })
             }
             Effect::Nominate { pod, node } => Some(self.nominate(pod, node).await),
             Effect::Preempt { pod, node, preemptor } => Some(self.preempt(pod, &node, preemptor).await),
@@ -184,13 +184,13 @@ impl Hands {
         })
     }
 
-    async fn write_volume(&self, pod: &PodKey, write: &VolumeWrite) -> WriteOutcome {
-        self.metrics.write(Written::volume);
-        let written = prebind::write(self.client.clone(), write);
+    async fn prebind(&self, pod: &PodKey, write: &PrebindWrite) -> WriteOutcome {
+        self.metrics.write(if write.is_of_devices() { Written::claim } else { Written::volume });
+        let written = prebind::write(self.client.clone(), pod, write, self.clock.now());
         let outcome = self.fence.within(send::REACH, written).await;
         let outcome = outcome.unwrap_or_else(|| WriteOutcome::Failed(cut_off()));
         if let WriteOutcome::Refused(answer) = &outcome {
-            tracing::warn!(%pod, answer, "the API server refused to bind a claim");
+            tracing::warn!(%pod, answer, "the API server refused a write for a claim");
         }
         outcome
     }

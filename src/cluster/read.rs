@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use names::{Named, Names};
 pub(in crate::cluster) use pod::PREEMPTION_BY_SCHEDULER;
 use pod::{constraints, importance, nominated, preemption_policy, stage, told, unconstrained};
-use scope::{Claims, Division, Judged, ResourceClaims};
+use scope::{Claims, Division, Judged};
 
 use crate::{
     device::{CoreUnit, DeviceRequest, Inventory, Lock},
@@ -47,7 +47,6 @@ pub struct Reader {
     claims: Claims,
     judged: Judged,
     division: Division,
-    resource_claims: ResourceClaims,
 }
 
 /// A result, with the parts that could not be read.
@@ -64,7 +63,6 @@ impl Reader {
             claims: Claims::Own,
             judged: Judged::Everything,
             division: Division::Off,
-            resource_claims: ResourceClaims::Unserved,
         }
     }
 
@@ -84,12 +82,6 @@ impl Reader {
     #[must_use]
     pub fn dividing_time(self) -> Self {
         Self { division: Division::On, ..self }
-    }
-
-    /// The same reader for what can give claims of devices: pods with such claims are placed.
-    #[must_use]
-    pub fn serving_resource_claims(self) -> Self {
-        Self { resource_claims: ResourceClaims::Served, ..self }
     }
 
     /// Whether nodes are divided by time.
@@ -297,7 +289,7 @@ impl Reader {
         match self.asked(pod) {
             Ok(Some(device)) => self.place(pod, footprint, vec![device]),
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
-            Ok(None) if self.serves_claims_of(pod) => self.place(pod, footprint, Vec::new()),
+            Ok(None) if !pod.spec.resource_claims.is_empty() => self.place(pod, footprint, Vec::new()),
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -307,20 +299,12 @@ impl Reader {
         }
     }
 
-    fn serves_claims_of(&self, pod: &Pod) -> bool {
-        self.resource_claims == ResourceClaims::Served && !pod.spec.resource_claims.is_empty()
-    }
-
     /// What a pod that wants a place asks for.
     fn place(&self, pod: &Pod, footprint: &Footprint, devices: Vec<DeviceRequest>) -> Claim {
-        let mut constraints = match self.judged {
+        let constraints = match self.judged {
             Judged::Everything => constraints(pod, footprint),
             Judged::Cards => unconstrained(pod),
         };
-        // Pods of a group are tried on nodes together, and claims are not held on trial.
-        if self.serves_claims_of(pod) && group::member(pod).is_none() {
-            constraints.unserved.retain(|field| field != "spec.resourceClaims");
-        }
         Claim::Place(Arc::new(Ask { devices, resources: footprint.resources.clone(), constraints }))
     }
 

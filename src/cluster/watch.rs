@@ -15,11 +15,15 @@ use super::{
 };
 use crate::{
     dialect::Unreadable,
-    object::{Device, Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
+    object::{
+        Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, ResourceClaim, ResourceQuota,
+        ResourceSlice,
+    },
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
         plugin::Plugin,
+        resource_claims::unreadable,
     },
 };
 
@@ -43,8 +47,8 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     };
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
     let groups = pod_groups(client);
-    let devices = devices(client);
-    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices]);
+    let (devices, claims) = (devices(client), device_claims(client));
+    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices, claims]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
@@ -101,6 +105,38 @@ where
         move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
     let listed = move |all| Event::Listed(kind, all);
     events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
+}
+
+/// Claims of devices and what decides on them. An API server before Kubernetes 1.34 serves none of these kinds.
+fn device_claims(client: &Client) -> BoxStream<'static, Event> {
+    let claim = |claim: &ResourceClaim| {
+        let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+        for trouble in claim.status.allocation.iter().flat_map(unreadable).take(MOST_LOGGED) {
+            tracing::warn!(resource_claim = &*name, "{trouble}; the device is given to no other claim");
+        }
+        Object::ResourceClaim(Arc::new(claim.clone()))
+    };
+    let all = [
+        served_objects(client, Kind::ResourceClaim, claim),
+        served_objects(client, Kind::ResourceSlice, |slice: &ResourceSlice| {
+            Object::ResourceSlice(Arc::new(slice.clone()))
+        }),
+        served_objects(client, Kind::DeviceClass, |class: &DeviceClass| {
+            Object::DeviceClass(Arc::new(class.clone()))
+        }),
+    ];
+    stream::select_all(all).boxed()
+}
+
+/// Objects of a kind that the API server may not serve, as events.
+fn served_objects<T>(client: &Client, kind: Kind, read: fn(&T) -> Object) -> BoxStream<'static, Event>
+where
+    T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    Watched<T>: kube::Resource<DynamicType = ()>,
+{
+    let gone =
+        move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
+    if_served(reflect_if_served(client.clone(), None, read), kind, gone)
 }
 
 /// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.

@@ -13,7 +13,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::{koordinator, marks},
     object::{
-        Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceClaim,
+        ResourceQuota, ResourceSlice,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -195,6 +196,9 @@ wire!(
 );
 wire!(VolumeAttachment, ClusterResourceScope, "storage.k8s.io", "VolumeAttachment", "volumeattachments");
 wire!(PodDisruptionBudget, NamespaceResourceScope, "policy", "PodDisruptionBudget", "poddisruptionbudgets");
+wire!(ResourceClaim, NamespaceResourceScope, "resource.k8s.io", "ResourceClaim", "resourceclaims");
+wire!(ResourceSlice, ClusterResourceScope, "resource.k8s.io", "ResourceSlice", "resourceslices");
+wire!(DeviceClass, ClusterResourceScope, "resource.k8s.io", "DeviceClass", "deviceclasses");
 wire!(Service, NamespaceResourceScope, "", "Service", "services");
 wire!(ReplicationController, NamespaceResourceScope, "", "ReplicationController", "replicationcontrollers");
 wire!(ReplicaSet, NamespaceResourceScope, "apps", "ReplicaSet", "replicasets");

@@ -1,9 +1,26 @@
 //! What allocated claims hold of devices.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::device::DeviceId;
-use crate::object::{Amount, resource_claim::AllocationResult};
+use super::{device::DeviceId, pool::PoolId};
+use crate::object::{
+    Amount,
+    resource_claim::{AllocatedDevice, AllocationResult},
+};
+
+/// The pools of which an allocation holds devices.
+pub fn pools(allocation: &AllocationResult) -> BTreeSet<PoolId> {
+    let results = allocation.devices.results.iter();
+    results.map(|result| (result.driver.as_str().into(), result.pool.as_str().into())).collect()
+}
+
+/// What of an allocation can't be read, as field and reason.
+pub fn unreadable(allocation: &AllocationResult) -> Vec<String> {
+    HeldDevices::default().add(allocation)
+}
 
 /// Devices that are in use, by all claims that are allocated.
 #[derive(Clone, Debug, Default)]
@@ -21,12 +38,36 @@ pub struct Held {
 }
 
 impl HeldDevices {
+    /// Takes out all that is in use of a pool, to be folded anew.
+    pub fn clear(&mut self, (driver, pool): &PoolId) {
+        let first = DeviceId { driver: driver.clone(), pool: pool.clone(), device: Arc::default() };
+        let own = self.by_id.range(first..).map(|(id, _)| id);
+        let own: Vec<DeviceId> =
+            own.take_while(|id| id.driver == *driver && id.pool == *pool).cloned().collect();
+        for id in own {
+            self.by_id.remove(&id);
+        }
+    }
+
     /// Takes in what an allocation holds; returns what of it can't be read, as field and reason. Devices that are watched over by
     /// administrators are not in use.
     pub fn add(&mut self, allocation: &AllocationResult) -> Vec<String> {
+        self.add_where(allocation, |_| true)
+    }
+
+    /// As [`Self::add`], of one pool's devices alone.
+    pub fn add_of(&mut self, allocation: &AllocationResult, (driver, pool): &PoolId) {
+        self.add_where(allocation, |result| result.driver == **driver && result.pool == **pool);
+    }
+
+    fn add_where(
+        &mut self,
+        allocation: &AllocationResult,
+        counts: impl Fn(&AllocatedDevice) -> bool,
+    ) -> Vec<String> {
         let mut unread = Vec::new();
         for (at, result) in allocation.devices.results.iter().enumerate() {
-            if result.admin_access == Some(true) {
+            if result.admin_access == Some(true) || !counts(result) {
                 continue;
             }
             let held =

@@ -16,12 +16,26 @@ use crate::object::{Amount, ResourceSlice};
 /// Every pool of the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
-    /// The generations of each pool, the newest first.
-    pools: BTreeMap<PoolId, Vec<Published>>,
+    pools: BTreeMap<PoolId, Generations>,
+    /// By slice, the pool that it belongs to.
+    pool_of: BTreeMap<Arc<str>, PoolId>,
+    /// By node, the pools with slices that name it.
+    of_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
+    /// The pools with slices that select nodes in another way.
+    of_many: BTreeSet<PoolId>,
 }
 
 /// Driver and pool.
-type PoolId = (Arc<str>, Arc<str>);
+pub type PoolId = (Arc<str>, Arc<str>);
+
+/// What is published of a pool.
+#[derive(Clone, Debug, Default)]
+struct Generations {
+    /// By name.
+    slices: BTreeMap<Arc<str>, Arc<ResourceSlice>>,
+    /// The newest first.
+    published: Arc<[Published]>,
+}
 
 /// One generation of a pool as it is published.
 #[derive(Clone, Debug, Default)]
@@ -69,25 +83,112 @@ pub(super) enum PoolState {
 impl Inventory {
     /// Reads slices.
     pub fn new<'a>(slices: impl IntoIterator<Item = &'a ResourceSlice>) -> Self {
-        let mut by_pool: BTreeMap<PoolId, BTreeMap<Reverse<i64>, Vec<&ResourceSlice>>> = BTreeMap::new();
-        for slice in slices {
-            let id = (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into());
-            let generations = by_pool.entry(id).or_default();
-            generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
+        let mut inventory = Self::default();
+        let mut touched = BTreeSet::new();
+        for (at, slice) in slices.into_iter().enumerate() {
+            let name = slice.metadata.name.as_str();
+            // A cluster has one slice of a name, and input from elsewhere may have more.
+            let twice = inventory.pool_of.contains_key(name);
+            let name = if twice { format!("{name}#{at}").into() } else { name.into() };
+            touched.extend(inventory.file(name, Arc::new(slice.clone())));
         }
-        let read =
-            |generations: BTreeMap<_, Vec<_>>| generations.into_values().map(Published::read).collect();
-        Self { pools: by_pool.into_iter().map(|(id, generations)| (id, read(generations))).collect() }
+        for pool in &touched {
+            inventory.read(pool);
+        }
+        inventory
+    }
+
+    /// Takes in a slice, new or changed; returns the pools that have changed.
+    pub fn set(&mut self, slice: Arc<ResourceSlice>) -> Vec<PoolId> {
+        let touched = self.file(slice.metadata.name.as_str().into(), slice);
+        for pool in &touched {
+            self.read(pool);
+        }
+        touched
+    }
+
+    /// Takes a slice out; returns the pool that has changed.
+    pub fn remove(&mut self, slice: &str) -> Option<PoolId> {
+        let pool = self.unfile(slice)?;
+        self.read(&pool);
+        Some(pool)
+    }
+
+    fn file(&mut self, name: Arc<str>, slice: Arc<ResourceSlice>) -> Vec<PoolId> {
+        let before = self.unfile(&name);
+        let pool: PoolId = (slice.spec.driver.as_str().into(), slice.spec.pool.name.as_str().into());
+        self.pool_of.insert(name.clone(), pool.clone());
+        self.pools.entry(pool.clone()).or_default().slices.insert(name, slice);
+        before.into_iter().filter(|before| *before != pool).chain([pool.clone()]).collect()
+    }
+
+    fn unfile(&mut self, slice: &str) -> Option<PoolId> {
+        let pool = self.pool_of.remove(slice)?;
+        if let Some(generations) = self.pools.get_mut(&pool) {
+            generations.slices.remove(slice);
+        }
+        Some(pool)
+    }
+
+    /// Reads a pool anew from its slices.
+    fn read(&mut self, pool: &PoolId) {
+        self.of_many.remove(pool);
+        let of = self.pools.get(pool).map(Generations::nodes).unwrap_or_default();
+        for node in of {
+            if let Some(pools) = self.of_node.get_mut(&node)
+                && pools.remove(pool)
+                && pools.is_empty()
+            {
+                self.of_node.remove(&node);
+            }
+        }
+        let Some(generations) = self.pools.get_mut(pool) else { return };
+        generations.read();
+        if generations.slices.is_empty() {
+            self.pools.remove(pool);
+            return;
+        }
+        for node in generations.nodes() {
+            self.of_node.entry(node).or_default().insert(pool.clone());
+        }
+        if generations.slices().any(|slice| !matches!(slice.selection, Some(NodeSelection::Name(_)))) {
+            self.of_many.insert(pool.clone());
+        }
     }
 
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
     pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
-        let pools = self.pools.iter();
+        let own = self.of_node.get(node.name).into_iter().flatten();
+        let ids: BTreeSet<&PoolId> = own.chain(&self.of_many).collect();
+        let pools = ids.into_iter().filter_map(|id| self.pools.get_key_value(id));
         let mut pools: Vec<_> =
-            pools.filter_map(|(id, generations)| seen_from(id, generations, node)).collect();
+            pools.filter_map(|(id, generations)| seen_from(id, &generations.published, node)).collect();
         pools.sort_by_key(Pool::has_binding_conditions);
         pools
+    }
+}
+
+impl Generations {
+    fn read(&mut self) {
+        let mut generations: BTreeMap<Reverse<i64>, Vec<&ResourceSlice>> = BTreeMap::new();
+        for slice in self.slices.values() {
+            generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
+        }
+        self.published = generations.into_values().map(Published::read).collect();
+    }
+
+    fn slices(&self) -> impl Iterator<Item = &Slice> {
+        self.published.iter().flat_map(|published| &published.slices)
+    }
+
+    /// The nodes that slices name.
+    fn nodes(&self) -> BTreeSet<Arc<str>> {
+        let named = self.slices().filter_map(|slice| match &slice.selection {
+            Some(NodeSelection::Name(node)) => Some(node.as_str().into()),
+            _ => None,
+        });
+        named.collect()
     }
 }
 

@@ -41,6 +41,9 @@ pub struct Metadata {
     /// Annotations; `None` where the object has no such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
+    /// What must be done before the object, once deleted, is gone.
+    #[serde(deserialize_with = "nullable", skip_serializing)]
+    pub finalizers: Vec<String>,
     /// The object that controls this one.
     #[serde(rename = "ownerReferences", deserialize_with = "controller", skip_serializing)]
     pub controller: Option<Controller>,
@@ -55,7 +58,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    fn new(api_version: &str, kind: &str, name: &str, uid: &str) -> Self {
+    /// An owner by these names.
+    pub fn new(api_version: &str, kind: &str, name: &str, uid: &str) -> Self {
         let (version, kind_end) = (api_version.len(), api_version.len() + kind.len());
         let text = [api_version, kind, name, uid].concat().into();
         Self { text, ends: [version, kind_end, kind_end + name.len()] }

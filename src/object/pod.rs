@@ -224,13 +224,6 @@ pub struct Terminated {
     pub exit_code: i32,
 }
 
-impl PodSpec {
-    /// The fields that constrain where the pod may go and that Berth does not serve: it never places a pod against them.
-    pub fn unserved_constraints(&self) -> impl Iterator<Item = &'static str> {
-        (!self.resource_claims.is_empty()).then_some("spec.resourceClaims").into_iter()
-    }
-}
-
 impl Pod {
     /// Whether the pod has ended and holds nothing any more.
     pub fn is_terminal(&self) -> bool {

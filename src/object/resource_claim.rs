@@ -185,6 +185,45 @@ pub struct ResourceClaimStatus {
     /// The pods that may use it, 256 at most.
     #[serde(deserialize_with = "nullable")]
     pub reserved_for: Vec<ConsumerReference>,
+    /// What drivers state of devices that were given.
+    #[serde(deserialize_with = "nullable")]
+    pub devices: Vec<AllocatedDeviceStatus>,
+}
+
+/// What a driver states of a device that was given.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct AllocatedDeviceStatus {
+    /// The driver.
+    #[serde(deserialize_with = "nullable")]
+    pub driver: String,
+    /// The driver's pool.
+    #[serde(deserialize_with = "nullable")]
+    pub pool: String,
+    /// The device's name in the pool.
+    #[serde(deserialize_with = "nullable")]
+    pub device: String,
+    /// Which share of the device; absent: the whole device.
+    #[serde(rename = "shareID")]
+    pub share_id: Option<String>,
+    /// Conditions, such as those that must be true before a pod is bound (KEP-5007).
+    #[serde(deserialize_with = "nullable")]
+    pub conditions: Vec<DeviceCondition>,
+}
+
+/// A condition of a device.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct DeviceCondition {
+    /// The condition's type.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    #[serde(deserialize_with = "nullable")]
+    pub status: String,
+    /// Why, in words.
+    #[serde(deserialize_with = "nullable")]
+    pub message: String,
 }
 
 /// A user of a claim.

@@ -183,6 +183,11 @@ pub static RESOURCES: &[Resource] = &[
     Resource::cluster(RBAC, "v1", "clusterroles", "ClusterRole"),
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
+    Resource::cluster("resource.k8s.io", "v1", "deviceclasses", "DeviceClass").counted(),
+    Resource::namespaced("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim").below(&["status"]),
+    Resource::namespaced("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate")
+        .counted(),
+    Resource::cluster("resource.k8s.io", "v1", "resourceslices", "ResourceSlice").counted(),
     Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "devices", "Device").counted(),
     Resource::namespaced("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
         .short(&["pg"])

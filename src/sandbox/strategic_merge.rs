@@ -29,7 +29,7 @@ fn strategy(field: &str, items: &[Value]) -> Strategy {
         | "webhooks"
         | "matchConditions" => Strategy::Keyed("name"),
         "conditions" | "addresses" => Strategy::Keyed("type"),
-        "ownerReferences" => Strategy::Keyed("uid"),
+        "ownerReferences" | "reservedFor" => Strategy::Keyed("uid"),
         "volumeMounts" => Strategy::Keyed("mountPath"),
         "volumeDevices" => Strategy::Keyed("devicePath"),
         "hostAliases" | "podIPs" => Strategy::Keyed("ip"),

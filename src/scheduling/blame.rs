@@ -54,8 +54,7 @@ fn is_of_the_node_itself(reasons: &NodeReasons) -> bool {
             Reason::AffinityMismatch
             | Reason::FeatureMissing
             | Reason::NoDevices
-            | Reason::NodeInsufficientDevice
-            | Reason::Unserved(_) => return true,
+            | Reason::NodeInsufficientDevice => return true,
             Reason::Insufficient { requested, capacity, .. } if requested > capacity => return true,
             Reason::Card { reason, count, of } if is_of_the_card_itself(*reason) => {
                 unlike += count;

@@ -17,6 +17,8 @@ pub enum Change {
     Node,
     /// A node is kept for a pod, or no longer.
     Nomination,
+    /// A claim of devices holds less, or what pods that are being placed have chosen for it.
+    DevicesFreed,
     /// An object of another kind is new, changed or gone.
     Object(Kind, Arc<str>),
 }

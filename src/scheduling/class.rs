@@ -208,7 +208,7 @@ impl Classes {
     ) -> Option<Vec<Allocation>> {
         let filters = Filters::prepare(demand, snapshot.surroundings(), &mut self.counts);
         let decision = filters.try_on(snapshot.node(node)?).ok()?;
-        decision.volumes.is_empty().then_some(decision.allocations)
+        decision.steps.is_empty().then_some(decision.allocations)
     }
 
     /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.

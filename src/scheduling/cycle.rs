@@ -7,7 +7,7 @@ use super::{
     decide::Filters,
     plugin::{
         Plugin,
-        dynamic_resources::{ClaimChoice, PodClaims},
+        dynamic_resources::PodClaims,
         image_locality::LocalImages,
         inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
         node_volume_limits::Attachments,
@@ -20,6 +20,7 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     reason::{NodeReasons, Reason},
+    resource_claims::ClaimChoice,
     score::ScoreWeights,
     snapshot::NodeState,
 };

@@ -10,9 +10,9 @@ use super::{
     fit_error::FitError,
     nearest::{Closeness, Refused, nearest},
     node::NodeName,
-    plugin::{dynamic_resources::ClaimChoice, volume_binding::VolumeChoice},
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
+    prebind_step::PrebindStep,
     quota::QuotaStanding,
     reason::{NodeReasons, Reason},
     score::RawScores,
@@ -28,10 +28,8 @@ pub struct Decision {
     pub node: NodeName,
     /// Its shares of cards, one allocation for each of its requests.
     pub allocations: Vec<Allocation>,
-    /// What binds its claims.
-    pub volumes: Vec<VolumeChoice>,
-    /// The devices that its claims of devices are given.
-    pub claims: Vec<ClaimChoice>,
+    /// What is to be written for its claims before it is bound.
+    pub steps: Vec<PrebindStep>,
 }
 
 /// Why a node is not taken.
@@ -113,15 +111,14 @@ impl<'a> Filters<'a> {
     pub fn prepare(demand: &'a Demand, around: Surroundings<'a>, counts: &mut PodCounts) -> Self {
         let kept = around.nominations.kept_of_quota(demand);
         let quotas = around.quotas.left_for(demand, &kept);
-        let unserved = demand.ask.unserved();
-        let cycle = unserved.map_or_else(|| Cycle::prepare(demand, around, counts), Err);
+        let cycle = Cycle::prepare(demand, around, counts);
         let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
         let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
         Self { demand, around, quotas, cycle, open }
     }
 
-    /// Why no node can have the pod, where that is known without looking at them: a constraint that is not served, a quota that the
-    /// pod exceeds whatever its cards, an object that is missing.
+    /// Why no node can have the pod, where that is known without looking at them: a quota that the pod exceeds
+    /// whatever its cards, an object that is missing.
     pub fn rejected(&self) -> Option<FitError> {
         let Demand { ask, footprint, .. } = self.demand;
         let of_pod = |reason| FitError::of_pod(self.around.nodes().count(), reason);
@@ -132,10 +129,8 @@ impl<'a> Filters<'a> {
             };
             ask.devices.iter().find_map(exceeded)
         };
-        ask.unserved()
-            .map(of_pod)
-            .or_else(|| exceeded().map(FitError::of_quota))
-            .or_else(|| self.cycle.as_ref().err().cloned().map(of_pod))
+        let of_quota = exceeded().map(FitError::of_quota);
+        of_quota.or_else(|| self.cycle.as_ref().err().cloned().map(of_pod))
     }
 
     /// The node that is nominated for the pod and tried before others, which it is as long as its `rank` is 0.
@@ -212,7 +207,9 @@ impl<'a> Filters<'a> {
         let volumes = volumes.expect("a node that has passed every filter binds the claims");
         let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(node).ok());
         let claims = claims.expect("a node that has passed every filter has devices for the claims");
-        Decision { node: node.info.name.clone(), allocations, volumes, claims }
+        let volumes = volumes.into_iter().map(PrebindStep::Volume);
+        let steps = volumes.chain(claims.into_iter().map(PrebindStep::Devices)).collect();
+        Decision { node: node.info.name.clone(), allocations, steps }
     }
 
     /// The decision for the node that is nominated for the pod, if that passes every filter: other nodes are not looked at then, as

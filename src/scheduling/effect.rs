@@ -6,20 +6,27 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     gang::GangName, node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey,
-    tdm::eviction::Eviction,
+    prebind_step::PrebindStep, tdm::eviction::Eviction,
 };
 use crate::{
     device::{Allocation, DevicePlace, LockOwner, ProfileName},
-    object::storage::{PersistentVolume, PersistentVolumeClaim},
+    object::{
+        ResourceClaim,
+        resource_claim::AllocationResult,
+        storage::{PersistentVolume, PersistentVolumeClaim},
+    },
 };
 
 /// The longest time after the sending of a write in which the write can still take effect. Who carries out effects must hold to it; the
 /// scheduler waits so long before it relies on a write that had no answer not arriving.
 pub const REACH: SignedDuration = SignedDuration::from_secs(6);
 
-/// A write that binds a claim, or takes it back: a compare-and-swap on the version of the object that is given.
+/// Keeps a claim of devices until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
+pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+
+/// A write for one of a pod's claims, or one that takes it back: a compare-and-swap on the version of the object that is given.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum VolumeWrite {
+pub enum PrebindWrite {
     /// Bind the volume to a claim.
     BindVolume {
         /// The volume as it is known.
@@ -34,18 +41,55 @@ pub enum VolumeWrite {
         /// The node that can mount the volume; `None`: none is made.
         node: Option<NodeName>,
     },
+    /// Keep a claim of devices from being removed while it has any.
+    ProtectClaim {
+        /// The claim as it is known.
+        claim: Arc<ResourceClaim>,
+    },
+    /// Add the pod to the users of a claim of devices.
+    ReserveClaim {
+        /// The claim as it is known.
+        claim: Arc<ResourceClaim>,
+        /// The devices that the claim is given; `None`: it has some.
+        allocation: Option<Arc<AllocationResult>>,
+    },
+    /// Take the pod from the users of a claim of devices.
+    ReleaseClaim {
+        /// The claim as it is known.
+        claim: Arc<ResourceClaim>,
+        /// Whether its devices are free again.
+        deallocate: bool,
+    },
 }
 
-impl VolumeWrite {
-    /// Whether the write carries out this choice, or takes it back.
-    pub fn is_of(&self, choice: &VolumeChoice) -> bool {
-        match (self, choice) {
-            (Self::BindVolume { volume, .. }, VolumeChoice::Bind { volume: chosen, .. }) => {
-                volume.metadata.name == **chosen
-            }
-            (Self::SelectNode { claim, .. }, VolumeChoice::Provision { claim: chosen }) => {
-                claim.metadata.name == **chosen
-            }
+impl PrebindWrite {
+    /// Whether it gives a claim devices.
+    pub fn gives_devices(&self) -> bool {
+        matches!(self, Self::ReserveClaim { allocation: Some(_), .. })
+    }
+
+    /// Whether the claim is one of devices.
+    pub fn is_of_devices(&self) -> bool {
+        matches!(self, Self::ProtectClaim { .. } | Self::ReserveClaim { .. } | Self::ReleaseClaim { .. })
+    }
+
+    /// Whether the write carries out this step, or takes it back.
+    pub fn is_of(&self, step: &PrebindStep) -> bool {
+        match (self, step) {
+            (
+                Self::BindVolume { volume, .. },
+                PrebindStep::Volume(VolumeChoice::Bind { volume: chosen, .. }),
+            ) => volume.metadata.name == **chosen,
+            (
+                Self::SelectNode { claim, .. },
+                PrebindStep::Volume(VolumeChoice::Provision { claim: chosen }),
+            ) => claim.metadata.name == **chosen,
+            (
+                Self::ProtectClaim { claim }
+                | Self::ReserveClaim { claim, .. }
+                | Self::ReleaseClaim { claim, .. },
+                PrebindStep::Devices(chosen),
+            ) => claim.metadata.name == *chosen.claim,
             _ => false,
         }
     }
@@ -87,12 +131,12 @@ pub enum Effect {
         /// The devices of the node, where the pod is given devices by type.
         devices: Option<DevicePlace>,
     },
-    /// Write what binds a pod's claim, before the pod is bound. Answered by `VolumeWritten`.
-    WriteVolume {
+    /// Write what one of a pod's claims needs before the pod is bound. Answered by `Prebound`.
+    Prebind {
         /// For which pod.
         pod: PodKey,
         /// What.
-        write: VolumeWrite,
+        write: PrebindWrite,
     },
     /// Write into a pod's status which node is kept for it. Answered by `Nominated`.
     Nominate {

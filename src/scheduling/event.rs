@@ -1,7 +1,7 @@
 //! Everything that can happen to the scheduler: one closed list.
 
 use super::{
-    effect::VolumeWrite,
+    effect::PrebindWrite,
     node::{NodeInfo, NodeName},
     object::{Kind, Object},
     pod::{Ask, PodInfo, PodKey, Uid},
@@ -63,12 +63,12 @@ pub enum Event {
         /// What came of it.
         outcome: BindOutcome,
     },
-    /// What came of a write that binds a claim.
-    VolumeWritten {
+    /// What came of a write for one of a pod's claims.
+    Prebound {
         /// For which pod.
         pod: PodKey,
         /// What was to be written.
-        write: VolumeWrite,
+        write: PrebindWrite,
         /// What came of it.
         outcome: WriteOutcome,
     },

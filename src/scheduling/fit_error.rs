@@ -161,11 +161,14 @@ impl FitError {
 
     /// A reason of the pod's own, whatever the node.
     pub fn of_pod(nodes: usize, reason: Reason) -> Self {
-        let resolvable = match reason {
-            Reason::Unserved(_) => Resolvable::No,
-            _ => Resolvable::Yes,
-        };
-        Self { nodes, cause: Cause::Pod(reason), resolvable, kept: false, nearest: None, preemption: None }
+        Self {
+            nodes,
+            cause: Cause::Pod(reason),
+            resolvable: Resolvable::Yes,
+            kept: false,
+            nearest: None,
+            preemption: None,
+        }
     }
 
     /// The number of nodes that it is about.

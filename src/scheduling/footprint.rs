@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    object::full_name,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     resource_claims::ResourceClaimUse,
     resources::ResourceAmounts,
@@ -181,6 +182,12 @@ impl Footprint {
             namespace,
             labels: Arc::new(labels),
         }
+    }
+
+    /// The full names of its claims of devices.
+    pub fn claims_of_devices(&self) -> impl Iterator<Item = Arc<str>> {
+        let names = self.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+        names.map(|name| full_name(&self.namespace, name))
     }
 
     /// Whether where the pod may go depends on more than one node.

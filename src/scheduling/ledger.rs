@@ -16,7 +16,9 @@ use super::{
     object::full_name,
     plugin::volume_binding::{Reservations, VolumeChoice},
     pod::{Importance, Placer, Stage, Uid},
+    prebind_step::PrebindStep,
     quota,
+    resource_claims::ClaimCharge,
 };
 use crate::device::{
     Allocation, Answer, Assignment, CardUsage, Cuts, InitPhase, ProfileName, Share, Usage, usage,
@@ -46,8 +48,8 @@ pub struct Charge {
     pub init: InitPhase,
     /// What it is to the plugins beside its cards.
     pub footprint: Arc<Footprint>,
-    /// What binds its claims, until they are bound.
-    pub volumes: Vec<VolumeChoice>,
+    /// What is to be written for its claims, until it is.
+    pub steps: Vec<PrebindStep>,
     /// Whether, and in which order, it is a victim of preemption.
     pub importance: Importance,
     /// Who placed it.
@@ -123,10 +125,10 @@ impl Charge {
 
     /// Whether both hold the same, with the same priority.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { node, allocations, init, footprint, volumes, importance, .. } = other;
-        let own = (&self.node, &self.init, &self.footprint, &self.volumes, self.importance.priority);
+        let Self { node, allocations, init, footprint, steps, importance, .. } = other;
+        let own = (&self.node, &self.init, &self.footprint, &self.steps, self.importance.priority);
         let mut pairs = self.allocations.iter().zip(allocations);
-        own == (node, init, footprint, volumes, importance.priority)
+        own == (node, init, footprint, steps, importance.priority)
             && self.allocations.len() == allocations.len()
             && pairs.all(|(own, other)| own.holds_as(other))
     }
@@ -147,8 +149,10 @@ pub struct Ledger {
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
     /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
-    /// Those that have chosen volumes for their claims.
+    /// Those that have chosen volumes or devices for their claims.
     choosing: BTreeSet<Uid>,
+    /// By full name of a claim of devices, the pods that use it.
+    claimed: BTreeMap<Arc<str>, BTreeSet<Uid>>,
     /// How many pods there are of each priority.
     priorities: BTreeMap<i32, usize>,
     /// How the cards of each node are cut, where some are: a slice holds its own size.
@@ -160,8 +164,11 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
-        if !charge.volumes.is_empty() {
+        if !charge.steps.is_empty() {
             self.choosing.insert(uid.clone());
+        }
+        for claim in charge.footprint.claims_of_devices() {
+            self.claimed.entry(claim).or_default().insert(uid.clone());
         }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
         namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
@@ -197,6 +204,14 @@ impl Ledger {
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
         self.choosing.remove(uid);
+        for claim in charge.footprint.claims_of_devices() {
+            if let Some(pods) = self.claimed.get_mut(&claim) {
+                pods.remove(uid);
+                if pods.is_empty() {
+                    self.claimed.remove(&claim);
+                }
+            }
+        }
         if let Some(pods) = self.priorities.get_mut(&charge.importance.priority) {
             *pods -= 1;
             if *pods == 0 {
@@ -289,7 +304,7 @@ impl Ledger {
     pub fn reservations(&self) -> Reservations {
         let mut reservations = Reservations::default();
         for charge in self.choosing.iter().filter_map(|uid| self.charges.get(uid)) {
-            for choice in &charge.volumes {
+            for choice in charge.steps.iter().filter_map(PrebindStep::volume) {
                 let claim = full_name(&charge.namespace, choice.claim());
                 if let VolumeChoice::Bind { volume, .. } = choice {
                     reservations.volumes.insert(volume.clone(), claim.clone());
@@ -298,6 +313,17 @@ impl Ledger {
             }
         }
         reservations
+    }
+
+    /// What pods that are placed have of a claim of devices, by the claim's full name.
+    pub(super) fn claim_charge(&self, claim: &str) -> ClaimCharge {
+        let Some(users) = self.claimed.get(claim) else { return ClaimCharge::default() };
+        let chosen = users.iter().filter_map(|uid| self.charges.get(uid)).find_map(|charge| {
+            let mut steps = charge.steps.iter().filter_map(PrebindStep::devices);
+            let own = steps.find(|step| *full_name(&charge.namespace, &step.claim) == *claim);
+            own.and_then(|own| own.allocation.clone())
+        });
+        ClaimCharge { chosen, users: users.clone() }
     }
 
     /// Every pod on a node, by uid.
@@ -338,7 +364,7 @@ mod tests {
             allocations,
             init: InitPhase::Done,
             footprint: Arc::default(),
-            volumes: Vec::new(),
+            steps: Vec::new(),
             importance: Importance::default(),
             placer: Placer::Berth,
             commitment: Commitment::Bound,

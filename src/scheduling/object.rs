@@ -1,7 +1,7 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
-mod claims;
 mod groups;
+mod kind;
 pub mod selecting;
 
 use std::{
@@ -12,56 +12,15 @@ use std::{
 use super::{
     gang::Group,
     node::{NodeName, Offer},
-    resource_claims::ResourceClaims,
 };
 use crate::object::{
-    Labels, PodDisruptionBudget, Requirement,
+    DeviceClass, Labels, PodDisruptionBudget, Requirement, ResourceClaim, ResourceSlice,
     storage::{
         CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
         VolumeAttachment,
     },
 };
-
-/// A kind of object that plugins read.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Kind {
-    /// Namespaces: terms of affinity select them by label.
-    Namespace,
-    /// Volumes.
-    PersistentVolume,
-    /// Claims of volumes.
-    PersistentVolumeClaim,
-    /// Classes of volumes.
-    StorageClass,
-    /// The CSI drivers on a node.
-    CsiNode,
-    /// CSI drivers.
-    CsiDriver,
-    /// How much storage of a class there is for some nodes.
-    CsiStorageCapacity,
-    /// Volumes that are attached to nodes.
-    VolumeAttachment,
-    /// How many pods may be evicted.
-    PodDisruptionBudget,
-    /// Volcano's groups of pods.
-    PodGroup,
-    /// The coscheduling plugin's groups of pods.
-    CoschedulingPodGroup,
-    /// Kubernetes' groups of pods, `v1beta1`.
-    KubernetesPodGroup,
-    /// The same, `v1alpha2`: Kubernetes 1.36.
-    KubernetesPodGroupAlpha,
-    /// The devices of nodes, as Koordinator's node side lists them.
-    Device,
-    /// Services: their pods are spread by default.
-    Service,
-    /// Old controllers of pods: theirs are too.
-    ReplicationController,
-    /// Controllers of pods, as Deployments make them: theirs are too.
-    ReplicaSet,
-    /// Controllers of pods with names of their own: theirs are too.
-    StatefulSet,
-}
+pub use kind::Kind;
 
 /// An object that plugins read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -88,6 +47,12 @@ pub enum Object {
     PodGroup(Kind, Arc<str>, Arc<Group>),
     /// A node's name, and what its Device offers there.
     Device(NodeName, Arc<Offer>),
+    /// A claim of devices.
+    ResourceClaim(Arc<ResourceClaim>),
+    /// Devices that a driver publishes.
+    ResourceSlice(Arc<ResourceSlice>),
+    /// A class of devices.
+    DeviceClass(Arc<DeviceClass>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -96,65 +61,6 @@ pub enum Object {
     ReplicaSet(Arc<str>, Arc<Vec<Requirement>>),
     /// A StatefulSet's full name, and what its pods meet.
     StatefulSet(Arc<str>, Arc<Vec<Requirement>>),
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: &[Self] = &[
-        Self::Namespace,
-        Self::PersistentVolume,
-        Self::PersistentVolumeClaim,
-        Self::StorageClass,
-        Self::CsiNode,
-        Self::CsiDriver,
-        Self::CsiStorageCapacity,
-        Self::VolumeAttachment,
-        Self::PodDisruptionBudget,
-        Self::PodGroup,
-        Self::CoschedulingPodGroup,
-        Self::KubernetesPodGroup,
-        Self::KubernetesPodGroupAlpha,
-        Self::Device,
-        Self::Service,
-        Self::ReplicationController,
-        Self::ReplicaSet,
-        Self::StatefulSet,
-    ];
-
-    /// The kinds that decide where a pod with claims may go: such pods wait until these were listed.
-    pub const STORAGE: &[Self] = &[
-        Self::PersistentVolume,
-        Self::PersistentVolumeClaim,
-        Self::StorageClass,
-        Self::CsiNode,
-        Self::CsiDriver,
-        Self::CsiStorageCapacity,
-        Self::VolumeAttachment,
-    ];
-
-    /// The resource, as a ClusterRole names it.
-    pub const fn resource(self) -> &'static str {
-        match self {
-            Self::Namespace => "namespaces",
-            Self::PersistentVolume => "persistentvolumes",
-            Self::PersistentVolumeClaim => "persistentvolumeclaims",
-            Self::StorageClass => "storageclasses",
-            Self::CsiNode => "csinodes",
-            Self::CsiDriver => "csidrivers",
-            Self::CsiStorageCapacity => "csistoragecapacities",
-            Self::VolumeAttachment => "volumeattachments",
-            Self::PodDisruptionBudget => "poddisruptionbudgets",
-            Self::PodGroup
-            | Self::CoschedulingPodGroup
-            | Self::KubernetesPodGroup
-            | Self::KubernetesPodGroupAlpha => "podgroups",
-            Self::Device => "devices",
-            Self::Service => "services",
-            Self::ReplicationController => "replicationcontrollers",
-            Self::ReplicaSet => "replicasets",
-            Self::StatefulSet => "statefulsets",
-        }
-    }
 }
 
 impl Object {
@@ -172,6 +78,9 @@ impl Object {
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
             Self::PodGroup(kind, ..) => *kind,
             Self::Device(..) => Kind::Device,
+            Self::ResourceClaim(_) => Kind::ResourceClaim,
+            Self::ResourceSlice(_) => Kind::ResourceSlice,
+            Self::DeviceClass(_) => Kind::DeviceClass,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -197,6 +106,9 @@ impl Object {
             Self::CsiStorageCapacity(object) => &object.metadata,
             Self::VolumeAttachment(object) => &object.metadata,
             Self::PodDisruptionBudget(object) => &object.metadata,
+            Self::ResourceClaim(object) => &object.metadata,
+            Self::ResourceSlice(object) => &object.metadata,
+            Self::DeviceClass(object) => &object.metadata,
         };
         full_name(&metadata.namespace, &metadata.name)
     }
@@ -215,8 +127,6 @@ pub struct Objects {
     /// Of these the API server serves none.
     unserved: BTreeSet<Kind>,
     no_labels: Arc<Labels>,
-    /// Claims of devices and what decides on them; `None`: they are not served.
-    resource_claims: Option<Arc<ResourceClaims>>,
     version: u64,
     namespaces: u64,
 }

@@ -22,6 +22,7 @@ use super::{
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
     quota::Quotas,
+    resource_claims::ResourceClaims,
     score::ScoreWeights,
     snapshot::NodeState,
 };
@@ -57,6 +58,8 @@ pub(super) struct Context {
     pub(super) objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims.
     pub(super) reservations: Arc<Reservations>,
+    /// Claims of devices, and what decides on them.
+    pub(super) resource_claims: Arc<ResourceClaims>,
     /// Pods that wait for room on a node that is kept for them.
     pub(super) nominations: Arc<Nominations>,
     /// The dialects' own resources: a node need not advertise them.
@@ -161,6 +164,7 @@ impl Outlook {
             images: &context.images,
             objects: &context.objects,
             reservations: &context.reservations,
+            resource_claims: &context.resource_claims,
             nominations: &context.nominations,
             quotas: &context.quotas,
             device_resources: &context.device_resources,

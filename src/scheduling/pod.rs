@@ -11,7 +11,6 @@ use super::{
     origin::Origin,
     plugin::node_affinity::NodeAffinity,
     plugin::node_declared_features::Feature,
-    reason::Reason,
     resources::ResourceAmounts,
     tdm::{Revocable, job::JobMember},
 };
@@ -62,8 +61,6 @@ pub struct Constraints {
     pub features: Vec<Feature>,
     /// Which revocable zones it may use, and how long it runs.
     pub revocable: Revocable,
-    /// Fields that ask for something that is not served: the pod is never placed against them.
-    pub unserved: Vec<String>,
 }
 
 /// All that decides where a pod fits. Pods with equal asks form a class and are decided alike.
@@ -78,11 +75,6 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// The first constraint that is not served, for which the pod is placed nowhere.
-    pub fn unserved(&self) -> Option<Reason> {
-        self.constraints.unserved.first().map(|field| Reason::Unserved(field.as_str().into()))
-    }
-
     /// The dialects whose cards it asks for.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.devices.iter().map(|device| &device.profile.name)

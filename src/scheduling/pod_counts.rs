@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 use super::{
     footprint::Footprint, images::Images, nominations::Nominations, object::Objects,
-    plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas, snapshot::NodeState,
-    topology::Topology,
+    plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas,
+    resource_claims::ResourceClaims, snapshot::NodeState, topology::Topology,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -33,6 +33,8 @@ pub struct Surroundings<'a> {
     pub objects: &'a Objects,
     /// What pods that are being placed have chosen for their claims.
     pub reservations: &'a Reservations,
+    /// Claims of devices, and what decides on them.
+    pub resource_claims: &'a ResourceClaims,
     /// Pods that wait for room on a node that is kept for them.
     pub nominations: &'a Nominations,
     /// The quotas of namespaces.

@@ -142,8 +142,6 @@ pub enum Reason {
     ClaimInUse,
     /// Its claims of devices.
     ResourceClaims(super::plugin::dynamic_resources::ClaimRejection),
-    /// The pod has a constraint that is not served, in this field.
-    Unserved(Arc<str>),
     /// No pod that the pod must be near stands in its domain.
     PodAffinity,
     /// A pod that the pod must be away from stands in its domain.
@@ -234,7 +232,6 @@ impl Reason {
             Self::ClaimsUnbound => "ClaimsUnbound".to_owned(),
             Self::ClaimInUse => "ClaimInUse".to_owned(),
             Self::ResourceClaims(rejection) => rejection.name().to_owned(),
-            Self::Unserved(_) => "ConstraintUnserved".to_owned(),
             Self::PodAffinity => "PodAffinity".to_owned(),
             Self::PodAntiAffinity => "PodAntiAffinity".to_owned(),
             Self::ExistingAntiAffinity => "ExistingPodAntiAffinity".to_owned(),
@@ -282,8 +279,7 @@ impl Reason {
                 Plugin::InterPodAffinity
             }
             Self::ZoneNotPermitted | Self::ZoneClosed { .. } | Self::ZoneClosesTooSoon { .. } => Plugin::Tdm,
-            Self::Unserved(_)
-            | Self::NoDevices
+            Self::NoDevices
             | Self::UnreadableDevices
             | Self::ExpiredRegistration
             | Self::SilentAgent
@@ -374,9 +370,6 @@ impl fmt::Display for Reason {
                 "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
             }
             Self::ResourceClaims(rejection) => return write!(formatter, "{rejection}"),
-            Self::Unserved(field) => {
-                return write!(formatter, "Pod has a constraint that is not served yet: {field}");
-            }
             Self::PodAffinity => "node(s) didn't match pod affinity rules",
             Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
             Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",

@@ -1,66 +1,182 @@
-//! Claims of devices, and what decides on them: the slices that drivers publish, classes, and what allocated claims hold.
+//! Claims of devices, and what decides on them: the slices that drivers publish, classes, and what claims hold.
+//!
+//! A claim holds what its status says, or else what pods that are being placed have chosen for it: a fold over their charges. What is
+//! held of a pool is folded anew where one of its claims changes, never adjusted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::object::full_name;
+use super::{object::full_name, pod::Uid};
 use crate::{
-    dra::{Classes, HeldDevices, Inventory},
+    dra::{Classes, HeldDevices, Inventory, PoolId, held},
     object::{
-        DeviceClass, Pod, ResourceClaim, ResourceSlice,
-        pod::PodResourceClaim,
-        resource_claim::{AllocationResult, ConsumerReference},
+        DeviceClass, Pod, ResourceClaim, ResourceSlice, pod::PodResourceClaim,
+        resource_claim::AllocationResult,
     },
 };
+
+pub use crate::dra::held::unreadable;
 
 /// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
 
+/// Devices that a pod is given with its node for one of its claims.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClaimChoice {
+    /// The claim's name in the pod's namespace.
+    pub claim: Arc<str>,
+    /// The claim's uid: another claim of this name may ask for other devices.
+    pub uid: Arc<str>,
+    /// The devices; `None`: the claim has them already, and the pod is to be added to its users.
+    pub allocation: Option<Arc<AllocationResult>>,
+}
+
+/// What pods that are placed have of a claim.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClaimCharge {
+    /// The devices that one of them chose for it.
+    pub chosen: Option<Arc<AllocationResult>>,
+    /// All of them.
+    pub users: BTreeSet<Uid>,
+}
+
+/// A claim as it stands.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// As it was last seen; `None`: it is gone.
+    seen: Option<Arc<ResourceClaim>>,
+    /// What pods that are placed have of it.
+    charge: ClaimCharge,
+    /// What a write that may still arrive gives it, although the pod for which it was sent has gone elsewhere.
+    lingering: Option<Arc<AllocationResult>>,
+}
+
+impl Standing {
+    /// What the claim holds.
+    fn allocation(&self) -> Option<&AllocationResult> {
+        let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
+        seen.or(self.charge.chosen.as_deref()).or(self.lingering.as_deref())
+    }
+}
+
+/// Whether a change leaves more devices free.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Freed {
+    /// It may.
+    Some,
+    /// It does not.
+    Nothing,
+}
+
 /// Every claim of devices, and what decides on it.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceClaims {
-    inventory: Arc<Inventory>,
-    classes: Arc<Classes>,
-    claims: BTreeMap<Arc<str>, Arc<ResourceClaim>>,
+    inventory: Inventory,
+    classes: Classes,
+    claims: BTreeMap<Arc<str>, Standing>,
+    /// The claims that hold devices of each pool.
+    by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
 }
 
 impl ResourceClaims {
-    /// The claims of a cluster with these slices and classes, none so far.
-    pub fn new<'a>(
-        slices: impl IntoIterator<Item = &'a ResourceSlice>,
-        classes: impl IntoIterator<Item = &'a DeviceClass>,
-    ) -> Self {
-        let (inventory, classes) = (Arc::new(Inventory::new(slices)), Arc::new(Classes::new(classes)));
-        Self { inventory, classes, ..Self::default() }
+    /// Takes in a slice, new or changed.
+    pub(super) fn set_slice(&mut self, slice: Arc<ResourceSlice>) -> Freed {
+        self.inventory.set(slice);
+        Freed::Nothing
     }
 
-    /// Takes in a claim and what it holds; returns what of its allocation can't be read, as field and reason.
-    pub fn add(&mut self, claim: ResourceClaim) -> Vec<String> {
-        let allocation = claim.status.allocation.as_ref();
-        let unread = allocation.map(|allocation| self.held.add(allocation)).unwrap_or_default();
-        self.claims.insert(full_name(&claim.metadata.namespace, &claim.metadata.name), Arc::new(claim));
-        unread
+    /// Takes a slice out.
+    pub(super) fn remove_slice(&mut self, name: &str) -> Freed {
+        self.inventory.remove(name);
+        Freed::Nothing
     }
 
-    /// A claim of a namespace.
-    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<ResourceClaim>> {
-        self.claims.get(&full_name(namespace, name))
+    /// Takes in a class, new or changed.
+    pub(super) fn set_class(&mut self, class: &DeviceClass) -> Freed {
+        self.classes.set(class);
+        Freed::Nothing
     }
 
-    /// Takes in that a claim was given devices.
-    pub fn assume(&mut self, namespace: &str, name: &str, allocation: &AllocationResult) {
-        let Some(claim) = self.claims.get_mut(&full_name(namespace, name)) else { return };
-        Arc::make_mut(claim).status.allocation = Some(allocation.clone());
-        let unread = self.held.add(allocation);
-        debug_assert!(unread.is_empty(), "the allocator writes readable amounts");
+    /// Takes a class out.
+    pub(super) fn remove_class(&mut self, name: &str) -> Freed {
+        self.classes.remove(name);
+        Freed::Nothing
     }
 
-    /// Takes in that a pod may use a claim.
-    pub fn reserve(&mut self, namespace: &str, name: &str, consumer: &ConsumerReference) {
-        let Some(claim) = self.claims.get_mut(&full_name(namespace, name)) else { return };
-        if !claim.status.reserved_for.iter().any(|known| known.uid == consumer.uid) {
-            Arc::make_mut(claim).status.reserved_for.push(consumer.clone());
+    /// Takes in a claim as it is seen; `None`: it is gone.
+    pub(super) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
+        self.change(name, |standing| standing.seen = claim)
+    }
+
+    /// Takes in what pods that are placed have of a claim.
+    pub(super) fn charge(&mut self, name: &Arc<str>, charge: ClaimCharge) -> Freed {
+        self.change(name, |standing| standing.charge = charge)
+    }
+
+    /// Takes in what a write that may still arrive gives a claim; `None`: none may any more.
+    pub(super) fn linger(&mut self, name: &Arc<str>, allocation: Option<Arc<AllocationResult>>) -> Freed {
+        self.change(name, |standing| standing.lingering = allocation)
+    }
+
+    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Standing)) -> Freed {
+        let standing = self.claims.entry(name.clone()).or_default();
+        let before = standing.allocation().cloned();
+        change(standing);
+        let after = standing.allocation().cloned();
+        if standing.seen.is_none()
+            && standing.charge == ClaimCharge::default()
+            && standing.lingering.is_none()
+        {
+            self.claims.remove(name);
         }
+        if before == after {
+            return Freed::Nothing;
+        }
+        for pool in before.iter().flat_map(held::pools) {
+            if let Some(claims) = self.by_pool.get_mut(&pool)
+                && claims.remove(name)
+                && claims.is_empty()
+            {
+                self.by_pool.remove(&pool);
+            }
+        }
+        for pool in after.iter().flat_map(held::pools) {
+            self.by_pool.entry(pool).or_default().insert(name.clone());
+        }
+        for pool in before.iter().chain(&after).flat_map(held::pools).collect::<BTreeSet<_>>() {
+            self.refold(&pool);
+        }
+        if before.is_some() { Freed::Some } else { Freed::Nothing }
+    }
+
+    /// Folds anew what is held of a pool.
+    fn refold(&mut self, pool: &PoolId) {
+        self.held.clear(pool);
+        let Some(claims) = self.by_pool.get(pool) else { return };
+        for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {
+            self.held.add_of(allocation, pool);
+        }
+    }
+
+    /// A claim of a namespace, as it was last seen.
+    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<ResourceClaim>> {
+        self.claims.get(&full_name(namespace, name))?.seen.as_ref()
+    }
+
+    /// What a claim of a namespace holds, by its status or by the choice of a pod that is being placed.
+    pub fn allocation(&self, namespace: &str, name: &str) -> Option<&AllocationResult> {
+        self.claims.get(&full_name(namespace, name))?.allocation()
+    }
+
+    /// The pods that use a claim of a namespace or are going to: those of its status and those that are being placed.
+    pub fn users(&self, namespace: &str, name: &str) -> BTreeSet<&str> {
+        let Some(standing) = self.claims.get(&full_name(namespace, name)) else { return BTreeSet::new() };
+        let seen = standing.seen.iter().flat_map(|claim| &claim.status.reserved_for);
+        let placed = standing.charge.users.iter().map(|uid| &**uid);
+        seen.map(|user| user.uid.as_str()).chain(placed).collect()
     }
 
     pub(super) fn inventory(&self) -> &Inventory {
@@ -83,6 +199,8 @@ pub struct ResourceClaimUse {
     pub entry: Arc<str>,
     /// The claim's name; `None`: it is made from a template, and its name is not known yet.
     pub claim: Option<Arc<str>>,
+    /// Whether the claim is made from a template: then it has to be the pod's own.
+    pub own: bool,
 }
 
 impl ResourceClaimUse {
@@ -96,7 +214,8 @@ impl ResourceClaimUse {
                 (None, Some(made)) => Some(made.resource_claim_name.as_ref()?),
                 (None, None) => None,
             };
-            Some(Self { entry: entry.name.as_str().into(), claim: claim.map(|claim| claim.as_str().into()) })
+            let (entry, own) = (entry.name.as_str().into(), entry.resource_claim_name.is_none());
+            Some(Self { entry, claim: claim.map(|claim| claim.as_str().into()), own })
         };
         pod.spec.resource_claims.iter().filter_map(read).collect()
     }

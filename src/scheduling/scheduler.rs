@@ -198,7 +198,7 @@ impl Scheduler {
                 self.lock_answered(&pod, &node, profiles, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
-            Event::VolumeWritten { pod, write, outcome } => self.volume_written(&pod, &write, outcome, now),
+            Event::Prebound { pod, write, outcome } => self.prebound(&pod, &write, outcome, now),
             Event::Withdrawn { pod, node, outcome } => self.withdrawn(&pod, &node, outcome, now),
             Event::Nominated { pod, node, outcome } => self.nominated(&pod, node.as_ref(), &outcome, now),
             Event::Preempted { pod, preemptor, outcome } => {

@@ -28,6 +28,7 @@ use super::{
     pod::Uid,
     pod_counts::Surroundings,
     quota::Quotas,
+    resource_claims::ResourceClaims,
     tdm::{RevocableZones, ZoneState},
 };
 use crate::device::{Cuts, ProfileName};
@@ -59,6 +60,8 @@ pub struct Snapshot {
     objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims: a fold over charges.
     reservations: Arc<Reservations>,
+    /// Claims of devices, and what decides on them.
+    resource_claims: Arc<ResourceClaims>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
     /// Pods that wait for room on a node that is kept for them.
@@ -203,6 +206,7 @@ impl Snapshot {
             images: &self.images,
             objects: &self.objects,
             reservations: &self.reservations,
+            resource_claims: &self.resource_claims,
             nominations: &self.nominations,
             quotas: &self.quotas,
             device_resources: &self.device_resources,
@@ -223,6 +227,11 @@ impl Snapshot {
     /// Pods that wait for room on a node that is kept for them.
     pub fn nominations(&self) -> &Arc<Nominations> {
         &self.nominations
+    }
+
+    /// Claims of devices, and what decides on them.
+    pub fn resource_claims(&self) -> &Arc<ResourceClaims> {
+        &self.resource_claims
     }
 
     /// What pods that are being placed have chosen for their claims.
@@ -265,7 +274,7 @@ impl Snapshot {
         let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
         self.end_nomination(&uid);
         let before = self.ledger.get(&uid);
-        let reserves = before.map_or(&[][..], |before| &before.volumes) != charge.volumes;
+        let reserves = before.map_or(&[][..], |before| &before.steps) != charge.steps;
         if before.is_some_and(|before| before.holds_as(&charge)) {
             if let Some(before) = self.ledger.get_mut(&uid) {
                 *before = charge;
@@ -278,6 +287,7 @@ impl Snapshot {
         if reserves {
             self.fold_reservations();
         }
+        self.fold_claims(before.iter().map(|before| &before.footprint).chain([&footprint]));
         let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
         if moved {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
@@ -294,9 +304,10 @@ impl Snapshot {
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.ledger.release(uid)?;
         self.changes.push(Change::PodRemoved(charge.footprint.clone()));
-        if !charge.volumes.is_empty() {
+        if !charge.steps.is_empty() {
             self.fold_reservations();
         }
+        self.fold_claims([&charge.footprint]);
         self.refold(&charge.node);
         self.quotas.refold(&charge.namespace, &self.ledger);
         Some(charge)

@@ -89,7 +89,7 @@ fn holding(memory: u64, cores: u32) -> Charge {
         allocations: vec![Allocation::new(profile(), Arc::new(assignment), Answer::Succeeded)],
         init: InitPhase::Ahead,
         footprint: Arc::default(),
-        volumes: Vec::new(),
+        steps: Vec::new(),
         importance: berth::scheduling::Importance::default(),
         placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Bound,

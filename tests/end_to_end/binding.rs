@@ -105,15 +105,8 @@ pub(crate) async fn taints_cordons_and_affinity_are_honoured(floor: Floor) {
     world.agents_are_content();
 }
 
-pub(crate) async fn an_unserved_constraint_is_named(floor: Floor) {
+pub(crate) async fn a_request_that_cannot_be_read_is_named(floor: Floor) {
     let Some(world) = World::start(floor, vec![hami_node("gpu-1", 1)]).await else { return };
-    let mut device = pod("device", &json!({"nvidia.com/gpu": "1"}));
-    device["spec"]["resourceClaims"] = json!([{"name": "nic", "resourceClaimName": "nic"}]);
-    world.create(device).await;
-    assert_eq!(
-        world.unschedulable("device").await,
-        "0/1 nodes are available: Pod has a constraint that is not served yet: spec.resourceClaims."
-    );
     world.create(pod("bad", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "16Gi"}))).await;
     let message = world.unschedulable("bad").await;
     assert!(message.contains("spec.containers[0].resources.limits[nvidia.com/gpumem]"), "{message}");

@@ -7,12 +7,15 @@ use berth::{
         Allocation, Answer, Assignment, CardUsage, ContainerShares, Cores, Dimension, InitPhase, MiB, Role,
         Share,
     },
+    object::resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
         ledger::{Charge, Commitment},
         plan::{Mark, Plan},
         plugin::volume_binding::VolumeChoice,
+        prebind_step::PrebindStep,
         quota::Bound,
+        resource_claims::{ClaimChoice, ResourceClaimUse},
         snapshot::NodeState,
     },
 };
@@ -44,26 +47,46 @@ fn uid(pod: u8) -> Uid {
     format!("pod-{pod}").into()
 }
 
-/// What a pod takes of the one card of a node; every other pod has chosen a volume, and each belongs to one of two namespaces.
+/// What a pod takes of the one card of a node; every other pod has chosen a volume, every third a device for its claim, and each belongs to one
+/// of two namespaces.
 fn charge(pod: u8, node: u8, memory: u64) -> Charge {
     let namespace: Arc<str> = format!("team-{}", pod % 2).into();
     let share = Share { card: "GPU".into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
     let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
     let assignment = Arc::new(Assignment { containers, ..Assignment::default() });
-    let volume = || VolumeChoice::Bind { claim: "data".into(), volume: format!("volume-{pod}").into() };
+    let volume = VolumeChoice::Bind { claim: "data".into(), volume: format!("volume-{pod}").into() };
+    let volume = pod.is_multiple_of(2).then_some(PrebindStep::Volume(volume));
+    // Pods 0 and 3 are of different namespaces, so that each has a claim of its own.
+    let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("claim".into()), own: false };
+    let claims: Vec<_> = pod.is_multiple_of(3).then_some(used).into_iter().collect();
+    let device = pod.is_multiple_of(3).then(|| device(pod, node));
     Charge {
         node: format!("node-{node}").into(),
         namespace: namespace.clone(),
         allocations: vec![Allocation::new("test".into(), assignment, Answer::Awaited)],
         init: InitPhase::Done,
-        footprint: Arc::new(Footprint { namespace, ..Footprint::default() }),
-        volumes: if pod.is_multiple_of(2) { vec![volume()] } else { Vec::new() },
+        footprint: Arc::new(Footprint { namespace, resource_claims: claims, ..Footprint::default() }),
+        steps: volume.into_iter().chain(device).collect(),
         importance: berth::scheduling::Importance::default(),
         placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: Timestamp::UNIX_EPOCH,
     }
+}
+
+/// A device of the node for the claim of the pod.
+fn device(pod: u8, node: u8) -> PrebindStep {
+    let device = AllocatedDevice {
+        driver: "gpu.example.com".into(),
+        pool: format!("node-{node}"),
+        device: format!("gpu-{pod}"),
+        ..AllocatedDevice::default()
+    };
+    let devices = DeviceAllocationResult { results: vec![device], ..DeviceAllocationResult::default() };
+    let allocation = AllocationResult { devices, node_selector: None };
+    let allocation = Some(Arc::new(allocation));
+    PrebindStep::Devices(ClaimChoice { claim: "claim".into(), uid: "uid".into(), allocation })
 }
 
 /// Three nodes (a fourth is not known), and a quota in one of the namespaces.
@@ -94,6 +117,7 @@ struct Seen {
     charges: Vec<Option<Charge>>,
     left: Option<MiB>,
     reserved: String,
+    claims: String,
 }
 
 impl Seen {
@@ -103,6 +127,7 @@ impl Seen {
             charges: (0..6).map(|pod| snapshot.ledger().get(&uid(pod)).cloned()).collect(),
             left: snapshot.quotas().left("team-0", &"test".into()).memory,
             reserved: format!("{:?}", snapshot.reservations()),
+            claims: format!("{:?}", snapshot.resource_claims()),
         }
     }
 
@@ -116,8 +141,8 @@ impl Seen {
         let used = |seen: &Self| -> Vec<CardUsage> {
             seen.states.iter().map(|state| state.usage.card(&"GPU".into())).collect()
         };
-        (used(self), &self.charges, self.left, &self.reserved)
-            == (used(other), &other.charges, other.left, &other.reserved)
+        (used(self), &self.charges, self.left, &self.reserved, &self.claims)
+            == (used(other), &other.charges, other.left, &other.reserved, &other.claims)
     }
 }
 

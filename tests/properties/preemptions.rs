@@ -87,7 +87,7 @@ fn charge(at: usize, &(node, index, memory, priority, preemptable): &Held) -> Ch
         allocations: vec![Allocation::new(PROFILE.into(), assignment, Answer::Succeeded)],
         init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
-        volumes: Vec::new(),
+        steps: Vec::new(),
         importance: Importance { priority, started, preemptable, ..Importance::default() },
         placer: Placer::Berth,
         commitment: Commitment::Bound,

@@ -6,7 +6,7 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event, Setback, TellOutcome, WriteOutcome,
-        effect::VolumeWrite,
+        effect::PrebindWrite,
         object::{Kind, Object},
     },
 };
@@ -83,11 +83,11 @@ fn dynamic() -> [Event; 2] {
 
 /// The one write that is to be done for claims, and nothing else.
 #[track_caller]
-fn write(effects: &[Effect]) -> VolumeWrite {
+fn write(effects: &[Effect]) -> PrebindWrite {
     let writes: Vec<_> = effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::WriteVolume { write, .. } => Some(write.clone()),
+            Effect::Prebind { write, .. } => Some(write.clone()),
             _ => None,
         })
         .collect();
@@ -99,8 +99,8 @@ fn write(effects: &[Effect]) -> VolumeWrite {
 #[track_caller]
 fn selected(effects: &[Effect]) -> Option<String> {
     match write(effects) {
-        VolumeWrite::SelectNode { node, .. } => node.map(|node| node.to_string()),
-        VolumeWrite::BindVolume { .. } => panic!("a volume is bound"),
+        PrebindWrite::SelectNode { node, .. } => node.map(|node| node.to_string()),
+        other => panic!("another write: {other:?}"),
     }
 }
 
@@ -117,9 +117,9 @@ fn selecting() -> (Machine, Vec<Effect>, String) {
 /// Answers the write that is under way for a pod.
 fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
     for effect in effects {
-        if let Effect::WriteVolume { pod, write } = effect {
+        if let Effect::Prebind { pod, write } = effect {
             let (pod, write) = (pod.clone(), write.clone());
-            machine.tell(Event::VolumeWritten { pod, write, outcome: outcome.clone() });
+            machine.tell(Event::Prebound { pod, write, outcome: outcome.clone() });
         }
     }
 }
@@ -193,7 +193,7 @@ fn a_volume_that_is_there_is_bound_before_the_pod_is() {
     let mut machine = machine(objects);
     machine.show_pod(&share("p"));
     let effects = machine.settle();
-    let VolumeWrite::BindVolume { volume: written_to, claim: Some(_) } = write(&effects) else {
+    let PrebindWrite::BindVolume { volume: written_to, claim: Some(_) } = write(&effects) else {
         panic!("{effects:?}")
     };
     assert_eq!(written_to.metadata.name, "pv-2");
@@ -223,7 +223,7 @@ fn two_pods_are_not_given_the_same_volume() {
     machine.tell(Event::PodEnded("p".into()));
     // The first write is still under way, and the volume is bound to the first claim as far as anyone can know.
     let effects = machine.settle();
-    let VolumeWrite::BindVolume { claim: Some(claim), .. } = write(&effects) else { panic!("{effects:?}") };
+    let PrebindWrite::BindVolume { claim: Some(claim), .. } = write(&effects) else { panic!("{effects:?}") };
     assert_eq!(claim.metadata.name, "more");
 }
 
@@ -268,7 +268,7 @@ fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
     machine.tell(claim(3, &json!({}), ""));
     assert_eq!(machine.settle(), []);
     machine.pass(60);
-    assert!(machine.settle().iter().all(|effect| !matches!(effect, Effect::WriteVolume { .. })));
+    assert!(machine.settle().iter().all(|effect| !matches!(effect, Effect::Prebind { .. })));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
     machine.tell(claim(7, &json!({"other": "changed"}), ""));
     assert_eq!(machine.settle(), [], "not at once");
     machine.pass(1);
-    let VolumeWrite::SelectNode { claim, node: again } = write(&machine.settle()) else {
+    let PrebindWrite::SelectNode { claim, node: again } = write(&machine.settle()) else {
         panic!("a volume is bound")
     };
     assert_eq!((claim.metadata.resource_version.as_str(), again.as_deref()), ("7", Some(node.as_str())));

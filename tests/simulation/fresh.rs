@@ -59,7 +59,7 @@ fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {
         Effect::Preempt { pod, preemptor, .. } => {
             Some(format!("{pod} stays, and a fresh look preempts it for {preemptor}"))
         }
-        Effect::WriteVolume { pod, .. } => {
+        Effect::Prebind { pod, .. } => {
             Some(format!("{pod} waits ({}), and a fresh look binds its claims", told(&pod)))
         }
         Effect::TellUnschedulable { pod, message, .. } => {

@@ -43,7 +43,6 @@ rules! {
     CARD_OVERCOMMITTED "card-overcommitted" Warning "more is held of a card than there is"
     PENDING_POD "pending-pod" Warning "a pod waits for another scheduler: Berth places it once that has stopped, if `adoptSchedulers` lists the name"
     WORKLOAD_DENIED "workload-denied" Warning "the pods that a workload would make are refused by a rule of admission"
-    WORKLOAD_STRANDED "workload-stranded" Warning "they are admitted and stay pending, since Berth does not serve one of their constraints"
     WORKLOAD_WARNED "workload-warned" Info "they are admitted with a warning"
     UNMANAGED_WORKLOAD "unmanaged-workload" Warning "they name a scheduler that is not known to keep account of shares: `unmanagedPods: deny` refuses them"
     DRA_RESOURCE "dra-resource" Warning "a DeviceClass stands for a resource that Berth reads as a share"

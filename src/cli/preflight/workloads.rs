@@ -91,13 +91,12 @@ fn judged(examination: &Examination<'_>, template: &Template<'_>) -> Vec<Finding
     };
     let denied = |violation: &Violation| Finding::new(&rules::WORKLOAD_DENIED, &object, words(violation));
     findings.extend(violations.iter().map(denied));
-    findings.extend(warnings.iter().filter(|warning| warning.rule != admission_rules::OTHER_SCHEDULER).map(
-        |warning| {
-            let stranded = warning.rule == admission_rules::UNSERVED;
-            let rule = if stranded { &rules::WORKLOAD_STRANDED } else { &rules::WORKLOAD_WARNED };
-            Finding::new(rule, &object, words(warning))
-        },
-    ));
+    findings.extend(
+        warnings
+            .iter()
+            .filter(|warning| warning.rule != admission_rules::OTHER_SCHEDULER)
+            .map(|warning| Finding::new(&rules::WORKLOAD_WARNED, &object, words(warning))),
+    );
     findings
 }
 

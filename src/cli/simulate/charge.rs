@@ -6,8 +6,8 @@ use crate::{
     device::{Allocation, Answer, InitPhase},
     scheduling::{
         PodInfo, Stage,
+        decide::Decision,
         ledger::{Charge, Commitment},
-        node::NodeName,
         pod::Binding,
     },
 };
@@ -21,7 +21,7 @@ pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
         allocations: holding.allocations.clone(),
         init: holding.init,
         footprint: info.footprint.clone(),
-        volumes: Vec::new(),
+        steps: Vec::new(),
         importance: info.importance,
         placer: info.placer,
         commitment: match holding.binding {
@@ -34,7 +34,8 @@ pub(in crate::cli) fn held(info: &PodInfo, now: Timestamp) -> Option<Charge> {
 }
 
 /// What a pod holds that has just been placed: its agent has allocated at once.
-pub(super) fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation>, now: Timestamp) -> Charge {
+pub(super) fn placed(info: &PodInfo, decision: Decision, now: Timestamp) -> Charge {
+    let Decision { node, allocations, steps } = decision;
     let succeeded = |one| Allocation { answer: Answer::Succeeded, ..one };
     Charge {
         node,
@@ -42,7 +43,7 @@ pub(super) fn placed(info: &PodInfo, node: NodeName, allocations: Vec<Allocation
         allocations: allocations.into_iter().map(succeeded).collect(),
         init: InitPhase::Ahead,
         footprint: info.footprint.clone(),
-        volumes: Vec::new(),
+        steps,
         importance: info.importance,
         placer: info.placer,
         commitment: Commitment::Bound,

@@ -1,7 +1,7 @@
 //! Claims of devices in a simulation: what the input holds of them, what stands in for the controller that makes claims from templates,
 //! and what is printed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,10 +11,9 @@ use crate::{
     cli::documents::{Document, DocumentError},
     object::{
         DeviceClass, Metadata, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
-        pod::PodResourceClaimStatus,
-        resource_claim::{AllocationResult, ConsumerReference},
+        pod::PodResourceClaimStatus, resource_claim::AllocationResult,
     },
-    scheduling::{PodInfo, plugin::dynamic_resources::ClaimChoice, resource_claims::ResourceClaims},
+    scheduling::{PodInfo, object::Object, resource_claims::unreadable},
 };
 
 /// The versions of `resource.k8s.io` that are read: they have the same fields.
@@ -23,8 +22,8 @@ const VERSIONS: &[&str] = &["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
 /// Claims of devices in the input, and what decides on them.
 #[derive(Debug, Default)]
 pub(super) struct ClaimObjects {
-    slices: Vec<ResourceSlice>,
-    classes: Vec<DeviceClass>,
+    slices: Vec<Arc<ResourceSlice>>,
+    classes: Vec<Arc<DeviceClass>>,
     /// Each claim, and where it stood.
     claims: Vec<(ResourceClaim, String)>,
     /// By namespace and name.
@@ -60,8 +59,8 @@ impl ClaimObjects {
             return Ok(false);
         }
         match document.kind() {
-            "ResourceSlice" => self.slices.push(document.read()?),
-            "DeviceClass" => self.classes.push(document.read()?),
+            "ResourceSlice" => self.slices.push(Arc::new(document.read()?)),
+            "DeviceClass" => self.classes.push(Arc::new(document.read()?)),
             "ResourceClaimTemplate" => {
                 let mut template: ResourceClaimTemplate = document.read()?;
                 self.templates.insert(key(&mut template.metadata), template);
@@ -93,12 +92,17 @@ impl Run<'_> {
     /// Takes in what decides on claims, and what claims hold.
     pub(super) fn set_claims(&mut self) {
         let objects = &self.input.claims;
-        let mut claims = ResourceClaims::new(&objects.slices, &objects.classes);
-        for (claim, called) in &objects.claims {
-            let unread = claims.add(claim.clone());
-            self.warnings.extend(unread.into_iter().map(|trouble| format!("{called}: {trouble}")));
+        for slice in &objects.slices {
+            self.snapshot.set_object(Object::ResourceSlice(slice.clone()));
         }
-        self.snapshot.set_resource_claims(claims);
+        for class in &objects.classes {
+            self.snapshot.set_object(Object::DeviceClass(class.clone()));
+        }
+        for (claim, called) in &objects.claims {
+            let unread = claim.status.allocation.as_ref().map(unreadable).unwrap_or_default();
+            self.warnings.extend(unread.into_iter().map(|trouble| format!("{called}: {trouble}")));
+            self.snapshot.set_object(Object::ResourceClaim(Arc::new(claim.clone())));
+        }
     }
 
     /// Makes the pod's claims from their templates, as the resourceclaim controller does, and notes them in its status. A claim that is
@@ -119,15 +123,12 @@ impl Run<'_> {
                 continue;
             };
             let name = format!("{}-{}", pod.metadata.name, entry.name);
-            let known = self.snapshot.objects().resource_claims();
-            if known.is_none_or(|known| known.claim(&namespace, &name).is_none()) {
+            if self.snapshot.resource_claims().claim(&namespace, &name).is_none() {
                 let uid = format!("{}-{}", pod.metadata.uid, entry.name);
                 let metadata = Metadata { namespace, name: name.clone(), uid, ..Metadata::default() };
                 let spec = template.spec.spec.clone();
                 let claim = ResourceClaim { metadata, spec, ..ResourceClaim::default() };
-                self.snapshot.change_resource_claims(|claims| {
-                    claims.add(claim);
-                });
+                self.snapshot.set_object(Object::ResourceClaim(Arc::new(claim)));
             }
             pod.status.resource_claim_statuses.push(PodResourceClaimStatus {
                 name: entry.name.clone(),
@@ -137,27 +138,9 @@ impl Run<'_> {
         missing
     }
 
-    /// The pod uses its claims from now on, and those that were chosen with it hold their devices.
-    pub(super) fn hold_claims(&mut self, info: &PodInfo, chosen: &[ClaimChoice]) {
-        let consumer = ConsumerReference {
-            resource: "pods".to_owned(),
-            name: info.key.name.to_string(),
-            uid: info.key.uid.to_string(),
-        };
-        let namespace = &info.key.namespace;
-        self.snapshot.change_resource_claims(|claims| {
-            for ClaimChoice { claim, allocation } in chosen {
-                claims.assume(namespace, claim, allocation);
-            }
-            for claim in info.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref()) {
-                claims.reserve(namespace, claim, &consumer);
-            }
-        });
-    }
-
     /// The claims that the pod uses, as they stand now.
     pub(super) fn claims(&self, info: &PodInfo) -> Vec<ClaimRow> {
-        let Some(known) = self.snapshot.objects().resource_claims() else { return Vec::new() };
+        let known = self.snapshot.resource_claims();
         let mut rows: Vec<ClaimRow> = Vec::new();
         for name in info.footprint.resource_claims.iter().filter_map(|used| used.claim.as_ref()) {
             let Some(claim) = known.claim(&info.key.namespace, name) else { continue };
@@ -165,7 +148,7 @@ impl Run<'_> {
                 continue;
             }
             let (namespace, name) = (claim.metadata.namespace.clone(), name.to_string());
-            let given = claim.status.allocation.as_ref();
+            let given = known.allocation(&claim.metadata.namespace, &claim.metadata.name);
             let unchanged = self.input.claims.allocated.get(&(namespace.clone(), name.clone())).cloned();
             let devices = given.map(devices).unwrap_or_default();
             let allocation = unchanged.or_else(|| given.map(written));

@@ -89,9 +89,7 @@ impl Run<'_> {
         let infos: BTreeMap<Uid, PodInfo> =
             entries.iter().map(|(_, _, info)| (info.key.uid.clone(), info.clone())).collect();
         let now = self.now;
-        let charge = |uid: &Uid, decision: &Decision| {
-            placed(&infos[uid], decision.node.clone(), decision.allocations.clone(), now)
-        };
+        let charge = |uid: &Uid, decision: &Decision| placed(&infos[uid], decision.clone(), now);
         let mut plan = self.snapshot.plan();
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let found = place(pool, &mut plan, &mut room, &|_| 0);
@@ -165,9 +163,7 @@ impl Run<'_> {
             entries.iter().map(|(_, _, info)| (&info.key.uid, info)).collect();
         let (names, now) = (&self.names, self.now);
         let name = |pod: &Uid| names.get(pod).and_then(|name| name.rsplit('/').next()).map(Arc::from);
-        let charge = |uid: &Uid, decision: &Decision| {
-            placed(infos[uid], decision.node.clone(), decision.allocations.clone(), now)
-        };
+        let charge = |uid: &Uid, decision: &Decision| placed(infos[uid], decision.clone(), now);
         let mut plan = self.snapshot.plan();
         let mut room = MadeRoom::new(&mut self.classes, rules, &name, charge);
         let found = place(pool, &mut plan, &mut room, &|_| 0).ok()?;

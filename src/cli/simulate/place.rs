@@ -31,6 +31,7 @@ use crate::{
         node::NodeName,
         object::{Kind, Object},
         pod_counts::PodCounts,
+        prebind_step::PrebindStep,
         preemption::{self, Candidate},
         queue::Queue,
         remedy::remedy,
@@ -137,7 +138,7 @@ pub(super) fn simulate(
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
 /// plugin has registered cards.
 fn reader(input: &Input, config: &Config) -> Reader {
-    let reader = config.reader().serving_resource_claims();
+    let reader = config.reader();
     if input.devices.is_empty() || !config.dialects.koordinator.enabled {
         return reader;
     }
@@ -275,18 +276,19 @@ impl Run<'_> {
 
     /// The pod holds its place from now on.
     pub(super) fn carry_out(&mut self, mut row: PodRow, info: &PodInfo, decision: Decision) -> PodRow {
-        let Decision { node, allocations, volumes, claims } = decision;
-        self.hold_claims(info, &claims);
+        let Decision { node, allocations, steps } = &decision;
+        let volumes: Vec<_> = steps.iter().filter_map(PrebindStep::volume).collect();
         for choice in &volumes {
-            volume::bind(&mut self.snapshot, &info.key.namespace, choice, &node);
+            volume::bind(&mut self.snapshot, &info.key.namespace, choice, node);
         }
-        let record = self.record(&info.claim, &allocations, &node);
-        let locks = self.locks(&allocations, info);
-        let shares = self.shares(&allocations);
-        let charge = placed(info, node.clone(), allocations, self.now);
+        let record = self.record(&info.claim, allocations, node);
+        let locks = self.locks(allocations, info);
+        let shares = self.shares(allocations);
+        row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, node));
+        let node = node.clone();
+        let charge = placed(info, decision, self.now);
         self.note_holder(info, &charge);
         self.snapshot.charge(info.key.uid.clone(), charge);
-        row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, &node));
         row.bound(&node, &shares, record, locks)
     }
 

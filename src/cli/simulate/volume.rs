@@ -21,7 +21,7 @@ pub struct VolumeRow {
 }
 
 impl VolumeRow {
-    pub(super) fn of(choices: &[VolumeChoice], node: &str) -> Vec<Self> {
+    pub(super) fn of(choices: &[&VolumeChoice], node: &str) -> Vec<Self> {
         let row = |choice: &VolumeChoice| match choice {
             VolumeChoice::Bind { claim, volume } => {
                 Self { claim: claim.to_string(), volume: Some(volume.to_string()), provision_on: None }
@@ -30,7 +30,7 @@ impl VolumeRow {
                 Self { claim: claim.to_string(), volume: None, provision_on: Some(node.to_owned()) }
             }
         };
-        choices.iter().map(row).collect()
+        choices.iter().copied().map(row).collect()
     }
 }
 

@@ -26,8 +26,10 @@ pub enum Written {
     binding,
     /// A pod's condition is set.
     condition,
-    /// A pod's claim is bound, or given a node.
+    /// A pod's claim of a volume is bound, or given a node.
     volume,
+    /// A pod's claim of devices is given devices or a user, or loses them.
+    claim,
     /// The assignment of an ended pod is withdrawn.
     withdrawal,
     /// Which node is kept for a pod.
@@ -41,12 +43,13 @@ pub enum Written {
 }
 
 impl Written {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::lock,
         Self::unlock,
         Self::binding,
         Self::condition,
         Self::volume,
+        Self::claim,
         Self::withdrawal,
         Self::nomination,
         Self::preemption,

@@ -80,6 +80,5 @@ pub(super) fn constraints(pod: &Pod, footprint: &Footprint) -> Constraints {
         exclusive: footprint.exclusive.clone(),
         features: Feature::needed(pod),
         revocable: revocable(pod),
-        unserved: pod.spec.unserved_constraints().map(str::to_owned).collect(),
     }
 }

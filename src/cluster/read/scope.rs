@@ -18,15 +18,6 @@ pub(super) enum Judged {
     Cards,
 }
 
-/// Whether pods with claims of devices are placed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum ResourceClaims {
-    /// They are, those without a share too.
-    Served,
-    /// They are not: what reads them can't write claims.
-    Unserved,
-}
-
 /// Whose pods are read as pods that want a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Claims {

@@ -45,6 +45,16 @@ impl Classes {
         Self { by_name: named.collect() }
     }
 
+    /// Takes in a class, new or changed.
+    pub fn set(&mut self, class: &DeviceClass) {
+        self.by_name.insert(class.metadata.name.clone(), Class::read(class).map(Arc::new));
+    }
+
+    /// Takes a class out.
+    pub fn remove(&mut self, name: &str) {
+        self.by_name.remove(name);
+    }
+
     /// The class of this name; `None`: there is none.
     pub(in crate::dra) fn named(&self, name: &str) -> Result<Option<Arc<Class>>, AllocationError> {
         self.by_name.get(name).cloned().transpose()

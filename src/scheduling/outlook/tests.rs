@@ -173,17 +173,6 @@ fn a_pod_that_fits_nowhere_gets_the_reason_in_kube_schedulers_words() {
 }
 
 #[test]
-fn a_constraint_that_is_not_served_is_named_before_any_node_is_judged() {
-    let mut ask = ask(1, 1000, 0);
-    ask.constraints.unserved = vec!["spec.resourceClaims".to_owned()];
-    let error = place(&outlook(vec![node("a", 1, 8_000)], &[]), &ask).unwrap_err();
-    assert_eq!(
-        error,
-        "0/1 nodes are available: Pod has a constraint that is not served yet: spec.resourceClaims."
-    );
-}
-
-#[test]
 fn many_cards_are_called_by_their_number() {
     let prospect = place(&outlook(vec![node("a", 8, 8_000)], &[]), &ask(8, 1000, 5)).unwrap();
     let place = prospect.place();

@@ -10,22 +10,16 @@ use crate::{
     dra::{self, Claim},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
+        change::Change,
+        footprint::Footprint,
         node::NodeInfo,
+        object::{Kind, full_name},
         pod::Demand,
         pod_counts::Surroundings,
         reason::Reason,
-        resource_claims::{MOST_CONSUMERS, ResourceClaims},
+        resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
     },
 };
-
-/// The devices that a claim is given with the pod.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClaimChoice {
-    /// The claim's name in the pod's namespace.
-    pub claim: Arc<str>,
-    /// The devices.
-    pub allocation: AllocationResult,
-}
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -64,10 +58,12 @@ impl fmt::Display for ClaimRejection {
 #[derive(Debug)]
 pub(in crate::scheduling) struct PodClaims<'a> {
     known: &'a ResourceClaims,
-    /// What claims were given before.
+    /// What claims hold already.
     allocated: Vec<&'a AllocationResult>,
-    /// Claims that are given devices with the pod, by name.
-    waiting: Vec<(Arc<str>, Claim)>,
+    /// The pod is to be added to the users of these claims, which hold devices already.
+    joined: Vec<ClaimChoice>,
+    /// Claims that are given devices with the pod.
+    waiting: Vec<(&'a ResourceClaim, Claim)>,
 }
 
 impl<'a> PodClaims<'a> {
@@ -77,41 +73,37 @@ impl<'a> PodClaims<'a> {
         around: Surroundings<'a>,
     ) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
-        let Some(known) = around.objects.resource_claims().filter(|_| !uses.is_empty()) else {
+        if uses.is_empty() {
             return Ok(None);
-        };
-        let mut claims = Self { known, allocated: Vec::new(), waiting: Vec::new() };
+        }
+        let known = around.resource_claims;
+        let mut claims = Self { known, allocated: Vec::new(), joined: Vec::new(), waiting: Vec::new() };
         for one in uses {
-            let Some(name) = &one.claim else {
-                let entry = &one.entry;
-                return Err(rejected(&format!("waiting for the resourceclaim of {entry:?} to be created")));
-            };
-            let claim = known.claim(&demand.footprint.namespace, name);
-            let claim = claim.ok_or_else(|| rejected(&format!("resourceclaim {name:?} not found")))?;
-            if claim.metadata.deletion_timestamp.is_some() {
-                return Err(rejected(&format!("resourceclaim {name:?} is being deleted")));
-            }
-            claims.add(name, claim, demand)?;
+            claims.add(claim_of(one, demand, known)?, demand)?;
         }
         Ok(Some(claims))
     }
 
-    fn add(&mut self, name: &Arc<str>, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), Reason> {
-        let Some(allocation) = &claim.status.allocation else {
-            if self.waiting.iter().all(|(known, _)| known != name) {
+    fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), Reason> {
+        let name = &claim.metadata.name;
+        let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
+            if self.waiting.iter().all(|(known, _)| known.metadata.name != *name) {
                 let read = Claim::read(claim, self.known.classes());
-                self.waiting.push((name.clone(), read.map_err(|error| rejected(&error.to_string()))?));
+                self.waiting.push((claim, read.map_err(|error| rejected(&error.to_string()))?));
             }
             return Ok(());
         };
-        let users = &claim.status.reserved_for;
-        let reserved = users.iter().any(|user| *user.uid == *demand.uid);
-        if !reserved && users.len() >= MOST_CONSUMERS {
+        let users = self.known.users(&demand.footprint.namespace, name);
+        if !users.contains(&*demand.uid) && users.len() >= MOST_CONSUMERS {
             return Err(rejected(&format!(
                 "resourceclaim {name:?} is used by {MOST_CONSUMERS} pods, which is the most"
             )));
         }
         self.allocated.push(allocation);
+        let reserved = claim.status.reserved_for.iter().any(|user| *user.uid == *demand.uid);
+        if !reserved && self.joined.iter().all(|joined| *joined.claim != **name) {
+            self.joined.push(choice(claim, None));
+        }
         Ok(())
     }
 
@@ -122,18 +114,59 @@ impl<'a> PodClaims<'a> {
         if !selectors.into_iter().all(|selector| node.matches(selector)) {
             return Err(Reason::ResourceClaims(ClaimRejection::Elsewhere));
         }
+        let mut choices = self.joined.clone();
         if self.waiting.is_empty() {
-            return Ok(Vec::new());
+            return Ok(choices);
         }
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| claim).collect();
         let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
-        let names = self.waiting.iter().map(|(name, _)| name.clone());
-        Ok(names
-            .zip(allocation.results)
-            .map(|(claim, allocation)| ClaimChoice { claim, allocation })
-            .collect())
+        let given = self.waiting.iter().zip(allocation.results);
+        choices.extend(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))));
+        Ok(choices)
+    }
+}
+
+/// The claim of an entry of the pod, unless something keeps the pod from all nodes.
+fn claim_of<'a>(
+    used: &ResourceClaimUse,
+    demand: &Demand,
+    known: &'a ResourceClaims,
+) -> Result<&'a ResourceClaim, Reason> {
+    let ResourceClaimUse { entry, claim, own } = used;
+    let Some(name) = claim else {
+        return Err(rejected(&format!("waiting for the resourceclaim of {entry:?} to be created")));
+    };
+    let claim = known.claim(&demand.footprint.namespace, name);
+    let claim = claim.ok_or_else(|| rejected(&format!("resourceclaim {name:?} not found")))?;
+    if claim.metadata.deletion_timestamp.is_some() {
+        return Err(rejected(&format!("resourceclaim {name:?} is being deleted")));
+    }
+    let of_another = claim.metadata.controller.as_ref().is_some_and(|owner| owner.uid() != &*demand.uid);
+    if *own && of_another {
+        return Err(rejected(&format!("resourceclaim {name:?} was not created for this pod")));
+    }
+    Ok(claim)
+}
+
+fn choice(claim: &ResourceClaim, allocation: Option<Arc<AllocationResult>>) -> ClaimChoice {
+    let (name, uid) = (claim.metadata.name.as_str().into(), claim.metadata.uid.as_str().into());
+    ClaimChoice { claim: name, uid, allocation }
+}
+
+/// Whether the change could let a pod through that its claims have kept from a node.
+///
+/// Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`, `EventsToRegister`.
+pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
+    match change {
+        Change::DevicesFreed | Change::Node => true,
+        Change::Object(Kind::ResourceClaim, name) => {
+            let mut own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+            name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
+        }
+        Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
+        Change::PodAdded(_) | Change::Charged(_) | Change::PodRemoved(_) | Change::Nomination => false,
     }
 }
 
@@ -149,12 +182,12 @@ mod tests {
 
     use super::*;
     use crate::scheduling::{
-        Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot, footprint::Footprint,
+        Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot, footprint::Footprint, object::Object,
         resource_claims::ResourceClaimUse,
     };
 
     fn demand(pod: &str) -> Demand {
-        let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()) };
+        let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), own: true };
         let ask = Ask {
             devices: Vec::new(),
             resources: ResourceAmounts::default(),
@@ -173,22 +206,19 @@ mod tests {
         }
     }
 
-    fn prepared(claims: Option<ResourceClaims>, pod: &str) -> Result<Option<usize>, String> {
+    fn prepared(claim: Option<Value>, pod: &str) -> Result<Option<usize>, String> {
         let mut snapshot = Snapshot::new(BTreeSet::new());
-        if let Some(claims) = claims {
-            snapshot.set_resource_claims(claims);
+        if let Some(claim) = claim {
+            snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }
         let prepared = PodClaims::prepare(&demand(pod), snapshot.surroundings());
         let allocated = prepared.map(|claims| claims.map(|claims| claims.allocated.len()));
         allocated.map_err(|reason| reason.to_string())
     }
 
-    fn claim(reserved_for: &[Value]) -> ResourceClaims {
+    fn claim(reserved_for: &[Value]) -> Value {
         let status = json!({"allocation": {"devices": {"results": []}}, "reservedFor": reserved_for});
-        let claim = json!({"metadata": {"namespace": "team", "name": "shared"}, "status": status});
-        let mut claims = ResourceClaims::default();
-        assert_eq!(claims.add(serde_json::from_value(claim).unwrap()), Vec::<String>::new());
-        claims
+        json!({"metadata": {"namespace": "team", "name": "shared"}, "status": status})
     }
 
     #[test]
@@ -202,9 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_looked_at_only_where_they_are_served() {
-        assert_eq!(prepared(None, "pod"), Ok(None));
-        let missing = prepared(Some(ResourceClaims::default()), "pod");
-        assert_eq!(missing, Err("resourceclaim \"shared\" not found".to_owned()));
+    fn a_claim_that_was_made_for_another_pod_is_not_the_pods() {
+        let of = |uid: &str| {
+            let owner =
+                json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid, "controller": true});
+            let metadata = json!({"namespace": "team", "name": "shared", "ownerReferences": [owner]});
+            prepared(Some(json!({"metadata": metadata})), "mine")
+        };
+        assert_eq!(of("mine"), Ok(Some(0)));
+        assert_eq!(of("another"), Err("resourceclaim \"shared\" was not created for this pod".to_owned()));
+    }
+
+    #[test]
+    fn a_claim_that_is_missing_is_named() {
+        assert_eq!(prepared(None, "pod"), Err("resourceclaim \"shared\" not found".to_owned()));
     }
 }

@@ -171,7 +171,11 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         }
         Change::Object(kind, _) => Kind::STORAGE.contains(kind),
         Change::Node => true,
-        Change::PodAdded(_) | Change::PodRemoved(_) | Change::Nomination | Change::Charged(_) => false,
+        Change::PodAdded(_)
+        | Change::PodRemoved(_)
+        | Change::Nomination
+        | Change::DevicesFreed
+        | Change::Charged(_) => false,
     }
 }
 

@@ -58,8 +58,11 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
     match change {
         Change::PodRemoved(other) => shares(other),
         Change::Object(Kind::PersistentVolumeClaim, _) => true,
-        Change::Object(..) | Change::PodAdded(_) | Change::Node | Change::Nomination | Change::Charged(_) => {
-            false
-        }
+        Change::Object(..)
+        | Change::PodAdded(_)
+        | Change::Node
+        | Change::Nomination
+        | Change::DevicesFreed
+        | Change::Charged(_) => false,
     }
 }

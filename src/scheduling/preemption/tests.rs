@@ -34,7 +34,7 @@ fn held(on: (&str, u32), memory: u64, priority: i32) -> Charge {
         allocations: vec![Allocation::new("test".into(), assignment, Answer::Succeeded)],
         init: InitPhase::Done,
         footprint: Arc::new(Footprint { namespace: "default".into(), labels, ..Footprint::default() }),
-        volumes: Vec::new(),
+        steps: Vec::new(),
         importance: Importance { priority, ..Importance::default() },
         placer: Placer::Berth,
         commitment: Commitment::Bound,

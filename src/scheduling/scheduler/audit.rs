@@ -12,7 +12,7 @@ use crate::scheduling::{
     fit_error::FitError,
     ledger::{Charge, Commitment},
     node::NodeName,
-    pod::{Ask, Binding, Claim, Holding, Stage, Uid},
+    pod::{Binding, Claim, Holding, Stage, Uid},
     snapshot::Check,
 };
 
@@ -126,7 +126,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return };
         let held = self.snapshot.ledger().get(uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
-        let wants = matches!(&entry.info.claim, Claim::Place(ask) if ask.constraints.unserved.is_empty());
+        let wants = matches!(&entry.info.claim, Claim::Place(_));
         let right = match &entry.work {
             Work::Idle => !wants || bound,
             Work::Queued | Work::BackingOff => self.waiting.queue.contains(uid),
@@ -163,28 +163,20 @@ impl Scheduler {
             let alike = self.alike(uid);
             let Some(entry) = self.pods.get(uid) else { continue };
             let reason = entry.reason.clone().unwrap_or_default();
-            match (&entry.work, entry.info.claim.clone()) {
-                (Work::Waiting(_) | Work::OverQuota, Claim::Place(_)) => {
-                    let known = alike.as_ref().and_then(|alike| said.get(alike)).cloned();
-                    let found = known.unwrap_or_else(|| self.audit_wait(uid));
-                    if let Some(alike) = alike {
-                        said.insert(alike, found.clone());
-                    }
-                    match found {
-                        Audited::Waits(error) if error.repeats(&reason) => {}
-                        Audited::Waits(error) => {
-                            self.tell_unschedulable(uid, error.blame(), error.to_string());
-                        }
-                        Audited::Fits => self.end_needless_wait(uid),
-                        Audited::Preempts => self.decide_waiting_again(uid),
-                    }
-                }
-                (Work::Idle, Claim::Place(ask)) => {
-                    if let Some(error) = self.unserved(&ask) {
-                        self.tell_unschedulable(uid, error.blame(), error.to_string());
-                    }
-                }
-                _ => {}
+            let waits = matches!(&entry.work, Work::Waiting(_) | Work::OverQuota);
+            if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
+                continue;
+            }
+            let known = alike.as_ref().and_then(|alike| said.get(alike)).cloned();
+            let found = known.unwrap_or_else(|| self.audit_wait(uid));
+            if let Some(alike) = alike {
+                said.insert(alike, found.clone());
+            }
+            match found {
+                Audited::Waits(error) if error.repeats(&reason) => {}
+                Audited::Waits(error) => self.tell_unschedulable(uid, error.blame(), error.to_string()),
+                Audited::Fits => self.end_needless_wait(uid),
+                Audited::Preempts => self.decide_waiting_again(uid),
             }
         }
     }
@@ -199,11 +191,6 @@ impl Scheduler {
             self.drift(Concern::Pod(key), "the pod stayed pending although a node accepts it");
         }
         self.decide_waiting_again(uid);
-    }
-
-    /// Why a pod that asks for what is not served is placed nowhere.
-    pub(super) fn unserved(&self, ask: &Ask) -> Option<FitError> {
-        Some(FitError::of_pod(self.snapshot.nodes().count(), ask.unserved()?))
     }
 }
 

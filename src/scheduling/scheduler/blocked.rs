@@ -90,7 +90,7 @@ impl Scheduler {
         }
         let lines = &self.lines;
         let better = self.classes.decide(&demand, &plan, |node| lines.rank(node)).ok();
-        let ready = |found: &Decision| found.volumes.is_empty() && !lines.is_held_up(&found.node);
+        let ready = |found: &Decision| found.steps.is_empty() && !lines.is_held_up(&found.node);
         let Some(Decision { node, allocations, .. }) = better.filter(ready) else { return false };
         plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
         plan.commit();

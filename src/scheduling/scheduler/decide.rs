@@ -16,8 +16,8 @@ use crate::{
         ledger::{Charge, Commitment},
         measure::{Attempt, Measure},
         node::NodeName,
-        plugin::volume_binding::VolumeChoice,
         pod::{Ask, Claim, Demand, PodInfo, Stage, Uid},
+        prebind_step::PrebindStep,
         queue::backoff_end,
     },
 };
@@ -44,22 +44,17 @@ impl Scheduler {
     }
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        if let Some(error) = self.unserved(ask) {
-            self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-            self.set_work(uid, Work::Idle);
-            self.tell_unschedulable(uid, error.blame(), error.to_string());
-            return;
-        }
         if self.wait_for_lists(uid, now) || self.decide_in_gang(uid, now) {
             return;
         }
         match self.decide_as_alike(uid) {
-            Ok(Decision { node, allocations, volumes, .. }) => {
-                self.assume(uid, node.clone(), allocations, volumes.clone(), now);
-                self.carry_on(uid, node, volumes, now);
+            Ok(Decision { node, allocations, steps }) => {
+                self.assume(uid, node.clone(), allocations, steps.clone(), now);
+                self.carry_on(uid, node, steps, now);
             }
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
+                self.deallocate_unused_claims(uid);
                 let error = self.preempt(uid, error);
                 self.note_rejection(uid, &error);
                 self.wait(uid, ask, &error, now);
@@ -69,13 +64,13 @@ impl Scheduler {
     }
 
     /// The pod's decision has been assumed: its claims are bound next, or it joins the line of its node.
-    pub(super) fn carry_on(&mut self, uid: &Uid, node: NodeName, volumes: Vec<VolumeChoice>, now: Timestamp) {
+    pub(super) fn carry_on(&mut self, uid: &Uid, node: NodeName, steps: Vec<PrebindStep>, now: Timestamp) {
         self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.note_decided(uid);
-        if volumes.is_empty() && !self.is_in_gang(uid) {
+        if steps.is_empty() && !self.is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {
-            self.prebind(uid, node, volumes, now);
+            self.prebind(uid, node, steps, now);
         }
     }
 
@@ -95,8 +90,7 @@ impl Scheduler {
 
     /// Judges for a pod that may come, once there is something to judge by.
     pub(super) fn prepare(&mut self, ask: &Arc<Ask>) {
-        let serves = ask.constraints.unserved.is_empty();
-        if self.course == Course::Onward && self.is_synced() && serves {
+        if self.course == Course::Onward && self.is_synced() {
             self.classes.warm(ask, &self.snapshot);
         }
     }
@@ -107,11 +101,11 @@ impl Scheduler {
         uid: &Uid,
         node: NodeName,
         allocations: Vec<Allocation>,
-        volumes: Vec<VolumeChoice>,
+        steps: Vec<PrebindStep>,
         now: Timestamp,
     ) {
         if let Some(entry) = self.pods.get(uid) {
-            let charge = assumed(&entry.info, node, allocations, volumes, now);
+            let charge = assumed(&entry.info, node, allocations, steps, now);
             self.snapshot.charge(uid.clone(), charge);
             self.preempting.stop(uid);
         }
@@ -163,7 +157,7 @@ pub(super) fn assumed(
     pod: &PodInfo,
     node: NodeName,
     allocations: Vec<Allocation>,
-    volumes: Vec<VolumeChoice>,
+    steps: Vec<PrebindStep>,
     now: Timestamp,
 ) -> Charge {
     Charge {
@@ -172,7 +166,7 @@ pub(super) fn assumed(
         allocations,
         init: InitPhase::Ahead,
         footprint: pod.footprint.clone(),
-        volumes,
+        steps,
         importance: pod.importance,
         placer: pod.placer,
         commitment: Commitment::Assumed,

@@ -307,8 +307,8 @@ impl Scheduler {
 /// What a decision charges to a pod of these.
 fn charge_of(pods: &Pods, now: Timestamp) -> impl Fn(&Uid, &Decision) -> Charge {
     move |uid, decision| {
-        let Decision { node, allocations, volumes, .. } = decision.clone();
+        let Decision { node, allocations, steps } = decision.clone();
         let info = &pods.get(uid).expect("only known pods are placed").info;
-        assumed(info, node, allocations, volumes, now)
+        assumed(info, node, allocations, steps, now)
     }
 }

@@ -221,7 +221,7 @@ impl Scheduler {
             allocations: holding.allocations.clone(),
             init: holding.init,
             footprint: pod.footprint.clone(),
-            volumes: Vec::new(),
+            steps: Vec::new(),
             importance: pod.importance,
             placer: pod.placer,
             commitment: if bound { Commitment::Bound } else { Commitment::Intended },

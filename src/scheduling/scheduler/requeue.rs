@@ -13,8 +13,8 @@ use crate::scheduling::{
     measure::Measure,
     object::Objects,
     plugin::{
-        Plugin, inter_pod_affinity, node_volume_limits, pod_topology_spread, volume_binding,
-        volume_restrictions,
+        Plugin, dynamic_resources, inter_pod_affinity, node_volume_limits, pod_topology_spread,
+        volume_binding, volume_restrictions,
     },
     pod::Uid,
 };
@@ -61,6 +61,7 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         Plugin::VolumeRestrictions => volume_restrictions::helps(pod, change),
         Plugin::NodeVolumeLimits => node_volume_limits::helps(change),
         Plugin::VolumeBinding | Plugin::VolumeZone => volume_binding::helps(pod, change),
+        Plugin::DynamicResources => dynamic_resources::helps(pod, change),
         Plugin::NodeUnschedulable
         | Plugin::TaintToleration
         | Plugin::NodeAffinity
@@ -68,8 +69,6 @@ fn helps(plugin: Plugin, pod: &Footprint, change: &Change, objects: &Objects) ->
         | Plugin::NodeResourcesFit
         | Plugin::NodeResourcesBalancedAllocation
         | Plugin::ImageLocality
-        // The binder places no pod with claims of devices.
-        | Plugin::DynamicResources
         | Plugin::NodeDeclaredFeatures
         | Plugin::Tdm
         | Plugin::Devices => false,

@@ -171,7 +171,7 @@ impl Scheduler {
         let mut plan = self.snapshot.plan();
         let before = plan.evict_beside_kept(uid);
         let allocations = self.classes.judge(&demand, node, &plan)?;
-        let is_as_before = |before: &Charge| before.volumes.is_empty() && before.gives(&allocations);
+        let is_as_before = |before: &Charge| before.steps.is_empty() && before.gives(&allocations);
         if !before.as_ref().is_some_and(is_as_before) {
             plan.place(uid, assumed(info, node.clone(), allocations, Vec::new(), now));
             plan.commit();

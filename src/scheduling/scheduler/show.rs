@@ -95,6 +95,7 @@ impl Scheduler {
             images: self.snapshot.images().clone(),
             objects: self.snapshot.objects().clone(),
             reservations: self.snapshot.reservations().clone(),
+            resource_claims: self.snapshot.resource_claims().clone(),
             nominations: self.snapshot.nominations().clone(),
             device_resources: self.snapshot.device_resources().clone(),
             weights: self.classes.weights(),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
-use crate::scheduling::{blame::Blame, object::Kind, pod::Uid};
+use crate::scheduling::{blame::Blame, footprint::Footprint, object::Kind, pod::Uid};
 
 /// For so long a missing list is nothing to speak of.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
@@ -49,8 +49,7 @@ impl Unlisted {
 impl Scheduler {
     /// Lets a pod with claims wait for the lists that are missing; whether it has to.
     pub(super) fn wait_for_lists(&mut self, uid: &Uid, now: Timestamp) -> bool {
-        let has_claims = self.pods.get(uid).is_some_and(|entry| !entry.info.footprint.claims.is_empty());
-        if !has_claims || self.snapshot.objects().are_listed(Kind::STORAGE) {
+        if self.unlisted_kinds(uid).is_empty() {
             return false;
         }
         self.set_work(uid, Work::Unlisted);
@@ -64,9 +63,8 @@ impl Scheduler {
 
     /// Decides the pods that waited for lists once none is missing.
     pub(super) fn end_wait_for_lists(&mut self) {
-        let complete = self.snapshot.objects().are_listed(Kind::STORAGE);
         for uid in self.waiting.unlisted.pods.clone() {
-            if complete {
+            if self.unlisted_kinds(&uid).is_empty() {
                 self.enqueue(&uid);
             } else if self.waiting.unlisted.overdue {
                 self.tell_unlisted(&uid);
@@ -84,9 +82,18 @@ impl Scheduler {
         }
     }
 
+    /// The kinds that decide on the pod's claims and are not listed yet.
+    pub(super) fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
+        let Some(entry) = self.pods.get(uid) else { return Vec::new() };
+        let Footprint { claims, resource_claims, .. } = &*entry.info.footprint;
+        let (storage, devices) = (!claims.is_empty(), !resource_claims.is_empty());
+        let kinds = [(storage, Kind::STORAGE), (devices, Kind::DEVICE_CLAIMS)].into_iter();
+        let kinds = kinds.filter(|(needed, _)| *needed);
+        kinds.flat_map(|(_, kinds)| self.snapshot.objects().unlisted(kinds)).collect()
+    }
+
     fn tell_unlisted(&mut self, uid: &Uid) {
-        let missing: Vec<&str> =
-            self.snapshot.objects().unlisted(Kind::STORAGE).map(Kind::resource).collect();
+        let missing: Vec<&str> = self.unlisted_kinds(uid).into_iter().map(Kind::resource).collect();
         let message = format!(
             "the Pod has claims, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
             missing.join(", ")

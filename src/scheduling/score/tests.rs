@@ -80,7 +80,7 @@ impl Cluster {
             allocations: Vec::new(),
             init: crate::device::InitPhase::Done,
             footprint: footprint(pod, ResourceAmounts::default()),
-            volumes: Vec::new(),
+            steps: Vec::new(),
             importance: crate::scheduling::Importance::default(),
             placer: crate::scheduling::pod::Placer::Berth,
             commitment: Commitment::Bound,
@@ -117,6 +117,7 @@ impl Cluster {
             images: self.0.images().clone(),
             objects: self.0.objects().clone(),
             reservations: self.0.reservations().clone(),
+            resource_claims: self.0.resource_claims().clone(),
             weights,
             ..Context::default()
         };

@@ -42,10 +42,13 @@ impl Snapshot {
     /// remembered of a state that is undone is never taken for another.
     pub(in crate::scheduling) fn restore(&mut self, before: Before) {
         let Before { pod, charge, nodes, used, reservations, nominations, changes } = before;
+        let footprints = [self.ledger.get(&pod), charge.as_ref()];
+        let footprints = footprints.map(|charge| charge.map(|charge| charge.footprint.clone()));
         match charge {
             Some(charge) => drop(self.ledger.charge(pod, charge)),
             None => drop(self.ledger.release(&pod)),
         }
+        self.fold_claims(footprints.iter().flatten());
         for (node, state) in nodes {
             if let (Some(&slot), Some(state)) = (self.by_name.get(&node), state) {
                 self.put(slot, state);

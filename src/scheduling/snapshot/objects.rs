@@ -1,38 +1,73 @@
 //! What the snapshot takes in beside nodes, charges and nominations: quotas, and other objects that plugins read.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Check, Snapshot};
+use crate::object::resource_claim::AllocationResult;
 use crate::scheduling::{
     change::Change,
+    footprint::Footprint,
     object::{Kind, Object},
     quota::{QuotaInfo, QuotaKey},
-    resource_claims::ResourceClaims,
+    resource_claims::Freed,
 };
 
 impl Snapshot {
     /// Takes in an object that plugins read, new or changed.
     pub fn set_object(&mut self, object: Object) {
         let (kind, name) = (object.kind(), object.name());
-        if Arc::make_mut(&mut self.objects).set(object) {
+        if Arc::make_mut(&mut self.objects).set(object.clone()) {
+            self.see_resource(kind, &name, Some(object));
             self.changes.push(Change::Object(kind, name));
         }
-    }
-
-    /// Serves claims of devices from now on, as they stand here.
-    pub fn set_resource_claims(&mut self, claims: ResourceClaims) {
-        Arc::make_mut(&mut self.objects).set_resource_claims(claims);
-    }
-
-    /// Changes what is known of claims of devices, where they are served.
-    pub fn change_resource_claims(&mut self, change: impl FnOnce(&mut ResourceClaims)) {
-        Arc::make_mut(&mut self.objects).change_resource_claims(change);
     }
 
     /// Takes an object out.
     pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
         if Arc::make_mut(&mut self.objects).remove(kind, name) {
+            self.see_resource(kind, name, None);
             self.changes.push(Change::Object(kind, name.clone()));
+        }
+    }
+
+    /// Takes in an object that decides on claims of devices; `None`: it is gone.
+    fn see_resource(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) {
+        if !Kind::DEVICE_CLAIMS.contains(&kind) {
+            return;
+        }
+        let claims = Arc::make_mut(&mut self.resource_claims);
+        let freed = match (kind, object) {
+            (_, Some(Object::ResourceClaim(claim))) => claims.see(name, Some(claim)),
+            (_, Some(Object::ResourceSlice(slice))) => claims.set_slice(slice),
+            (_, Some(Object::DeviceClass(class))) => claims.set_class(&class),
+            (Kind::ResourceClaim, _) => claims.see(name, None),
+            (Kind::ResourceSlice, _) => claims.remove_slice(name),
+            _ => claims.remove_class(name),
+        };
+        if freed == Freed::Some {
+            self.changes.push(Change::DevicesFreed);
+        }
+    }
+
+    /// Folds anew what pods that are placed have of the claims that these pods use.
+    pub(super) fn fold_claims<'a>(&mut self, pods: impl IntoIterator<Item = &'a Arc<Footprint>>) {
+        let names: BTreeSet<Arc<str>> = pods.into_iter().flat_map(|pod| pod.claims_of_devices()).collect();
+        for name in names {
+            let charge = self.ledger.claim_charge(&name);
+            if Arc::make_mut(&mut self.resource_claims).charge(&name, charge) == Freed::Some {
+                self.changes.push(Change::DevicesFreed);
+            }
+        }
+    }
+
+    /// Takes in what a write that may still arrive gives a claim of devices; `None`: none may any more.
+    pub(in crate::scheduling) fn linger(
+        &mut self,
+        claim: &Arc<str>,
+        allocation: Option<Arc<AllocationResult>>,
+    ) {
+        if Arc::make_mut(&mut self.resource_claims).linger(claim, allocation) == Freed::Some {
+            self.changes.push(Change::DevicesFreed);
         }
     }
 

@@ -74,7 +74,7 @@ fn books(
         allocations: holding.allocations,
         init: holding.init,
         footprint: info.footprint,
-        volumes: Vec::new(),
+        steps: Vec::new(),
         importance: berth::scheduling::Importance::default(),
         placer: berth::scheduling::pod::Placer::Berth,
         commitment: Commitment::Bound,

@@ -12,7 +12,6 @@ use crate::scheduling::{
         Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
     },
     measure::{Attempt, GangAttempt, Measure},
-    object::Kind,
     pod::{Ask, Claim, Uid},
     queue::{backoff_end, flush_time},
 };
@@ -64,7 +63,6 @@ impl Scheduler {
     /// The pods of a gang that are to be placed, in the order of the queue: this one and, unless the gang is whole, all others that wait.
     fn applicants(&self, name: &GangName, uid: &Uid, gang: &Gang, survey: &Survey) -> Vec<Applicant> {
         let whole = gang.is_whole(&survey.placed);
-        let listed = self.snapshot.objects().are_listed(Kind::STORAGE);
         let mut applicants: Vec<_> = self
             .gangs
             .members(name)
@@ -74,7 +72,7 @@ impl Scheduler {
                     entry.work,
                     Work::Queued | Work::Waiting(_) | Work::OverQuota | Work::Ungathered
                 );
-                let waits = waits && !whole && (listed || entry.info.footprint.claims.is_empty());
+                let waits = waits && !whole && self.unlisted_kinds(mate).is_empty();
                 let holds = self.snapshot.ledger().get(mate).is_some();
                 let demand = self.demand(mate).filter(|_| (waits || mate == uid) && !holds)?;
                 let member = (**entry.info.gang.as_ref()?).clone();
@@ -126,10 +124,10 @@ impl Scheduler {
             self.waiting.queue.remove(uid);
             self.preempting.stop(uid);
         }
-        for (uid, Decision { node, volumes, .. }) in placed {
+        for (uid, Decision { node, steps, .. }) in placed {
             self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.note_decided(&uid);
-            self.begin_prebind(&uid, node, volumes, now);
+            self.begin_prebind(&uid, node, steps, now);
         }
         self.advance_prebinds(now);
     }

@@ -53,7 +53,7 @@ pub(super) enum Sent<'a> {
     ReportUnread(usize),
     Unassigned(&'a str),
     ReportUnassigned(usize),
-    WriteVolume(&'a str),
+    Prebind(&'a str),
     Evict(&'a str),
     EvictionPostponed(&'a str),
     RollBack(&'a str),
@@ -199,7 +199,7 @@ impl Play {
             Effect::EvictFromZone { eviction } => Sent::Evict(self.name(&eviction.pod.name)),
             Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),
             Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
-            Effect::WriteVolume { pod, .. } => Sent::WriteVolume(self.name(&pod.name)),
+            Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
