@@ -49,7 +49,9 @@ impl World {
             if family == Family::JointDevices {
                 snapshot.set_object(devices::listed(&name(at)));
             }
-            snapshot.set_node(node(at, family));
+            let mut info = node(at, family);
+            snapshot.join_devices(&mut info);
+            snapshot.set_node(info);
             for (pod, spec) in [json!({}), family.neighbour(at)].into_iter().enumerate() {
                 let footprint = footprint(&read(&spec, STANDING));
                 let allocations = share(at, pod);

@@ -34,10 +34,12 @@ impl NodeOffer {
         Self::new(&node.metadata.name, |key| node.metadata.label(key), offers)
     }
 
-    /// The same node, which offers these cards or devices too.
+    /// The same node, which offers these cards or devices too; an inventory that has none is left out.
     #[must_use]
     pub fn with(mut self, mode: SharingMode, inventory: Inventory) -> Self {
-        self.offers.insert(mode, inventory);
+        if !(inventory.cards().is_empty() && inventory.devices().devices.is_empty()) {
+            self.offers.insert(mode, inventory);
+        }
         self
     }
 
@@ -48,15 +50,13 @@ impl NodeOffer {
         offers: impl IntoIterator<Item = (SharingMode, Inventory)>,
     ) -> Self {
         let zone = label(marks::REVOCABLE_ZONE).filter(|zone| !zone.is_empty());
-        let has_any =
-            |inventory: &Inventory| !(inventory.cards().is_empty() && inventory.devices().devices.is_empty());
-        let offers = offers.into_iter().filter(|(_, inventory)| has_any(inventory));
-        Self {
+        let node = Self {
             name: name.to_owned(),
             hostname: label(HOSTNAME).filter(|hostname| *hostname != name).map(str::to_owned),
             zone: zone.map(str::to_owned),
-            offers: offers.collect(),
-        }
+            offers: BTreeMap::new(),
+        };
+        offers.into_iter().fold(node, |node, (mode, inventory)| node.with(mode, inventory))
     }
 }
 

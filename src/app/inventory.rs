@@ -188,6 +188,22 @@ mod tests {
         assert_eq!(offering, 4);
     }
 
+    #[test]
+    fn a_device_object_that_lists_no_device_adds_no_offer() {
+        let offers = |devices: Value| {
+            let device = json!({"metadata": {"name": "plain"}, "spec": {"devices": devices}});
+            let device: Device = serde_json::from_value(device).unwrap();
+            let dialects = Config::default().dialects();
+            let node = NodeOffer::read(&node(&json!({"metadata": {"name": "plain"}})), &dialects);
+            let nodes = BTreeMap::from([((String::new(), "plain".to_owned()), node)]);
+            let devices = BTreeMap::from([((String::new(), "plain".to_owned()), read::devices(&device).0)]);
+            summary(&nodes, &devices, &dialects).node("plain").unwrap().offers.len()
+        };
+        let gpu = json!({"type": "gpu", "id": "GPU-a", "minor": 0, "health": true,
+            "resources": {"koordinator.sh/gpu-core": "100"}});
+        assert_eq!([offers(json!([gpu])), offers(json!([]))], [1, 0]);
+    }
+
     /// A cluster and what is known of it.
     struct Seen {
         scheduler: Scheduler,

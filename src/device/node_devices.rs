@@ -213,8 +213,8 @@ pub struct DeviceTraits {
 }
 
 impl NodeDevices {
-    /// The same devices on a Node with these labels. Where both say something of one thing, the Node counts; partitions that are listed for these
-    /// devices come before those of their model, and partitions bind where either says so.
+    /// The same devices on a Node with these labels. Where both state a value, the Node's counts; partitions that are listed for these
+    /// devices come before those of their model, and partitions bind where either the devices or the Node demand it.
     #[must_use]
     pub fn on(mut self, node: &DeviceTraits) -> Self {
         let DeviceTraits { vendor, model, isolation, partition_policy, partitions, plugin_lock } = node;

@@ -92,12 +92,16 @@ impl Snapshot {
         Self { device_resources: Arc::new(device_resources), ..Self::default() }
     }
 
-    /// Takes in a node, new or changed.
+    /// Adds to a node what its Device offers, in place of what a Device offered before.
+    pub fn join_devices(&self, node: &mut NodeInfo) {
+        if let Some(devices) = self.objects.devices(&node.name) {
+            node.set_devices(devices);
+        }
+    }
+
+    /// Takes in a node, new or changed, with the devices that it has been joined with.
     pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
-        if let Some(devices) = self.objects.devices(&name) {
-            info.set_devices(devices);
-        }
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
         let known = self.slots[slot].as_ref().map(|state| &state.info);

@@ -2,7 +2,7 @@
 
 use berth::sandbox::agent::{
     audit::Violation,
-    koordlet::{Gpu, Koordlet, Nic},
+    koordlet::Koordlet,
     node::{Health, Node},
 };
 use serde_json::{Value, json};
@@ -12,29 +12,7 @@ use super::case::{Case, container, reason};
 const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
 fn node(name: &str) -> Node {
-    let gpu = |minor: u32| Gpu {
-        uuid: format!("GPU-{minor}"),
-        minor,
-        memory: 80 << 30,
-        numa: 0,
-        pcie: "pci0000:00".to_owned(),
-        health: Health::Healthy,
-    };
-    let nic = Nic {
-        bus: "0000:01:00.0".to_owned(),
-        minor: 0,
-        numa: 0,
-        pcie: "pci0000:00".to_owned(),
-        health: Health::Healthy,
-        functions: vec!["0000:01:00.2".to_owned()],
-    };
-    let model = "A100-SXM4-80GB".to_owned();
-    Node::new(name).koordlet(Koordlet {
-        gpus: vec![gpu(0), gpu(1)],
-        nics: vec![nic],
-        model,
-        partitions: None,
-    })
+    Node::new(name).koordlet(Koordlet::new(name, 2, 1).with_functions())
 }
 
 fn asks(limits: &Value) -> Value {
@@ -43,7 +21,7 @@ fn asks(limits: &Value) -> Value {
 
 fn share(minor: u32, percent: u32) -> Value {
     let resources = json!({"koordinator.sh/gpu-core": percent.to_string(), "koordinator.sh/gpu-memory-ratio": percent.to_string()});
-    let given = json!({"gpu": [{"minor": minor, "id": format!("GPU-{minor}"), "resources": resources}]});
+    let given = json!({"gpu": [{"minor": minor, "id": format!("GPU-n1-{minor}"), "resources": resources}]});
     json!({ALLOCATED: given.to_string()})
 }
 
@@ -85,7 +63,7 @@ async fn koordlet_publishes_devices_and_starts_pods_with_what_they_were_given() 
 #[tokio::test]
 async fn an_unhealthy_device_is_published_as_one_and_counts_no_more() {
     let Some(case) = Case::with_devices(vec![node("n1")]).await else { return };
-    case.fleet.set_health("n1", "GPU-1", Health::Unhealthy).await.unwrap();
+    case.fleet.set_health("n1", "GPU-n1-1", Health::Unhealthy).await.unwrap();
     let device = case.devices().get("n1").await.unwrap();
     assert_eq!(device.data["spec"]["devices"][1]["health"], false);
     let allocatable = case.nodes().get("n1").await.unwrap().status.unwrap().allocatable.unwrap();

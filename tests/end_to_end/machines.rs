@@ -6,8 +6,8 @@ use berth::sandbox::agent::{
     cambricon::Spelling,
     gpushare::Strategy,
     hami::Release,
-    koordlet::{Gpu, Koordlet, Nic},
-    node::{Card, Health, Node, Plugin},
+    koordlet::Koordlet,
+    node::{Card, Node, Plugin},
 };
 
 /// A node with HAMi's plugin and cards of 16 GiB.
@@ -92,24 +92,7 @@ pub(crate) fn cambricon_node(name: &str, cards: u32, spelling: Spelling) -> Node
     node.plugin(Plugin::Cambricon(spelling))
 }
 
-/// A node with Koordinator's node side: GPUs `GPU-<node>-<number>` of 80 GiB, and NICs of two virtual functions each. The GPUs are spread evenly over as
-/// many PCI roots as there are NICs, one NIC on each; without any, all GPUs are on one root.
+/// A node with Koordinator's node side: GPUs and NICs as [`Koordlet::new`] has them, each NIC with two virtual functions.
 pub(crate) fn koordinator_node(name: &str, gpus: u32, nics: u32) -> Node {
-    let root = |at: u32| format!("pci0000:{:02x}", 16 * at);
-    let gpu = |minor: u32| Gpu {
-        uuid: format!("GPU-{name}-{minor}"),
-        minor,
-        memory: 80 << 30,
-        numa: 0,
-        pcie: root(minor * nics / gpus.max(1)),
-        health: Health::Healthy,
-    };
-    let nic = |minor: u32| {
-        let address = |function: u32| format!("0000:{:02x}:00.{function}", 16 * minor + 1);
-        let functions = vec![address(2), address(3)];
-        Nic { bus: address(0), minor, numa: 0, pcie: root(minor), health: Health::Healthy, functions }
-    };
-    let model = "A100-SXM4-80GB".to_owned();
-    let (gpus, nics) = ((0..gpus).map(gpu).collect(), (0..nics).map(nic).collect());
-    Node::new(name).koordlet(Koordlet { gpus, nics, model, partitions: None })
+    Node::new(name).koordlet(Koordlet::new(name, gpus, nics).with_functions())
 }

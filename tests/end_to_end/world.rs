@@ -1,16 +1,16 @@
 //! One cluster with nodes, agents and Berth at work on it.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+#[path = "world/observations.rs"]
+mod observations;
+#[path = "world/processes.rs"]
+mod processes;
+
+use std::time::Duration;
 
 use berth::{
-    app::{App, CertificateSource, Chooser, Options, Parts},
-    cli::demo::register,
-    cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, candidate::Settings},
-    config::Config,
+    cluster::{Leadership, Metrics, candidate::Settings},
     sandbox::agent::{Fleet, node::Node},
-    webhook::{Readiness, mint::ServingNames, registration::Registration},
 };
-use futures::StreamExt as _;
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{
@@ -18,13 +18,15 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-    runtime::{WatchStreamExt as _, wait::await_condition, watcher},
+    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    runtime::wait::await_condition,
 };
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+pub(crate) use self::observations::{annotation, node_of, phase, without_nearest};
+use self::processes::{Asked, install_crypto};
 use crate::support::{
     controlplane::Options as ControlPlaneOptions,
     devices,
@@ -41,13 +43,6 @@ pub(crate) struct World {
     /// What the binders count, all of them together.
     metrics: Metrics,
     berth: JoinSet<()>,
-}
-
-/// Whether the API server asks a webhook.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Asked {
-    Yes,
-    No,
 }
 
 /// A pod of one container with these limits, for Berth to place.
@@ -112,34 +107,6 @@ impl World {
         Some(Self { cluster, fleet, metrics: Metrics::default(), berth: JoinSet::new() })
     }
 
-    pub(crate) fn start_berth(&mut self) {
-        self.start_berth_with(&Config::default());
-    }
-
-    pub(crate) fn start_berth_with(&mut self, config: &Config) {
-        self.start_binder(self.cluster.client.clone(), config);
-    }
-
-    /// Starts Berth with another way to the API server.
-    pub(crate) fn start_berth_through(&mut self, client: kube::Client) {
-        self.start_binder(client, &Config::default());
-    }
-
-    pub(crate) fn start_binder(&mut self, client: kube::Client, config: &Config) {
-        let reader = Arc::new(config.reader());
-        let binder = Binder {
-            client,
-            settings: config.scheduler_settings(),
-            reader,
-            clock: Clock::System,
-            metrics: self.metrics.clone(),
-            writes_at_once: 64,
-            leadership: Leadership::Alone,
-            handoff: Handoff::default(),
-        };
-        self.berth.spawn(async move { cluster::run(binder, std::future::pending()).await.unwrap() });
-    }
-
     /// A cluster of these nodes with all of Berth, webhook and binder, whose namespace `default` has opted in with these hints.
     pub(crate) async fn with_webhook(floor: Floor, nodes: Vec<Node>, hints: Value) -> Option<Self> {
         let mut world = Self::opted_in(floor, nodes, hints).await?;
@@ -181,61 +148,6 @@ impl World {
         let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
         namespaces.patch("default", &PatchParams::default(), &Patch::Merge(opted_in)).await.unwrap();
         Some(world)
-    }
-
-    /// Starts all of Berth with these settings; the API server does not ask its webhook.
-    pub(crate) async fn start_app_with(&mut self, settings: &str) {
-        install_crypto();
-        let (config, _) = Config::parse(settings, "berth.yaml").expect("the settings are good");
-        self.start_app_of(config, Leadership::Alone, Asked::No).await;
-    }
-
-    /// Starts all of Berth; the API server asks its webhook, or not.
-    async fn start_app(&mut self, leadership: Leadership, asked: Asked) {
-        self.start_app_of(Config::default(), leadership, asked).await;
-    }
-
-    async fn start_app_of(&mut self, config: Config, leadership: Leadership, asked: Asked) {
-        let client = self.cluster.client.clone();
-        let app = App::bind(options(config, client.clone(), leadership, asked)).await.unwrap();
-        if asked == Asked::Yes {
-            register(&client, app.local_addr()).await.unwrap();
-        }
-        let mut readiness = app.readiness();
-        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
-        if asked == Asked::Yes {
-            // An installed webhook gets no review before: what rules read, such as hints, may be missing.
-            let ready = readiness.wait_for(|readiness| *readiness == Readiness::Ready);
-            tokio::time::timeout(LIMIT, ready).await.expect("the webhook is ready in time").unwrap();
-        }
-    }
-
-    /// Starts the binder of a process, for which something else may choose the nodes; returns where it listens, at this address where one
-    /// is given.
-    pub(crate) async fn start_beside(
-        &mut self,
-        chooser: Chooser,
-        leadership: Leadership,
-        listen: Option<std::net::SocketAddr>,
-    ) -> std::net::SocketAddr {
-        install_crypto();
-        let options = options(Config::default(), self.cluster.client.clone(), leadership, Asked::No);
-        let listen = listen.unwrap_or(options.listen);
-        let app = App::bind(Options { parts: Parts::Binder, chooser, listen, ..options }).await.unwrap();
-        let address = app.local_addr();
-        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
-        address
-    }
-
-    /// Starts a shadow with this way to the API server; returns where it listens. A pod is left pending after a second.
-    pub(crate) async fn start_shadow(&mut self, client: kube::Client) -> std::net::SocketAddr {
-        install_crypto();
-        let parts = Parts::Shadow { settle: jiff::SignedDuration::from_secs(1) };
-        let options = Options { parts, ..options(Config::default(), client, Leadership::Alone, Asked::No) };
-        let app = App::bind(options).await.unwrap();
-        let address = app.local_addr();
-        self.berth.spawn(async move { app.run(std::future::pending()).await.unwrap() });
-        address
     }
 
     /// A pod as the API server would store it, and what whoever asks is warned of.
@@ -299,11 +211,6 @@ impl World {
         tokio::time::timeout(LIMIT, admitting).await.expect("the webhook is called in time");
     }
 
-    /// Ends Berth as `kill -9` does.
-    pub(crate) async fn kill_berth(&mut self) {
-        self.berth.shutdown().await;
-    }
-
     pub(crate) fn pods(&self) -> Api<core::Pod> {
         Api::default_namespaced(self.cluster.client.clone())
     }
@@ -341,90 +248,6 @@ impl World {
         self.nodes().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
     }
 
-    /// The pod, once it is as wanted; a pod that is not in time is printed.
-    pub(crate) async fn pod_when(&self, name: &str, wanted: impl Fn(&core::Pod) -> bool) -> core::Pod {
-        let condition = |pod: Option<&core::Pod>| pod.is_some_and(&wanted);
-        match tokio::time::timeout(LIMIT, await_condition(self.pods(), name, condition)).await {
-            Ok(found) => found.unwrap().expect("the condition asks for a pod"),
-            Err(elapsed) => panic!("{elapsed}: {:#?}", self.pods().get_opt(name).await),
-        }
-    }
-
-    /// The pod, once it runs.
-    pub(crate) async fn running(&self, name: &str) -> core::Pod {
-        self.pod_when(name, |pod| phase(pod) == "Running").await
-    }
-
-    /// The node, once it is as wanted.
-    pub(crate) async fn node_when(&self, name: &str, wanted: impl Fn(&core::Node) -> bool) -> core::Node {
-        let condition = |node: Option<&core::Node>| node.is_some_and(&wanted);
-        match tokio::time::timeout(LIMIT, await_condition(self.nodes(), name, condition)).await {
-            Ok(found) => found.unwrap().expect("the condition asks for a node"),
-            Err(elapsed) => panic!("{elapsed}: {:#?}", self.nodes().get_opt(name).await),
-        }
-    }
-
-    /// Writes an annotation of a node; null takes it away.
-    pub(crate) async fn annotate_node(&self, name: &str, key: &str, value: Value) {
-        self.patch_node(name, json!({"metadata": {"annotations": {key: value}}})).await;
-    }
-
-    /// The message of the pod's condition, once it says why the pod waits.
-    pub(crate) async fn why_it_waits(&self, name: &str) -> String {
-        let pod = self.pod_when(name, |pod| waits_because(pod).is_some()).await;
-        waits_because(&pod).expect("the condition was just seen")
-    }
-
-    /// As [`Self::why_it_waits`], without the nearest miss.
-    pub(crate) async fn unschedulable(&self, name: &str) -> String {
-        without_nearest(&self.why_it_waits(name).await).to_owned()
-    }
-
-    /// Until the pod's condition gives this reason; another one may come first.
-    pub(crate) async fn unschedulable_with(&self, name: &str, message: &str) {
-        let is_it = |pod: &core::Pod| waits_because(pod).is_some_and(|why| without_nearest(&why) == message);
-        self.pod_when(name, is_it).await;
-    }
-
-    /// An Event of that reason about the pod, once there is one.
-    pub(crate) async fn event(&self, pod: &str, reason: &str) -> core::Event {
-        let mut again = tokio::time::interval(Duration::from_millis(20));
-        let found = async {
-            loop {
-                again.tick().await;
-                if let Some(event) = self.events(pod, reason).await.pop() {
-                    return event;
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, found).await.expect("the event is written in time")
-    }
-
-    /// Every Event of that reason about the pod.
-    pub(crate) async fn events(&self, pod: &str, reason: &str) -> Vec<core::Event> {
-        let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
-        let events = events.list(&ListParams::default()).await.unwrap().items.into_iter();
-        let about = |event: &core::Event| event.involved_object.name.as_deref() == Some(pod);
-        events.filter(about).filter(|event| event.reason.as_deref() == Some(reason)).collect()
-    }
-
-    /// The first Event of that reason about the pod, once it is there.
-    pub(crate) async fn event_when(&self, pod: &str, reason: &str) -> core::Event {
-        let events: Api<core::Event> = Api::default_namespaced(self.cluster.client.clone());
-        let wanted = |event: &core::Event| {
-            event.involved_object.name.as_deref() == Some(pod) && event.reason.as_deref() == Some(reason)
-        };
-        let mut seen = pin!(watcher(events, watcher::Config::default()).applied_objects());
-        let found = async {
-            loop {
-                if let Some(event) = seen.next().await.unwrap().ok().filter(wanted) {
-                    return event;
-                }
-            }
-        };
-        tokio::time::timeout(LIMIT, found).await.unwrap_or_else(|_| panic!("no Event {reason} about {pod}"))
-    }
-
     /// The agents saw nothing that a scheduler must not do, and no wait was ended by the binder's audit, which runs every minute,
     /// instead of by the change that should end it.
     pub(crate) fn agents_are_content(&self) {
@@ -434,59 +257,6 @@ impl World {
     }
 }
 
-pub(crate) fn phase(pod: &core::Pod) -> &str {
-    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
-}
-
-pub(crate) fn node_of(pod: &core::Pod) -> &str {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
-}
-
-pub(crate) fn annotation<'a>(pod: &'a core::Pod, key: &str) -> &'a str {
-    pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)).map_or("", String::as_str)
-}
-
-/// A message without the nearest miss that follows the counted reasons.
-pub(crate) fn without_nearest(message: &str) -> &str {
-    message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
-}
-
-fn waits_because(pod: &core::Pod) -> Option<String> {
-    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
-    let scheduled = conditions.iter().find(|condition| condition.type_ == "PodScheduled")?;
-    let waits = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
-    waits.then(|| scheduled.message.clone().unwrap_or_default())
-}
-
 fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).unwrap_or_default()
-}
-
-fn install_crypto() {
-    // An error says that another case of this process has installed it.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-}
-
-fn options(config: Config, client: kube::Client, leadership: Leadership, asked: Asked) -> Options {
-    let serving = ServingNames {
-        service: "berth".to_owned(),
-        namespace: "berth-system".to_owned(),
-        extra: vec!["127.0.0.1".to_owned()],
-    };
-    // Each has an authority of its own here: only that of the webhook that is asked is published.
-    let registered = if asked == Asked::Yes { "berth" } else { "nowhere" };
-    Options {
-        own_pod: None,
-        config,
-        config_file: None,
-        client,
-        clock: Clock::System,
-        parts: Parts::Both,
-        chooser: Chooser::Berth,
-        leadership,
-        listen: "127.0.0.1:0".parse().unwrap(),
-        certificates: CertificateSource::Minted(serving),
-        client_ca_file: None,
-        registration: Registration { mutating: registered.to_owned(), validating: registered.to_owned() },
-    }
 }

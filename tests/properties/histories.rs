@@ -23,7 +23,7 @@ enum Step {
     End(usize),
     /// A write is carried out and answered.
     Answer(usize),
-    /// A write is not carried out, and its answer says so.
+    /// A write is refused: it is not carried out, and its answer is a refusal.
     Refuse(usize),
     /// A write is carried out, and its answer is lost.
     Lose(usize),

@@ -1,16 +1,16 @@
-//! Pods with claims: where bound volumes let them go, how claims are bound with them, and what becomes of that when they go elsewhere.
+//! Pods with claims: where bound volumes let them go, how claims are bound with them, and what becomes of that when they go elsewhere (`failures`).
+
+#[path = "claims/failures.rs"]
+mod failures;
+#[path = "claims/unlisted.rs"]
+mod unlisted;
 
 use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{
-        Effect, Event, Setback, TellOutcome, WriteOutcome,
-        effect::PrebindWrite,
-        object::{Kind, Object},
-    },
+    scheduling::{Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite, object::Object},
 };
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::machine::{Machine, bound, node, pod, without_nearest};
@@ -241,123 +241,6 @@ fn pods_of_one_claim_go_to_the_node_that_was_selected_for_it() {
 }
 
 #[test]
-fn a_provisioner_that_gives_up_sends_the_pod_elsewhere() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &written(2));
-    machine.tell(claim(2, &json!({SELECTED: node}), ""));
-    assert_eq!(machine.run().1, []);
-    machine.tell(claim(3, &json!({}), ""));
-    let (effects, bound) = machine.run();
-    assert_eq!(said(&effects), [format!("provisioning failed for PVC \"data\" on node \"{node}\"")]);
-    assert_eq!(bound, []);
-    machine.pass(1);
-    assert!(selected(&machine.settle()).is_some(), "it is tried again after its backoff");
-}
-
-#[test]
-fn what_was_written_is_taken_back_when_the_pod_is_deleted() {
-    let (mut machine, effects, node) = selecting();
-    machine.tell(Event::PodEnded("p".into()));
-    assert_eq!(machine.settle(), [], "the write is under way");
-    answer(&mut machine, &effects, &written(2));
-    assert_eq!(machine.settle(), [], "the claim was not seen as it was written yet");
-    machine.tell(claim(2, &json!({SELECTED: node}), ""));
-    let effects = machine.settle();
-    assert_eq!(selected(&effects), None);
-    answer(&mut machine, &effects, &written(3));
-    machine.tell(claim(3, &json!({}), ""));
-    assert_eq!(machine.settle(), []);
-    machine.pass(60);
-    assert!(machine.settle().iter().all(|effect| !matches!(effect, Effect::Prebind { .. })));
-}
-
-#[test]
-fn a_claim_that_is_bound_stays_as_it_is_when_the_pod_is_deleted() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &written(2));
-    machine.tell(volume("pv-1", 3, &node, Some("claim")));
-    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
-    machine.tell(Event::PodEnded("p".into()));
-    assert_eq!(machine.settle(), []);
-}
-
-#[test]
-fn what_was_written_and_is_not_seen_yet_is_taken_back_once_it_is() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &written(2));
-    machine.tell(Event::PodEnded("p".into()));
-    assert_eq!(machine.settle(), [], "the claim is known as it was before");
-    machine.tell(claim(2, &json!({SELECTED: node}), ""));
-    assert_eq!(selected(&machine.settle()), None);
-}
-
-#[test]
-fn what_may_still_arrive_after_a_failure_is_taken_back_once_it_has() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    machine.tell(Event::PodEnded("p".into()));
-    assert_eq!(machine.settle(), []);
-    machine.tell(claim(2, &json!({SELECTED: node}), ""));
-    assert_eq!(machine.settle(), [], "it is not known that nothing more arrives");
-    machine.pass(9);
-    assert_eq!(selected(&machine.settle()), None);
-}
-
-#[test]
-fn a_write_that_was_refused_leaves_nothing_that_takes_the_next_answer() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &WriteOutcome::Refused("no".to_owned()));
-    assert_eq!(said(&machine.settle()), ["binding volumes was refused: no"]);
-    machine.pass(1);
-    let effects = machine.settle();
-    assert_eq!(selected(&effects), Some(node.clone()));
-    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    assert_eq!(machine.settle(), []);
-    machine.pass(1);
-    assert_eq!(selected(&machine.settle()), Some(node), "it is sent again");
-}
-
-#[test]
-fn claims_that_are_not_bound_in_time_are_given_up() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &written(2));
-    machine.tell(claim(2, &json!({SELECTED: node}), ""));
-    machine.run();
-    let deadline = machine.next_deadline().unwrap();
-    assert!(deadline <= machine.now() + SignedDuration::from_mins(10));
-    machine.pass(600);
-    let effects = machine.settle();
-    assert_eq!(said(&effects), [format!("binding volumes: timed out on node {node}")]);
-    assert_eq!(selected(&effects), None, "the claim is free for another node");
-}
-
-#[test]
-fn a_write_that_fails_is_sent_again_with_the_version_that_is_known_then() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    machine.tell(claim(7, &json!({"other": "changed"}), ""));
-    assert_eq!(machine.settle(), [], "not at once");
-    machine.pass(1);
-    let PrebindWrite::SelectNode { claim, node: again } = write(&machine.settle()) else {
-        panic!("a volume is bound")
-    };
-    assert_eq!((claim.metadata.resource_version.as_str(), again.as_deref()), ("7", Some(node.as_str())));
-}
-
-#[test]
-fn a_write_that_needs_no_second_try_leaves_no_deadline_in_the_past() {
-    let (mut machine, effects, node) = selecting();
-    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    machine.tell(claim(4, &json!({SELECTED: node, COMPLETED: "yes"}), "pv-1"));
-    machine.settle();
-    machine.pass(60);
-    assert_eq!(machine.settle(), [], "the claim's volume is not seen yet");
-    assert!(machine.next_deadline().unwrap() > machine.now(), "the loop would wake at once, again and again");
-    machine.tell(volume("pv-1", 5, &node, Some("claim")));
-    assert_eq!(machine.run().1, [("p".to_owned(), node)]);
-}
-
-#[test]
 fn after_a_restart_the_pod_goes_on_with_what_was_written() {
     let selected = claim(2, &json!({SELECTED: "n2"}), "");
     let mut machine = machine([class("csi.example"), selected]);
@@ -403,59 +286,6 @@ fn a_claim_of_one_pod_keeps_the_next_waiting_until_that_has_ended() {
     assert_eq!(said(&machine.run().0), [format!("0/2 nodes are available: {counted}.")]);
     machine.tell(Event::PodEnded("first".into()));
     assert_eq!(machine.run().1, [("next".to_owned(), "n2".to_owned())]);
-}
-
-#[test]
-fn a_pod_with_claims_waits_until_storage_is_listed_and_others_do_not() {
-    let mut machine = Machine::without_storage(&Config::default(), &[hami_node("n1", 16_000)]);
-    machine.show_pod(&share("p"));
-    machine.show_pod(&pod("q", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "1000"})));
-    let (effects, bound) = machine.run();
-    assert_eq!(bound, [("q".to_owned(), "n1".to_owned())]);
-    assert_eq!(said(&effects), [""; 0]);
-    for kind in Kind::STORAGE {
-        machine.tell(Event::Listed(*kind, Vec::new()));
-    }
-    let (effects, _) = machine.run();
-    assert_eq!(said(&effects), [r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#]);
-}
-
-#[test]
-fn a_pod_whose_lists_do_not_come_says_after_half_a_minute_which_they_are() {
-    let missing = |names: &str| {
-        format!(
-            "the Pod has claims, and these are not listed yet: {names}; Berth's ServiceAccount must be allowed to list and watch them"
-        )
-    };
-    let mut machine = Machine::without_storage(&Config::default(), &[hami_node("n1", 16_000)]);
-    let [late, also_late, listed @ ..] = Kind::STORAGE else { panic!("there are more kinds") };
-    for kind in listed {
-        machine.tell(Event::Listed(*kind, Vec::new()));
-    }
-    machine.show_pod(&share("p"));
-    machine.run();
-    machine.pass(29);
-    assert_eq!(said(&machine.run().0), [""; 0]);
-    assert_eq!(machine.next_deadline(), Some(machine.now() + SignedDuration::from_secs(1)));
-    machine.pass(1);
-    let (effects, _) = machine.run();
-    assert_eq!(said(&effects), [missing("persistentvolumes, persistentvolumeclaims")]);
-    tell(&mut machine, &effects);
-    machine.show_pod(&share("q"));
-    let (effects, _) = machine.run();
-    assert_eq!(
-        said(&effects),
-        [missing("persistentvolumes, persistentvolumeclaims")],
-        "the next pod says it at once"
-    );
-    tell(&mut machine, &effects);
-    machine.tell(Event::Listed(*late, Vec::new()));
-    let (effects, _) = machine.run();
-    assert_eq!(said(&effects), [missing("persistentvolumeclaims"), missing("persistentvolumeclaims")]);
-    tell(&mut machine, &effects);
-    machine.tell(Event::Listed(*also_late, Vec::new()));
-    let not_found = r#"0/1 nodes are available: persistentvolumeclaim "data" not found."#;
-    assert_eq!(said(&machine.run().0), [not_found, not_found]);
 }
 
 #[test]

@@ -179,7 +179,7 @@ pub(crate) fn without_nearest(message: &str) -> &str {
     message.split_once(" nearest: ").map_or(message, |(counted, _)| counted)
 }
 
-/// What is said last of the pod that waits.
+/// The last message about the pod that waits.
 pub(crate) fn told(effects: &[Effect], name: &str) -> String {
     let of_pod = |effect: &Effect| match effect {
         Effect::TellUnschedulable { pod, message, .. } if *pod.name == *name => {

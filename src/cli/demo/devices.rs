@@ -7,18 +7,17 @@ use kube::{Api, api::ListParams};
 use super::{picture::bar, stage::Stage};
 use crate::{
     cluster::{read::devices, wire::Watched},
-    device::{Amounts, DeviceType, Minor, NodeDevice},
+    device::{Amounts, DeviceType, DevicesUsed, Minor, NodeDevice},
     object::{Device, Pod},
     scheduling::{PodInfo, Stage as PodStage},
 };
 
 const WIDTH: usize = 8;
 
-/// What is in use of one device, and the pods on it.
-#[derive(Default)]
+/// What is in use of the devices of a node, and the pods on each.
 struct InUse {
-    amounts: Amounts,
-    pods: BTreeSet<String>,
+    devices: DevicesUsed,
+    pods: BTreeMap<(DeviceType, Minor), BTreeSet<String>>,
 }
 
 /// Draws the devices of every node that has a Device.
@@ -45,7 +44,7 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
             stage.say(format_args!("    {root}"))?;
             for (at, (kind, minor, device)) in below.iter().enumerate() {
                 let branch = if at + 1 == below.len() { "└" } else { "├" };
-                let line = line(*kind, *minor, device, used.get(&(*kind, *minor)));
+                let line = line(*kind, *minor, device, &used);
                 stage.say(format_args!("    {branch}─ {line}"))?;
             }
         }
@@ -53,26 +52,24 @@ pub(super) async fn draw(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn in_use(pods: &[PodInfo], node: &str) -> BTreeMap<(DeviceType, Minor), InUse> {
-    let mut used: BTreeMap<_, InUse> = BTreeMap::new();
-    for pod in pods.iter().filter(|pod| pod.stage != PodStage::Ended) {
-        let Some(holding) = pod.holding.as_ref().filter(|holding| *holding.node == *node) else { continue };
-        for (kind, devices) in holding.allocations.iter().flat_map(|one| &one.assignment.devices) {
-            for device in devices {
-                let of_device = used.entry((*kind, device.minor)).or_default();
-                of_device.amounts.add(&device.amounts);
-                of_device.pods.insert(pod.key.name.to_string());
-            }
+fn in_use(pods: &[PodInfo], node: &str) -> InUse {
+    let holding = pods.iter().filter(|pod| pod.stage != PodStage::Ended).filter_map(|pod| {
+        let holding = pod.holding.as_ref().filter(|holding| *holding.node == *node)?;
+        Some((pod, holding.allocations.iter().map(|one| &one.assignment.devices)))
+    });
+    let devices = DevicesUsed::of(holding.clone().flat_map(|(_, held)| held));
+    let mut pods: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for (pod, held) in holding {
+        for (kind, minor, _) in DevicesUsed::of(held).iter() {
+            pods.entry((kind, minor)).or_default().insert(pod.key.name.to_string());
         }
     }
-    used
+    InUse { devices, pods }
 }
 
-fn line(kind: DeviceType, minor: Minor, device: &NodeDevice, used: Option<&InUse>) -> String {
-    let (used, pods) = match used {
-        Some(used) => (percent(&used.amounts, &device.total), used.pods.iter().cloned().collect::<Vec<_>>()),
-        None => (0, Vec::new()),
-    };
+fn line(kind: DeviceType, minor: Minor, device: &NodeDevice, used: &InUse) -> String {
+    let pods: Vec<&str> = used.pods.get(&(kind, minor)).into_iter().flatten().map(String::as_str).collect();
+    let used = used.devices.get(kind, minor).map_or(0, |used| percent(&used.amounts, &device.total));
     let name = format!("{kind} {minor}");
     let line =
         format!("{name:<7} {} {used:>3} %  {:<20} {}", bar(used, 100, WIDTH), device.id, pods.join(" "));

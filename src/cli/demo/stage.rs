@@ -27,8 +27,8 @@ use crate::{
         agent::{
             Fleet,
             hami::Release,
-            koordlet::{Gpu, Koordlet, Nic},
-            node::{Card, Health, Node},
+            koordlet::Koordlet,
+            node::{Card, Node},
         },
     },
     webhook::{debug::LEDGER, mint::ServingNames, registration::Registration, router::Readiness},
@@ -242,28 +242,9 @@ fn nodes(count: u32) -> Vec<Node> {
 /// A node with four GPUs and two NICs below two PCIe roots.
 fn typed_devices() -> Node {
     let name = "koordinator-0";
-    let root = |at: u32| format!("pci0000:{:02x}", 16 * at);
-    let gpu = |minor: u32| Gpu {
-        uuid: format!("GPU-{name}-{minor}"),
-        minor,
-        memory: 80 << 30,
-        numa: 0,
-        pcie: root(minor / 2),
-        health: Health::Healthy,
-    };
-    let nic = |minor: u32| Nic {
-        bus: format!("0000:{:02x}:00.0", 16 * minor + 1),
-        minor,
-        numa: 0,
-        pcie: root(minor),
-        health: Health::Healthy,
-        functions: Vec::new(),
-    };
-    let model = "A100-SXM4-80GB".to_owned();
-    let (gpus, nics) = ((0..4).map(gpu).collect(), (0..2).map(nic).collect());
     Node::new(name)
         .allocatable("cpu", "64")
         .allocatable("memory", "512Gi")
         .allocatable("pods", "110")
-        .koordlet(Koordlet { gpus, nics, model, partitions: None })
+        .koordlet(Koordlet::new(name, 4, 2))
 }

@@ -81,9 +81,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
     let offer = |node: &Node| {
         let offer = NodeOffer::read(node, &facts.dialects);
         let device = devices.get(&node.metadata.name);
-        let devices = device.and_then(|device| koordinator::node::devices(device).ok());
-        let devices = devices.map(|devices| devices.on(&koordinator::node::traits(&node.metadata)));
-        match devices.filter(|devices| !devices.devices.is_empty()) {
+        match device.and_then(|device| koordinator::node::devices(device).ok()) {
             Some(devices) => {
                 offer.with(Koordinator::sharing_mode(), Inventory::default().with_devices(devices))
             }

@@ -155,13 +155,14 @@ impl Run<'_> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
         for (node, called) in &self.input.nodes {
-            let (info, troubles) = self.reader.node(node);
+            let (mut info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);
             if let Some((device, called)) = self.input.devices.get(&node.metadata.name) {
                 let (offer, troubles) = devices(device);
                 self.warn(called, &troubles);
                 self.snapshot.set_object(Object::Device(info.name.clone(), Arc::new(offer)));
             }
+            self.snapshot.join_devices(&mut info);
             self.snapshot.set_node(info);
         }
         for (pod, called) in &self.input.state {

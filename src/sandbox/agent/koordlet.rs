@@ -68,6 +68,39 @@ pub struct Koordlet {
 }
 
 impl Koordlet {
+    /// A100s of 80 GiB, called `GPU-<node>-<number>`, and NICs without virtual functions. The GPUs are spread evenly over as many PCI roots as there
+    /// are NICs, one NIC on each; without any, all GPUs are on one root.
+    pub fn new(node: &str, gpus: u32, nics: u32) -> Self {
+        let root = |at: u32| format!("pci0000:{:02x}", 16 * at);
+        let gpu = |minor: u32| Gpu {
+            uuid: format!("GPU-{node}-{minor}"),
+            minor,
+            memory: 80 << 30,
+            numa: 0,
+            pcie: root(minor * nics / gpus.max(1)),
+            health: Health::Healthy,
+        };
+        let nic = |minor: u32| Nic {
+            bus: address(minor, 0),
+            minor,
+            numa: 0,
+            pcie: root(minor),
+            health: Health::Healthy,
+            functions: Vec::new(),
+        };
+        let (gpus, nics) = ((0..gpus).map(gpu).collect(), (0..nics).map(nic).collect());
+        Self { gpus, nics, model: "A100-SXM4-80GB".to_owned(), partitions: None }
+    }
+
+    /// The same devices, where each NIC has two virtual functions.
+    #[must_use]
+    pub fn with_functions(mut self) -> Self {
+        for nic in &mut self.nics {
+            nic.functions = [2, 3].map(|function| address(nic.minor, function)).into();
+        }
+        self
+    }
+
     /// The `Device` object of the node of this name.
     pub fn object(&self, node: &str) -> Value {
         let gpus = self.gpus.iter().map(Gpu::entry);
@@ -115,6 +148,11 @@ impl Koordlet {
         *gpu.or(nic)? = health;
         Some(())
     }
+}
+
+/// The PCI address of a function of the NIC with this number.
+fn address(nic: u32, function: u32) -> String {
+    format!("0000:{:02x}:00.{function}", 16 * nic + 1)
 }
 
 impl Gpu {

@@ -150,7 +150,7 @@ pub fn place(
     Err(pool.shortfall(trial, Some((key.clone(), domain))))
 }
 
-/// Places the pods in the order of the queue, or by their size where that does not make the gang whole. If neither does, it is said what
+/// Places the pods in the order of the queue, or by their size where that does not make the gang whole. If neither does, the result is what
 /// is missing in the order of the queue.
 fn attempt_in_orders(
     pool: &Pool<'_>,

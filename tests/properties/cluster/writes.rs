@@ -33,7 +33,7 @@ impl Cluster {
         self.answer(effect, &How::Done(version));
     }
 
-    /// A write is not carried out, and its answer says so.
+    /// A write is refused: it is not carried out, and its answer is a refusal.
     pub(crate) fn refuse_next(&mut self, at: usize) {
         if let Some(effect) = self.take(at) {
             self.answer(effect, &How::Refused);

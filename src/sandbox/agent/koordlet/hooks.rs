@@ -66,7 +66,7 @@ impl Device {
     }
 }
 
-/// What a pod with these annotations was given; `None`: nothing is said.
+/// What a pod with these annotations was given; `None`: the annotation is missing.
 pub fn given(annotations: &BTreeMap<String, String>) -> Result<Option<Given>, String> {
     let Some(text) = annotations.get(ALLOCATED) else { return Ok(None) };
     serde_json::from_str(text).map_err(|error| format!("{ALLOCATED}: {error}"))
