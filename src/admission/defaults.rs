@@ -35,8 +35,8 @@ pub fn add_counts(draft: &mut Draft, facts: &Facts) {
 /// Sets what HAMi's webhook sets, in a pod of its mode.
 pub fn add_hami(draft: &mut Draft, facts: &Facts) {
     let Some(names) = facts.settings.resources.get(&SharingMode::Hami) else { return };
-    // Where HAMi's plugin serves no card, the name may be another dialect's.
-    if facts.dialects.mode_of(&names.count) != Some(&SharingMode::Hami) {
+    // Where HAMi's plugin serves no card, and in pods for whole cards, the name may be another dialect's.
+    if facts.dialects.in_pod(draft.pod()).mode_of(&names.count) != Some(&SharingMode::Hami) {
         return;
     }
     let shares = chosen(draft, |container| counts(container, names));

@@ -1,6 +1,9 @@
 //! Koordinator's devices: pods get GPUs and NICs by type, koordlet starts them with these, and what changes on a node is seen.
 
-use berth::sandbox::agent::node::{Health, Node};
+use berth::{
+    config::Config,
+    sandbox::agent::node::{Health, Node},
+};
 use kube::{
     api::{DynamicObject, Patch, PatchParams, PostParams},
     core::Status,
@@ -8,7 +11,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    machines::koordinator_node,
+    machines::{hami_node, koordinator_node},
     support::floor::Floor,
     world::{World, annotation, node_of, pod},
 };
@@ -229,5 +232,23 @@ pub(crate) async fn a_request_is_completed_and_placed_or_refused(floor: Floor) {
     let refusal = world.pods().create(&PostParams::default(), &refused).await.unwrap_err().to_string();
     let why = "spec.containers[0].resources.limits[koordinator.sh/gpu]: 150 is above 100 percent and not a multiple of 100";
     assert!(refusal.contains(why), "{refusal}");
+    world.agents_are_content();
+}
+
+pub(crate) async fn whole_cards_by_a_vendors_name_are_koordinators_where_the_setting_says_so(floor: Floor) {
+    let nodes = vec![koordinator_node("gpu-1", 3, 0), hami_node("gpu-2", 2)];
+    let Some(mut world) = World::with_devices(floor, nodes).await else { return };
+    let (config, _) = Config::parse("dialects: {koordinator: {wholeCards: true}}", "berth.yaml").unwrap();
+    world.start_berth_with(&config);
+    world.create(pod("whole", &json!({"nvidia.com/gpu": "2"}))).await;
+    let whole = world.running("whole").await;
+    assert_eq!((node_of(&whole), minors(&whole, "gpu")), ("gpu-1", vec![0, 1]));
+    world.create(pod("share", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}))).await;
+    assert_eq!(node_of(&world.running("share").await), "gpu-2");
+    // HAMi's node has two cards with room, which are no whole cards of Koordinator's.
+    world.create(pod("more", &json!({"nvidia.com/gpu": "2"}))).await;
+    world.unschedulable("more").await;
+    world.delete_and_await(&["whole"]).await;
+    assert_eq!(minors(&world.running("more").await, "gpu"), [0, 1]);
     world.agents_are_content();
 }

@@ -135,10 +135,11 @@ pub(super) fn simulate(
 }
 
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
-/// plugin has registered cards.
+/// plugin has registered cards; where the settings give them to Koordinator, they are read as in a cluster.
 fn reader(input: &Input, config: &Config) -> Reader {
     let reader = config.reader().serving_resource_claims();
-    if input.devices.is_empty() || !config.dialects.koordinator.enabled {
+    let koordinator = &config.dialects.koordinator;
+    if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {
         return reader;
     }
     let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
