@@ -13,7 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::{koordinator, marks},
     object::{
-        Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        ConfigMap, Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -181,6 +181,7 @@ macro_rules! wire {
     };
 }
 
+wire!(ConfigMap, NamespaceResourceScope, "", "ConfigMap", "configmaps");
 wire!(PersistentVolume, ClusterResourceScope, "", "PersistentVolume", "persistentvolumes");
 wire!(PersistentVolumeClaim, NamespaceResourceScope, "", "PersistentVolumeClaim", "persistentvolumeclaims");
 wire!(StorageClass, ClusterResourceScope, "storage.k8s.io", "StorageClass", "storageclasses");

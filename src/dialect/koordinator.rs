@@ -153,7 +153,7 @@ impl Dialect for Koordinator {
         if !self.is_asked(pod) {
             return Ok(None);
         }
-        request::request(pod, &templates::Templates::new())
+        request::request(pod)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {

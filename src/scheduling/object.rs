@@ -1,6 +1,7 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
 mod claims;
+mod devices;
 mod groups;
 pub mod selecting;
 
@@ -14,11 +15,14 @@ use super::{
     node::{NodeName, Offer},
     resource_claims::ResourceClaims,
 };
-use crate::object::{
-    Labels, PodDisruptionBudget, Requirement,
-    storage::{
-        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
-        VolumeAttachment,
+use crate::{
+    device::ModelTemplates,
+    object::{
+        Labels, PodDisruptionBudget, Requirement,
+        storage::{
+            CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+            VolumeAttachment,
+        },
     },
 };
 
@@ -53,6 +57,8 @@ pub enum Kind {
     KubernetesPodGroupAlpha,
     /// The devices of nodes, as Koordinator's node side lists them.
     Device,
+    /// The ConfigMap with the templates of shares of cards.
+    ShareTemplates,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -88,6 +94,8 @@ pub enum Object {
     PodGroup(Kind, Arc<str>, Arc<Group>),
     /// A node's name, and what its Device offers there.
     Device(NodeName, Arc<Offer>),
+    /// The ConfigMap's full name, and the templates of shares that it lists.
+    ShareTemplates(Arc<str>, Arc<ModelTemplates>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -115,6 +123,7 @@ impl Kind {
         Self::KubernetesPodGroup,
         Self::KubernetesPodGroupAlpha,
         Self::Device,
+        Self::ShareTemplates,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -149,6 +158,7 @@ impl Kind {
             | Self::KubernetesPodGroup
             | Self::KubernetesPodGroupAlpha => "podgroups",
             Self::Device => "devices",
+            Self::ShareTemplates => "configmaps",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -172,6 +182,7 @@ impl Object {
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
             Self::PodGroup(kind, ..) => *kind,
             Self::Device(..) => Kind::Device,
+            Self::ShareTemplates(..) => Kind::ShareTemplates,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -185,6 +196,7 @@ impl Object {
             Self::Namespace(name, _)
             | Self::PodGroup(_, name, _)
             | Self::Device(name, _)
+            | Self::ShareTemplates(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
@@ -355,14 +367,6 @@ impl Objects {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
             _ => None,
         })
-    }
-
-    /// What the Device of a node offers there.
-    pub fn devices(&self, node: &str) -> Option<&Arc<Offer>> {
-        match self.get(Kind::Device, node)? {
-            Object::Device(_, offer) => Some(offer),
-            _ => None,
-        }
     }
 
     /// Every PodDisruptionBudget, by namespace and name.

@@ -92,9 +92,7 @@ impl Snapshot {
     /// Takes in a node, new or changed.
     pub fn set_node(&mut self, mut info: NodeInfo) {
         let name = info.name.clone();
-        if let Some(devices) = self.objects.devices(&name) {
-            info.set_devices(devices);
-        }
+        self.objects.join(&mut info);
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
         let known = self.slots[slot].as_ref().map(|state| &state.info);

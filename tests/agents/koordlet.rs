@@ -33,7 +33,7 @@ fn node(name: &str) -> Node {
         gpus: vec![gpu(0), gpu(1)],
         nics: vec![nic],
         model,
-        partitions: None,
+        ..Koordlet::default()
     })
 }
 

@@ -6,7 +6,7 @@ use berth::sandbox::agent::{
     cambricon::Spelling,
     gpushare::Strategy,
     hami::Release,
-    koordlet::{Gpu, Koordlet, Nic},
+    koordlet::{Gpu, Koordlet, Nic, Npu},
     node::{Card, Health, Node, Plugin},
 };
 
@@ -111,5 +111,24 @@ pub(crate) fn koordinator_node(name: &str, gpus: u32, nics: u32) -> Node {
     };
     let model = "A100-SXM4-80GB".to_owned();
     let (gpus, nics) = ((0..gpus).map(gpu).collect(), (0..nics).map(nic).collect());
-    Node::new(name).koordlet(Koordlet { gpus, nics, model, partitions: None })
+    Node::new(name).koordlet(Koordlet { gpus, nics, model, ..Koordlet::default() })
+}
+
+/// A node with Koordinator's node side and Ascend cards 310P3 of 21 GiB, 8 AI cores and 7 AI CPUs.
+pub(crate) fn npu_node(name: &str, cards: u32) -> Node {
+    let npu = |minor: u32| Gpu {
+        uuid: format!("NPU-{name}-{minor}"),
+        minor,
+        memory: 21 << 30,
+        numa: 0,
+        pcie: "pci0000:00".to_owned(),
+        health: Health::Healthy,
+    };
+    let (gpus, model) = ((0..cards).map(npu).collect(), "Ascend-310P3".to_owned());
+    Node::new(name).koordlet(Koordlet {
+        gpus,
+        model,
+        npu: Some(Npu { core: 8, cpu: 7 }),
+        ..Koordlet::default()
+    })
 }

@@ -265,5 +265,5 @@ fn typed_devices() -> Node {
         .allocatable("cpu", "64")
         .allocatable("memory", "512Gi")
         .allocatable("pods", "110")
-        .koordlet(Koordlet { gpus, nics, model, partitions: None })
+        .koordlet(Koordlet { gpus, nics, model, ..Koordlet::default() })
 }

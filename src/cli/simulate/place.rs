@@ -154,6 +154,7 @@ impl Run<'_> {
     fn set_cluster(&mut self) -> Vec<EvictionRow> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
+        self.input.templates.iter().for_each(|templates| self.snapshot.set_object(templates.clone()));
         for (node, called) in &self.input.nodes {
             let (info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);

@@ -151,9 +151,7 @@ impl Scheduler {
 
     pub(super) fn take_in_node(&mut self, mut node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
-        if let Some(devices) = self.snapshot.objects().devices(&name) {
-            node.set_devices(devices);
-        }
+        self.snapshot.objects().join(&mut node);
         self.note_owners(&name, Some(&node));
         self.note_foreign_lock(&node);
         self.expire(&name, &node.expired(now));
