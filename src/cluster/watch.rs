@@ -132,7 +132,7 @@ fn share_templates(client: &Client) -> BoxStream<'static, Event> {
         let Metadata { namespace, name, .. } = &config_map.metadata;
         let (object, troubles) = read::share_templates(config_map);
         each(&troubles, |field, message| {
-            tracing::warn!(config_map = format!("{namespace}/{name}"), field, "{message}")
+            tracing::warn!(config_map = format!("{namespace}/{name}"), field, "{message}");
         });
         object
     };

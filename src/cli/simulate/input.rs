@@ -119,6 +119,13 @@ impl Priorities {
 }
 
 impl Input {
+    /// Takes in the templates of shares.
+    fn take_templates(&mut self, config_map: &ConfigMap, called: &str) {
+        let (object, troubles) = share_templates(config_map);
+        self.warnings.extend(troubles.iter().map(|trouble| format!("{called}: {trouble}")));
+        self.templates = Some(object);
+    }
+
     /// Takes in a pod that wants a place, behind those that are there.
     fn arrive(&mut self, document: Document, places: Places) {
         let position = u64::try_from(self.pods.len()).unwrap_or(u64::MAX);
@@ -154,10 +161,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                 input.devices.insert(device.metadata.name.clone(), (device, called));
             }
             "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
-                let (object, troubles) = share_templates(&document.read()?);
-                let warnings = troubles.iter().map(|trouble| format!("{called}: {trouble}"));
-                input.warnings.extend(warnings);
-                input.templates = Some(object);
+                input.take_templates(&document.read()?, &called);
             }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {

@@ -79,8 +79,8 @@ fn of_model(model: &str, templates: Value, troubles: &mut Vec<Unreadable>) -> Sh
 }
 
 fn unreadable(path: &[&str], message: impl Into<String>) -> Unreadable {
-    let path: String = path.iter().map(|part| format!("[{part}]")).collect();
-    Unreadable::new(Problem::Registration, format!("data[{KEY}]{path}"), message)
+    let path = std::iter::once(&KEY).chain(path).copied().collect::<Vec<_>>().join("][");
+    Unreadable::new(Problem::Registration, format!("data[{path}]"), message)
 }
 
 #[cfg(test)]
