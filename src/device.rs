@@ -37,8 +37,8 @@ pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
-    DeviceTopology, DeviceTraits, DeviceType, Minor, NodeDevice, NodeDevices, Partition, PartitionPolicy,
-    PartitionTable, VirtualFunction, VirtualFunctions,
+    DeviceTopology, DeviceTraits, DeviceType, Minor, ModelTemplates, NodeDevice, NodeDevices, Partition,
+    PartitionPolicy, PartitionTable, ShareTemplates, VirtualFunction, VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};

@@ -14,6 +14,7 @@ pub mod koordinator;
 pub mod lock;
 pub mod marks;
 pub mod protected;
+pub mod readers;
 pub mod registered;
 pub mod schedulers;
 pub mod segments;
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 pub use count::MissingCount;
 pub use hints::HintKeys;
 pub use lock::{LockForm, LockSpec};
+use readers::Readers;
 pub use registered::{Registered, Registration};
 pub use unreadable::{Problem, Unreadable};
 
@@ -137,6 +139,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Those that ask for a share of a card: memory and compute.
     fn share_resources(&self) -> Vec<&str>;
 
+    /// Of its resources, whole cards that another dialect may read too. This one reads them in pods that ask for no share by the other's names.
+    fn whole_cards(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Whether this resource only describes a share that another one requests.
     fn qualifies(&self, _resource: &str) -> bool {
         false
@@ -216,20 +223,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct Dialects {
     spoken: Vec<Arc<dyn Dialect>>,
-    /// By resource, the place of the first dialect that reads it: a pod is asked of those only whose resources it names.
-    readers: BTreeMap<String, usize>,
+    /// By resource, which of them read it: a pod is asked of those only whose resources it names.
+    readers: Readers,
 }
 
 impl Dialects {
     /// These dialects.
     pub fn new(dialects: Vec<Arc<dyn Dialect>>) -> Self {
-        let mut readers = BTreeMap::new();
-        for (at, dialect) in dialects.iter().enumerate() {
-            for resource in dialect.resources() {
-                readers.entry(resource.to_owned()).or_insert(at);
-            }
-        }
-        Self { spoken: dialects, readers }
+        Self { readers: Readers::of(&dialects), spoken: dialects }
     }
 
     /// These without the one of that name.
@@ -260,32 +261,24 @@ impl Dialects {
         self.iter().find(|dialect| dialect.name() == name)
     }
 
-    /// The mode that a resource of this name speaks, whether or not it is enabled here.
+    /// The mode that a resource of this name speaks, whether or not it is enabled here; of one that the pod decides on ([`Dialects::in_pod`]),
+    /// that of a share.
     pub fn mode_of(&self, resource: &str) -> Option<&SharingMode> {
-        let enabled = self.readers.get(resource).map(|&at| self.spoken[at].mode());
+        let enabled = self.readers.first(resource).map(|at| self.spoken[at].mode());
         enabled.or_else(|| well_known_mode(resource))
-    }
-
-    /// The mode in which so much of a resource requests a share, whether or not it is enabled here; `None`: it requests none, since the
-    /// amount is 0 or the resource only describes a share. An amount that can't be read requests one: what is wrong with it is to be said.
-    pub fn mode_requested(&self, resource: &str, amount: &Quantity) -> Option<&SharingMode> {
-        let reader = self.readers.get(resource).map(|&at| &self.spoken[at]);
-        let qualifies = match reader {
-            Some(dialect) => dialect.qualifies(resource),
-            None => resource == hami::names::PRIORITY,
-        };
-        self.mode_of(resource).filter(|_| !qualifies && !amount.is_zero())
     }
 
     /// Whether the pod requests a share in this mode.
     pub fn are_asked(&self, pod: &Pod, mode: &SharingMode) -> bool {
-        extended_resources(pod).any(|(name, amount)| self.mode_requested(name, amount) == Some(mode))
+        let readers = self.in_pod(pod);
+        extended_resources(pod).any(|(name, amount)| readers.mode_requested(name, amount) == Some(mode))
     }
 
     /// The dialects of which the pod names a resource, in order.
     pub fn asked(&self, pod: &Pod) -> Vec<&Arc<dyn Dialect>> {
+        let readers = self.in_pod(pod);
         let resources = extended_resources(pod);
-        let mut places: Vec<_> = resources.filter_map(|(name, _)| self.readers.get(name).copied()).collect();
+        let mut places: Vec<_> = resources.filter_map(|(name, _)| readers.place(name)).collect();
         places.sort_unstable();
         places.dedup();
         places.into_iter().map(|at| &self.spoken[at]).collect()
@@ -307,7 +300,8 @@ impl Dialects {
 
     /// A resource of the pod that asks in another mode than this.
     fn beside(&self, pod: &Pod, mode: &SharingMode) -> Option<Unreadable> {
-        let other = |name, amount| self.mode_requested(name, amount).filter(|other| *other != mode);
+        let readers = self.in_pod(pod);
+        let other = |name, amount| readers.mode_requested(name, amount).filter(|other| *other != mode);
         pod.containers().find_map(|(path, container)| {
             let resources = &container.resources;
             let sections = [("limits", &resources.limits), ("requests", &resources.requests)];

@@ -3,6 +3,7 @@
 //! Holds no rule, no client and no clock. Unknown fields are skipped; `null` reads as absent, as the API server has it.
 
 pub mod affinity;
+pub mod config_map;
 pub mod container;
 pub mod device;
 pub mod device_class;
@@ -24,6 +25,7 @@ pub mod volume;
 pub mod workload;
 
 pub use affinity::{Affinity, NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement};
+pub use config_map::ConfigMap;
 pub use container::{Container, EnvVar, Port, ResourceMap, Resources};
 pub use device::Device;
 pub use device_class::DeviceClass;

@@ -35,8 +35,8 @@ pub fn add_counts(draft: &mut Draft, facts: &Facts) {
 /// Sets what HAMi's webhook sets, in a pod of its mode.
 pub fn add_hami(draft: &mut Draft, facts: &Facts) {
     let Some(names) = facts.settings.resources.get(&SharingMode::Hami) else { return };
-    // Where HAMi's plugin serves no card, the name may be another dialect's.
-    if facts.dialects.mode_of(&names.count) != Some(&SharingMode::Hami) {
+    // Where HAMi's plugin serves no card, and in pods for whole cards, the name may be another dialect's.
+    if facts.dialects.in_pod(draft.pod()).mode_of(&names.count) != Some(&SharingMode::Hami) {
         return;
     }
     let shares = chosen(draft, |container| counts(container, names));
@@ -88,18 +88,20 @@ pub fn add_vendors(draft: &mut Draft, facts: &Facts) {
 }
 
 /// Writes out what containers ask by Koordinator's names, as Koordinator's webhook does, so that its node side and its quotas find the same
-/// resources. Its scheduler sums containers: where the sum would then ask for something else, the pod stays as it is.
+/// resources. Its scheduler sums containers: where the sum would then ask for something else, the pod stays as it is. Only Ascend's units, which are no
+/// request without `gpu.shared`, become one.
 pub fn complete_koordinator(draft: &mut Draft, facts: &Facts) {
     if !completion::is_due(draft.pod()) {
         return;
     }
     let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
-    let Ok(Some(asked)) = dialect.joint_request(draft.pod()) else { return };
+    let asked = dialect.joint_request(draft.pod());
     let mut completed = draft.clone();
     for (list, at) in chosen(draft, |_| true) {
         completed.complete(list, at);
     }
-    if dialect.joint_request(completed.pod()) == Ok(Some(asked)) {
+    let in_full = dialect.joint_request(completed.pod());
+    if in_full.is_ok() && (asked == in_full || completion::asks_for_units(draft.pod())) {
         *draft = completed;
     }
 }

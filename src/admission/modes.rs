@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::{facts::Facts, findings::Findings, named_nodes, rules};
 use crate::{
-    dialect::{SharingMode, koordinator, vendor},
+    dialect::{SharingMode, koordinator, readers::InPod, vendor},
     object::{Container, Pod, Quantity},
 };
 
@@ -50,10 +50,12 @@ impl Ways {
     /// Reads a pod.
     pub fn of(pod: &Pod, facts: &Facts) -> Self {
         let mut ways = BTreeMap::new();
+        let readers = facts.dialects.in_pod(pod);
         let init = pod.spec.init_containers.iter().enumerate().map(|at| ("initContainers", at));
         let apps = pod.spec.containers.iter().enumerate().map(|at| ("containers", at));
         for (list, (at, container)) in init.chain(apps) {
-            collect(container, facts, &mut ways, |section| format!("spec.{list}[{at}].resources.{section}"));
+            let field = |section: &str| format!("spec.{list}[{at}].resources.{section}");
+            collect(container, (facts, &readers), &mut ways, field);
         }
         if !pod.spec.resource_claims.is_empty() {
             let asked = Asked { field: "spec.resourceClaims".into(), resource: "resourceClaims".into() };
@@ -131,14 +133,14 @@ fn enabled(facts: &Facts) -> String {
 
 fn collect(
     container: &Container,
-    facts: &Facts,
+    (facts, readers): (&Facts, &InPod<'_>),
     ways: &mut BTreeMap<Way, Asked>,
     field: impl Fn(&str) -> String,
 ) {
     let resources = &container.resources;
     for (section, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
         for (resource, amount) in amounts.iter().flatten() {
-            if let Some(way) = way(resource, amount, facts) {
+            if let Some(way) = way(resource, amount, (facts, readers)) {
                 ways.entry(way)
                     .or_insert_with(|| Asked { field: field(section), resource: resource.clone() });
             }
@@ -147,12 +149,12 @@ fn collect(
 }
 
 /// The way that so much of a resource takes; an amount of 0 takes none.
-fn way(resource: &str, amount: &Quantity, facts: &Facts) -> Option<Way> {
+fn way(resource: &str, amount: &Quantity, (facts, readers): (&Facts, &InPod<'_>)) -> Option<Way> {
     // Names without a domain are kubelet's own.
     if !resource.contains('/') || amount.is_zero() {
         return None;
     }
-    let share = facts.dialects.mode_requested(resource, amount).cloned().map(Way::Share);
+    let share = readers.mode_requested(resource, amount).cloned().map(Way::Share);
     share.or_else(|| vendor::LEFT_TO_HAMI.contains(&resource).then_some(Way::OfHami)).or_else(|| {
         let served = || facts.dialects.named(&koordinator::NAME.into()).is_some();
         (resource.starts_with(koordinator::GPU_PREFIX) && !served()).then_some(Way::Koordinator)

@@ -24,12 +24,13 @@ use crate::{
         Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
         koordinator,
     },
-    object::{Device, Node, Pod, ResourceQuota, quota::key_of},
+    object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
         footprint::Footprint,
         images::NodeImages,
         node::{NodeLock, Signature},
+        object::{Object, full_name},
         origin::{Origin, PodImages},
         plugin::Plugin,
         pod::Placer,
@@ -337,6 +338,13 @@ pub fn devices(device: &Device) -> Reading<Offer> {
         inventory: devices.map(|devices| Inventory::default().with_devices(devices)),
     };
     (offer, troubles)
+}
+
+/// The templates of shares that the ConfigMap lists.
+pub fn share_templates(config_map: &ConfigMap) -> Reading<Object> {
+    let (templates, troubles) = koordinator::templates::read(config_map);
+    let name = full_name(&config_map.metadata.namespace, &config_map.metadata.name);
+    (Object::ShareTemplates(name, Arc::new(templates)), troubles)
 }
 
 /// How a pod is named.

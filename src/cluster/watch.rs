@@ -14,10 +14,10 @@ use super::{
     wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
 use crate::{
-    dialect::Unreadable,
+    dialect::{Unreadable, koordinator::templates},
     object::{
-        Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, ResourceClaim, ResourceQuota,
-        ResourceSlice,
+        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, ResourceClaim,
+        ResourceQuota, ResourceSlice,
     },
     scheduling::{
         Event, QuotaKey,
@@ -47,7 +47,8 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     };
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
     let groups = pod_groups(client);
-    let (devices, claims) = (devices(client), device_claims(client));
+    let devices = stream::select(devices(client), share_templates(client)).boxed();
+    let claims = device_claims(client);
     let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices, claims]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
@@ -160,6 +161,24 @@ fn devices(client: &Client) -> BoxStream<'static, Event> {
     };
     let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
     if_served(reflect_if_served(client.clone(), None, read), Kind::Device, gone)
+}
+
+/// The one ConfigMap with the templates of shares. Nothing waits until it is listed, since only some vendors' shares are templates.
+fn share_templates(client: &Client) -> BoxStream<'static, Event> {
+    let read = |config_map: &ConfigMap| {
+        let Metadata { namespace, name, .. } = &config_map.metadata;
+        let (object, troubles) = read::share_templates(config_map);
+        each(&troubles, |field, message| {
+            tracing::warn!(config_map = format!("{namespace}/{name}"), field, "{message}");
+        });
+        object
+    };
+    let gone = |config_map: &ConfigMap| {
+        let Metadata { namespace, name, .. } = &config_map.metadata;
+        Event::Gone(Kind::ShareTemplates, full_name(namespace, name))
+    };
+    let listed = |all| Event::Listed(Kind::ShareTemplates, all);
+    events(reflect(client.clone(), Some(templates::FIELDS), read), listed, Event::Seen, gone).boxed()
 }
 
 fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>

@@ -13,8 +13,8 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::{koordinator, marks},
     object::{
-        Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceClaim,
-        ResourceQuota, ResourceSlice,
+        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup,
+        ResourceClaim, ResourceQuota, ResourceSlice,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -182,6 +182,7 @@ macro_rules! wire {
     };
 }
 
+wire!(ConfigMap, NamespaceResourceScope, "", "ConfigMap", "configmaps");
 wire!(PersistentVolume, ClusterResourceScope, "", "PersistentVolume", "persistentvolumes");
 wire!(PersistentVolumeClaim, NamespaceResourceScope, "", "PersistentVolumeClaim", "persistentvolumeclaims");
 wire!(StorageClass, ClusterResourceScope, "storage.k8s.io", "StorageClass", "storageclasses");

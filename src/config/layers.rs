@@ -53,6 +53,10 @@ impl Config {
             ("protection", self.protection != before.protection),
             ("workloads", self.workloads != before.workloads),
             ("dialects.hami.resource*Name", self.dialects.hami.names() != before.dialects.hami.names()),
+            (
+                "dialects.koordinator.wholeCards",
+                self.dialects.koordinator.whole_cards != before.dialects.koordinator.whole_cards,
+            ),
             ("the vendors of dialects.hami", self.dialects.hami.vendors != before.dialects.hami.vendors),
         ];
         keys.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
@@ -65,6 +69,7 @@ impl Config {
         self.scheduler_name.clone_from(&before.scheduler_name);
         self.scope = before.scope;
         self.dialects.hami.take_names(&before.dialects.hami);
+        self.dialects.koordinator.whole_cards = before.dialects.koordinator.whole_cards;
         self
     }
 
@@ -84,9 +89,9 @@ impl Config {
         let gpushare = volcano.gpushare().filter(|_| volcano.enabled);
         let gpushare =
             gpushare.map(|settings| Arc::new(gpushare::GpuShare::new(settings)) as Arc<dyn Dialect>);
-        let koordinator = self.dialects.koordinator.enabled;
-        let koordinator =
-            koordinator.then(|| Arc::new(Koordinator::new(WholeCards::LeftOut)) as Arc<dyn Dialect>);
+        let koordinator = &self.dialects.koordinator;
+        let cards = if koordinator.whole_cards { WholeCards::WithoutShares } else { WholeCards::LeftOut };
+        let koordinator = koordinator.enabled.then(|| Arc::new(Koordinator::new(cards)) as Arc<dyn Dialect>);
         let dialects = hami.into_iter().chain(vendors).chain(vgpu).chain(gpushare).chain(koordinator);
         Dialects::new(dialects.collect())
     }

@@ -59,12 +59,14 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
     Ok(config)
 }
 
-/// Checks that each resource belongs to one mode, since the resources of a pod tell its mode.
+/// Checks that each resource belongs to one mode, since the resources of a pod tell its mode; of whole cards that are Koordinator's too, the pod's
+/// other resources do.
 fn each_resource_is_of_one_mode(config: &Config, file: &Field) -> Result<(), Trouble> {
     let dialects = config.dialects();
     let mut modes = BTreeMap::new();
     for dialect in dialects.iter() {
-        for name in dialect.resources() {
+        let whole = dialect.whole_cards();
+        for name in dialect.resources().into_iter().filter(|name| !whole.contains(name)) {
             let other = modes.insert(name, dialect.mode()).filter(|other| *other != dialect.mode());
             if let Some(other) = other {
                 let message = format!("`{name}` would be a resource of both {other} and {}", dialect.mode());

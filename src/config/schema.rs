@@ -38,7 +38,7 @@ pub fn schema() -> Value {
             mapping([
                 ("hami", of_hami()),
                 ("volcano", of_volcano()),
-                ("koordinator", mapping([("enabled", switch())])),
+                ("koordinator", mapping(["enabled", "wholeCards"].map(|key| (key, switch())))),
             ]),
         ),
     ]);

@@ -89,8 +89,8 @@ pub struct TypedRequest {
     pub exclusive: Option<Exclusive>,
     /// How its cards must be partitioned.
     pub partition: Option<PartitionSpec>,
-    /// By vendor and model, the templates that are exactly what it asks; `None`: it needs no template.
-    pub templates: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// Whether what it takes of a device must be exactly a template of the device's model.
+    pub by_template: bool,
     /// The dimensions that are two of one thing; what is given is completed by it.
     pub proportion: Option<Proportion>,
 }

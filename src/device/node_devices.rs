@@ -174,6 +174,17 @@ pub struct CardDimensions {
     pub cores: NamedDimension,
 }
 
+/// By name, the shares in which the cards of one model are given, where they can't be divided freely.
+pub type ShareTemplates = BTreeMap<String, Amounts>;
+
+/// By vendor and model (`huawei-Ascend-310P`), the templates of shares.
+pub type ModelTemplates = BTreeMap<String, Arc<ShareTemplates>>;
+
+/// The names of the templates that are exactly so much of a card.
+pub fn matching<'a>(templates: &'a ShareTemplates, each: &'a Amounts) -> impl Iterator<Item = &'a str> {
+    templates.iter().filter(move |(_, amounts)| *amounts == each).map(|(name, _)| name.as_str())
+}
+
 /// The typed devices of one node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NodeDevices {
@@ -193,6 +204,8 @@ pub struct NodeDevices {
     pub isolation: Option<String>,
     /// Whether the device plugin of its GPUs serves one pod at a time, under a lock of the node.
     pub plugin_lock: bool,
+    /// The shares in which its GPUs are given to pods that need a template.
+    pub templates: Arc<ShareTemplates>,
 }
 
 /// What the labels of a Node say of all its devices.
@@ -226,6 +239,13 @@ impl NodeDevices {
             self.partition_policy = PartitionPolicy::Honor;
         }
         self.partitions = self.partitions.or_else(|| partitions.clone());
+        self
+    }
+
+    /// The same devices, with those of these templates that are their model's.
+    #[must_use]
+    pub fn dividing(mut self, templates: &ModelTemplates) -> Self {
+        self.templates = self.template_key().and_then(|key| templates.get(&key).cloned()).unwrap_or_default();
         self
     }
 

@@ -50,8 +50,10 @@ pub struct Koordinator {
 /// Whether whole cards by their vendors' names are asked of Koordinator's devices.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WholeCards {
-    /// `nvidia.com/gpu`, `amd.com/gpu` and `dcu.com/gpu` are Koordinator's too.
+    /// `nvidia.com/gpu`, `amd.com/gpu` and `dcu.com/gpu` are Koordinator's too, and Ascend's units alone are a request that it refuses.
     Included,
+    /// `nvidia.com/gpu`, `amd.com/gpu` and `dcu.com/gpu` are Koordinator's in pods that ask for no share by another dialect's names.
+    WithoutShares,
     /// These names are other dialects', or no business of Berth's.
     LeftOut,
 }
@@ -111,11 +113,15 @@ impl Dialect for Koordinator {
         Vec::new()
     }
 
+    fn whole_cards(&self) -> Vec<&str> {
+        if self.cards == WholeCards::WithoutShares { names::WHOLE_CARDS.to_vec() } else { Vec::new() }
+    }
+
     /// Ascend's units say of which kind a share of a card is; the share itself is asked by memory. Alone they are Huawei's own plugin's, unless
-    /// the vendors' names are Koordinator's.
+    /// all of the vendors' names are Koordinator's.
     fn qualifies(&self, resource: &str) -> bool {
         let unit = [names::NPU_CORE, names::NPU_CPU, names::NPU_DVPP].contains(&resource);
-        unit && self.cards == WholeCards::LeftOut
+        unit && self.cards != WholeCards::Included
     }
 
     /// Its hints are JSON, which no list of a namespace can be merged with.
@@ -147,7 +153,7 @@ impl Dialect for Koordinator {
         if !self.is_asked(pod) {
             return Ok(None);
         }
-        request::request(pod, &templates::Templates::new())
+        request::request(pod)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {

@@ -10,7 +10,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{images::NodeImages, pod::Claim, resources::ResourceAmounts};
 use crate::{
-    device::{Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, Inventory, Lock, ProfileName, Usage},
+    device::{
+        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, Inventory, Lock, ModelTemplates,
+        ProfileName, Usage,
+    },
     object::Taint,
 };
 
@@ -103,11 +106,15 @@ pub struct NodeInfo {
 }
 
 impl Offer {
-    /// The same offer on a node whose labels say this of its devices.
+    /// The same offer on a node whose labels say this of its devices, with the templates of shares where there are any.
     #[must_use]
-    pub fn on(&self, node: &DeviceTraits) -> Self {
+    pub fn on(&self, node: &DeviceTraits, templates: Option<&ModelTemplates>) -> Self {
         let on = |inventory: Inventory| {
             let devices = inventory.devices().clone().on(node);
+            let devices = match templates {
+                Some(templates) => devices.dividing(templates),
+                None => devices,
+            };
             inventory.with_devices(devices)
         };
         Self { inventory: self.inventory.clone().map(on), ..self.clone() }
@@ -115,10 +122,10 @@ impl Offer {
 }
 
 impl NodeInfo {
-    /// Takes in what a Device of the node offers, in place of what one offered before.
-    pub fn set_devices(&mut self, offer: &Offer) {
+    /// Takes in what a Device of the node offers, in place of what one offered before, with the templates of shares where there are any.
+    pub fn set_devices(&mut self, offer: &Offer, templates: Option<&ModelTemplates>) {
         self.offers.retain(|known| known.profile != offer.profile);
-        self.offers.push(offer.on(&self.device_traits));
+        self.offers.push(offer.on(&self.device_traits, templates));
     }
 
     /// Where a pod that asks for devices by type is given them; `None`: it asks for none, or there are none.

@@ -1,5 +1,6 @@
 //! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
 
+mod devices;
 mod groups;
 mod kind;
 pub mod selecting;
@@ -13,11 +14,14 @@ use super::{
     gang::Group,
     node::{NodeName, Offer},
 };
-use crate::object::{
-    DeviceClass, Labels, PodDisruptionBudget, Requirement, ResourceClaim, ResourceSlice,
-    storage::{
-        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
-        VolumeAttachment,
+use crate::{
+    device::ModelTemplates,
+    object::{
+        DeviceClass, Labels, PodDisruptionBudget, Requirement, ResourceClaim, ResourceSlice,
+        storage::{
+            CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+            VolumeAttachment,
+        },
     },
 };
 pub use kind::Kind;
@@ -53,6 +57,8 @@ pub enum Object {
     ResourceSlice(Arc<ResourceSlice>),
     /// A class of devices.
     DeviceClass(Arc<DeviceClass>),
+    /// The ConfigMap's full name, and the templates of shares that it lists.
+    ShareTemplates(Arc<str>, Arc<ModelTemplates>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -81,6 +87,7 @@ impl Object {
             Self::ResourceClaim(_) => Kind::ResourceClaim,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::ShareTemplates(..) => Kind::ShareTemplates,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -94,6 +101,7 @@ impl Object {
             Self::Namespace(name, _)
             | Self::PodGroup(_, name, _)
             | Self::Device(name, _)
+            | Self::ShareTemplates(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
@@ -265,14 +273,6 @@ impl Objects {
             Object::VolumeAttachment(attachment) => Some(&**attachment),
             _ => None,
         })
-    }
-
-    /// What the Device of a node offers there.
-    pub fn devices(&self, node: &str) -> Option<&Arc<Offer>> {
-        match self.get(Kind::Device, node)? {
-            Object::Device(_, offer) => Some(offer),
-            _ => None,
-        }
     }
 
     /// Every PodDisruptionBudget, by namespace and name.

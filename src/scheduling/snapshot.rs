@@ -94,9 +94,7 @@ impl Snapshot {
 
     /// Adds to a node what its Device offers, in place of what a Device offered before.
     pub fn join_devices(&self, node: &mut NodeInfo) {
-        if let Some(devices) = self.objects.devices(&node.name) {
-            node.set_devices(devices);
-        }
+        self.objects.join_devices(node);
     }
 
     /// Takes in a node, new or changed, with the devices that it has been joined with.

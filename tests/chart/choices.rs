@@ -69,6 +69,9 @@ dialects:
 const NO_VENDORS: &str = "dialects: {hami: {enabled: false, amd: {}, enable-ascend: true}}\n";
 const ONE_LIST: &str =
     "dialects: {hami: {enable-ascend: true, vnpus: [{commonWord: Ascend310P, memoryAllocatable: 21527}]}}\n";
+const WHOLE_CARDS: &str =
+    "dialects: {koordinator: {wholeCards: true}, hami: {resourceCountName: example.com/gpu, amd: {}}}\n";
+const NO_WHOLE_CARDS: &str = "dialects: {koordinator: {wholeCards: true, enabled: false}}\n";
 const UNUSED_LIST: &str = "dialects: {hami: {vnpus: [{commonWord: Ascend310P, memoryAllocatable: 21527}]}}\n";
 
 /// Every option, every kind of setting, and the options that change the same objects together.
@@ -138,6 +141,9 @@ pub(crate) const CHOICES: &[Choice] = &[
     settings(NO_VENDORS),
     settings(ONE_LIST),
     settings(UNUSED_LIST),
+    settings(WHOLE_CARDS),
+    settings("dialects: {koordinator: {wholeCards: true}}\n"),
+    settings(NO_WHOLE_CARDS),
 ];
 
 /// Values that only the chart has.

@@ -41,6 +41,7 @@ fn the_names_of_the_chart_are_those_of_the_program() {
         "withoutShares": "default-scheduler",
         "nvidia": names_by_key.map(|(key, name)| json!({"key": key, "name": name})),
         "hygon": resources(count, hygon::resources()),
+        "wholeCards": berth::dialect::koordinator::names::WHOLE_CARDS,
         "lastHint": hygon_hints.all().last().unwrap(),
         "families": [
             family("cambricon", cambricon::row(cambricon::resources())),

@@ -1,10 +1,13 @@
 //! Koordinator's Go structs, as its tables have them, as Berth's values.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    device::{Amounts, DeviceAllocations, DeviceType, Health, JointRequest, Minor, NodeDevice, NodeDevices},
-    dialect::koordinator::{dimension, node, record, request, shape::Requests, templates::Templates},
+    device::{
+        Amounts, DeviceAllocations, DeviceType, Health, JointRequest, Minor, ModelTemplates, NodeDevice,
+        NodeDevices, ShareTemplates, TypedRequest, node_devices::matching,
+    },
+    dialect::koordinator::{dimension, node, record, request, shape::Requests},
     object::{Device, Metadata},
     scheduling::devices::{Scoring, Strategy},
 };
@@ -77,22 +80,35 @@ pub(crate) fn node(device: &Value, labels: &Value, fixtures: &Value) -> NodeDevi
 }
 
 /// Templates of shares, by vendor and model.
-pub(crate) fn templates(value: &Value) -> Templates {
+pub(crate) fn templates(value: &Value) -> ModelTemplates {
     let of_model = |templates: &Value| {
         let templates = templates.as_object().into_iter().flatten();
-        templates.map(|(name, list)| (name.clone(), amounts(list))).collect()
+        let templates: ShareTemplates = templates.map(|(name, list)| (name.clone(), amounts(list))).collect();
+        Arc::new(templates)
     };
     value.as_object().into_iter().flatten().map(|(model, of)| (model.clone(), of_model(of))).collect()
 }
 
+/// By vendor and model, the templates that are exactly so much of a card; models without one are left out.
+pub(crate) fn exact(templates: &ModelTemplates, each: &Amounts) -> BTreeMap<String, Vec<String>> {
+    let of_model = |of: &ShareTemplates| matching(of, each).map(str::to_owned).collect::<Vec<_>>();
+    let by_model = templates.iter().map(|(model, of)| (model.clone(), of_model(of)));
+    by_model.filter(|(_, names)| !names.is_empty()).collect()
+}
+
+/// Whether the pod needs a template and there is none on any node, which upstream finds before it looks at nodes.
+pub(crate) fn lacks_a_template(gpu: Option<&TypedRequest>, templates: &ModelTemplates) -> bool {
+    gpu.is_some_and(|gpu| gpu.by_template && exact(templates, &gpu.each).is_empty())
+}
+
 /// What a pod with these resources and annotations asks for.
-pub(crate) fn asked(resources: &Value, annotations: &Value, of_templates: &Value) -> JointRequest {
+pub(crate) fn asked(resources: &Value, annotations: &Value) -> JointRequest {
     let texts = annotations.as_object().into_iter().flatten().map(|(key, value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         (key.clone(), json!(text))
     });
     let pod = pod_of(&Value::Object(texts.collect()), resources);
-    request::request(&pod, &templates(of_templates)).unwrap().unwrap()
+    request::request(&pod).unwrap().unwrap()
 }
 
 /// The resources of all device types of a list by type.

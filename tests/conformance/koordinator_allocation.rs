@@ -14,7 +14,9 @@ use berth::{
 use serde_json::{Value, json};
 
 use super::{
-    koordinator::{allocations, amounts, asked, comparable, node, node_of_totals, requests, scoring},
+    koordinator::{
+        allocations, amounts, asked, comparable, node, node_of_totals, requests, scoring, templates,
+    },
     table::{Case, Table, Verdict},
 };
 
@@ -44,8 +46,9 @@ fn judge(case: &Case) -> Verdict {
     let mut labels = input["device_labels"].as_object().cloned().unwrap_or_default();
     labels.extend(input["node_labels"].as_object().cloned().unwrap_or_default());
     let node = node(&input["device"], &Value::Object(labels), &case.context["fixtures"]);
-    let (pod, templates) = (&input["pod"], &input["gpu_shared_templates"]);
-    let request = asked(&pod["requests"], &pod["annotations_decoded"], templates);
+    let node = node.dividing(&templates(&input["gpu_shared_templates"]));
+    let pod = &input["pod"];
+    let request = asked(&pod["requests"], &pod["annotations_decoded"]);
     let held = (!input["assigned"].is_null()).then(|| allocations(&input["assigned"]));
     let settings = Settings { scoring: scoring(&input["scorer"]), numa: None };
     let given = allocate(&node, &DevicesUsed::of(held.as_ref()), &request, &settings);
@@ -91,7 +94,7 @@ fn typed(kind: DeviceType, list: &Value) -> (DeviceType, TypedRequest) {
         scope: None,
         exclusive: None,
         partition: None,
-        templates: None,
+        by_template: false,
         proportion: (kind == DeviceType::Gpu).then(memory),
     };
     (kind, request)

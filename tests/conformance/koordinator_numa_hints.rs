@@ -58,7 +58,7 @@ fn judge(case: &Case) -> Verdict {
         "scheduling.koordinator.sh/device-allocate-hint": input["hints"],
         "scheduling.koordinator.sh/device-joint-allocate": input["jointAllocate"],
     });
-    let request = asked(&merged(&input["podRequests"]), &annotations, &Value::Null);
+    let request = asked(&merged(&input["podRequests"]), &annotations);
     let held = (!input["assignedDevices"].is_null()).then(|| allocations(&input["assignedDevices"]));
     let used = DevicesUsed::of(held.as_ref());
     match case.test.as_str() {

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 
 use berth::{
-    device::{DeviceCount, DeviceType, Exclusive, PartitionChoice, Portion, TopologyScope, TypedRequest},
+    device::{
+        DeviceCount, DeviceType, Exclusive, JointRequest, PartitionChoice, Portion, TopologyScope,
+        TypedRequest,
+    },
     dialect::koordinator::{
         dimension::{amounts, memory},
         request,
         shape::{self, Strategy},
-        templates,
     },
 };
 use serde_json::{Value, json};
 
 use super::{
-    koordinator::{amounts as listed, node_of_totals, of, requests, templates as read_templates},
+    koordinator::{
+        amounts as listed, exact, lacks_a_template, node_of_totals, of, requests, templates as read_templates,
+    },
     table::{Case, Table, Verdict},
     upstream::{list, pod_of},
 };
@@ -79,10 +83,10 @@ fn judge(case: &Case) -> Verdict {
         "cases_fill_memory" => fill_memory(input),
         "cases_template_match" => {
             let each = listed(&input["args"]["resources"]);
-            let found = templates::matching(&read_templates(&input["infos"]), &each);
+            let found = exact(&read_templates(&input["infos"]), &each);
             let wanted: BTreeMap<_, _> = read_templates(&input["want"])
                 .into_iter()
-                .map(|(model, of)| (model, of.into_keys().collect()))
+                .map(|(model, of)| (model, of.keys().cloned().collect()))
                 .collect();
             Verdict::of(&found, &wanted)
         }
@@ -127,7 +131,11 @@ fn gpu_requirements(input: &Value, context: &Value) -> Verdict {
     annotations["scheduling.koordinator.sh/device-allocate-hint"] =
         json!(json!({"gpu": input["gpu_hint"]}).to_string());
     let pod = pod_of(&annotations, &input["device_requests"]["gpu"]);
-    let asked = request::request(&pod, &read_templates(&context["gpu_shared_templates"]));
+    let templates = read_templates(&context["gpu_shared_templates"]);
+    let lacking = |asked: &Option<JointRequest>| {
+        lacks_a_template(asked.as_ref().and_then(|asked| asked.types.get(&DeviceType::Gpu)), &templates)
+    };
+    let asked = request::request(&pod).ok().filter(|asked| !lacking(asked)).ok_or(());
     let wanted = &input["expect"];
     let Ok(asked) = asked else { return Verdict::of(&json!(true), &input["expect_error"]) };
     let Some(asked) = asked else { return Verdict::of(&Value::Null, wanted) };
@@ -138,12 +146,7 @@ fn gpu_requirements(input: &Value, context: &Value) -> Verdict {
     let honor = wanted["honorGPUPartition"] == json!(true);
     let wanted_spec = honor.then(|| (choice, wanted["ringBusBandwidth"].is_string()));
     let scope = wanted["requiredTopologyScope"].as_str().map(|_| TopologyScope::NumaNode);
-    let candidates: BTreeMap<String, Vec<String>> = gpu
-        .templates
-        .iter()
-        .flatten()
-        .map(|(model, names)| (model.clone(), names.iter().cloned().collect()))
-        .collect();
+    let candidates = if gpu.by_template { exact(&templates, &gpu.each) } else { BTreeMap::new() };
     let wanted_candidates = wanted["candidateGPUSharedResourceTemplates"].as_object().into_iter().flatten();
     let wanted_candidates = wanted_candidates
         .map(|(model, of)| (model.clone(), of.as_object().unwrap().keys().cloned().collect()))

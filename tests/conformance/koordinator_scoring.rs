@@ -35,7 +35,7 @@ fn koordinator_scoring() {
 fn judge(case: &Case) -> Verdict {
     let input = &case.input;
     let cache = &input["nodeDeviceCache"]["nodeDeviceInfos"]["test-node"];
-    let request = asked(&merged(&input["state"]["podRequests"]), &Value::Null, &Value::Null);
+    let request = asked(&merged(&input["state"]["podRequests"]), &Value::Null);
     let gone = per_minor(&input["state"]["preemptibleDevices"]["test-node"]);
     let used = per_minor(&cache["deviceUsed"]).into_iter().map(|(key, amounts)| {
         (key, gone.get(&key).map_or_else(|| amounts.clone(), |gone| amounts.left(gone)))

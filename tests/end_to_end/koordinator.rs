@@ -1,14 +1,19 @@
 //! Koordinator's devices: pods get GPUs and NICs by type, koordlet starts them with these, and what changes on a node is seen.
 
-use berth::sandbox::agent::node::{Health, Node};
+use berth::{
+    config::Config,
+    sandbox::agent::node::{Health, Node},
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::{
+    Api,
     api::{DynamicObject, Patch, PatchParams, PostParams},
     core::Status,
 };
 use serde_json::{Value, json};
 
 use crate::{
-    machines::koordinator_node,
+    machines::{hami_node, koordinator_node, npu_node},
     support::floor::Floor,
     world::{World, annotation, node_of, pod},
 };
@@ -229,5 +234,73 @@ pub(crate) async fn a_request_is_completed_and_placed_or_refused(floor: Floor) {
     let refusal = world.pods().create(&PostParams::default(), &refused).await.unwrap_err().to_string();
     let why = "spec.containers[0].resources.limits[koordinator.sh/gpu]: 150 is above 100 percent and not a multiple of 100";
     assert!(refusal.contains(why), "{refusal}");
+    world.agents_are_content();
+}
+
+pub(crate) async fn whole_cards_by_a_vendors_name_are_koordinators_where_the_setting_says_so(floor: Floor) {
+    let nodes = vec![koordinator_node("gpu-1", 3, 0), hami_node("gpu-2", 2)];
+    let Some(mut world) = World::with_devices(floor, nodes).await else { return };
+    let (config, _) = Config::parse("dialects: {koordinator: {wholeCards: true}}", "berth.yaml").unwrap();
+    world.start_berth_with(&config);
+    world.create(pod("whole", &json!({"nvidia.com/gpu": "2"}))).await;
+    let whole = world.running("whole").await;
+    assert_eq!((node_of(&whole), minors(&whole, "gpu")), ("gpu-1", vec![0, 1]));
+    world.create(pod("share", &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}))).await;
+    assert_eq!(node_of(&world.running("share").await), "gpu-2");
+    // HAMi's node has two cards with room, which are no whole cards of Koordinator's.
+    world.create(pod("more", &json!({"nvidia.com/gpu": "2"}))).await;
+    world.unschedulable("more").await;
+    world.delete_and_await(&["whole"]).await;
+    assert_eq!(minors(&world.running("more").await, "gpu"), [0, 1]);
+    world.agents_are_content();
+}
+
+/// The ConfigMap with these templates.
+fn templates(text: &str) -> ConfigMap {
+    let metadata = json!({"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"});
+    serde_json::from_value(json!({"metadata": metadata, "data": {"data.yaml": text}})).unwrap()
+}
+
+pub(crate) async fn shares_of_ascend_cards_are_templates_of_the_config_map(floor: Floor) {
+    let Some(world) = at_work(floor, vec![npu_node("npu-1", 1), koordinator_node("gpu-1", 1, 0)]).await
+    else {
+        return;
+    };
+    let share = |name: &str, cores: u32, memory: &str| {
+        let limits = json!({
+            "koordinator.sh/gpu.shared": "1", "koordinator.sh/gpu-memory": memory,
+            "huawei.com/npu-core": cores.to_string(), "huawei.com/npu-cpu": cores.to_string(),
+        });
+        pod(name, &limits)
+    };
+    world.create(share("first", 2, "6Gi")).await;
+    let message = "0/2 nodes are available: 2 no matched GPU shared resource template.";
+    assert_eq!(world.unschedulable("first").await, message);
+    let client = world.cluster.client.clone();
+    let namespace = json!({"metadata": {"name": "koordinator-system"}});
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).unwrap()).await.unwrap();
+    let config_maps: Api<ConfigMap> = Api::namespaced(client, "koordinator-system");
+    let vir02 = "huawei-Ascend-310P3:\n  vir02: {huawei.com/npu-core: 2, huawei.com/npu-cpu: 2, koordinator.sh/gpu-memory: 6Gi}\n";
+    config_maps.create(&PostParams::default(), &templates(vir02)).await.unwrap();
+    let first = world.running("first").await;
+    assert_eq!(given(&first)["gpu"][0]["extension"]["gpuSharedResourceTemplate"], "vir02");
+    assert_eq!(annotation(&first, "huawei.com/npu-core"), "0-vir02");
+    // A further template is seen, and one that can't be read costs itself alone.
+    world.create(share("second", 4, "12Gi")).await;
+    world.unschedulable("second").await;
+    let more = format!(
+        "{vir02}  vir04: {{huawei.com/npu-core: 4, huawei.com/npu-cpu: 4, koordinator.sh/gpu-memory: 12Gi}}\n  vir08: {{huawei.com/npu-core: many}}\n"
+    );
+    config_maps
+        .replace("gpu-shared-resource-templates", &PostParams::default(), &templates(&more))
+        .await
+        .unwrap();
+    assert_eq!(annotation(&world.running("second").await, "huawei.com/npu-core"), "0-vir04");
+    // 2 of 8 AI cores are left, and 1 of 7 AI CPUs.
+    world.create(share("third", 2, "6Gi")).await;
+    world.unschedulable("third").await;
+    world.delete_and_await(&["first"]).await;
+    world.running("third").await;
     world.agents_are_content();
 }

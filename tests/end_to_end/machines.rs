@@ -6,8 +6,8 @@ use berth::sandbox::agent::{
     cambricon::Spelling,
     gpushare::Strategy,
     hami::Release,
-    koordlet::Koordlet,
-    node::{Card, Node, Plugin},
+    koordlet::{Gpu, Koordlet, Npu},
+    node::{Card, Health, Node, Plugin},
 };
 
 /// A node with HAMi's plugin and cards of 16 GiB.
@@ -95,4 +95,23 @@ pub(crate) fn cambricon_node(name: &str, cards: u32, spelling: Spelling) -> Node
 /// A node with Koordinator's node side: GPUs and NICs as [`Koordlet::new`] has them, each NIC with two virtual functions.
 pub(crate) fn koordinator_node(name: &str, gpus: u32, nics: u32) -> Node {
     Node::new(name).koordlet(Koordlet::new(name, gpus, nics).with_functions())
+}
+
+/// A node with Koordinator's node side and Ascend cards 310P3 of 21 GiB, 8 AI cores and 7 AI CPUs.
+pub(crate) fn npu_node(name: &str, cards: u32) -> Node {
+    let npu = |minor: u32| Gpu {
+        uuid: format!("NPU-{name}-{minor}"),
+        minor,
+        memory: 21 << 30,
+        numa: 0,
+        pcie: "pci0000:00".to_owned(),
+        health: Health::Healthy,
+    };
+    let (gpus, model) = ((0..cards).map(npu).collect(), "Ascend-310P3".to_owned());
+    Node::new(name).koordlet(Koordlet {
+        gpus,
+        model,
+        npu: Some(Npu { core: 8, cpu: 7 }),
+        ..Koordlet::default()
+    })
 }

@@ -190,3 +190,40 @@ fn a_label_of_the_node_counts_for_its_devices() {
     machine.pass(10);
     assert_eq!(machine.run().1, placed(&[("a", "n1")]));
 }
+
+#[test]
+fn a_share_of_an_ascend_card_waits_for_its_template_on_nodes_of_its_model() {
+    let npu = |model: &str| {
+        let mut npu = gpu(0);
+        npu["resources"]["huawei.com/npu-core"] = json!("8");
+        let labels =
+            json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": model});
+        json!({"metadata": {"name": model, "labels": labels}, "spec": {"devices": [npu]}})
+    };
+    let mut machine = machine(&["old", "new"]);
+    machine.show_device(&npu("old"));
+    machine.show_device(&npu("new"));
+    let share = |name: &str| {
+        let limits = json!({
+            "koordinator.sh/gpu.shared": "1", "koordinator.sh/gpu-memory": "4Gi",
+            "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1",
+        });
+        pod(name, &limits)
+    };
+    let template = "{a: {huawei.com/npu-core: 2, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 4Gi}}";
+    machine.show_pod(&share("first"));
+    let (effects, bound_now) = machine.run();
+    let message = "0/2 nodes are available: 2 no matched GPU shared resource template.";
+    assert_eq!((bound_now, &*told(&effects, "first")), (Vec::new(), message));
+    machine.show_templates(&format!("huawei-new: {template}"));
+    machine.pass(10);
+    assert_eq!(machine.run().1, placed(&[("first", "new")]));
+    // A node that is seen again keeps the templates of its model.
+    machine.show_node(&node("new", &json!({"a": "b"})));
+    machine.show_pod(&share("second"));
+    assert_eq!(machine.run().1, placed(&[("second", "new")]));
+    machine
+        .tell(Event::Gone(Kind::ShareTemplates, "koordinator-system/gpu-shared-resource-templates".into()));
+    machine.show_pod(&share("third"));
+    assert_eq!(machine.run().1, []);
+}

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    cluster::{Reader, read::devices},
+    cluster::{
+        Reader,
+        read::{devices, share_templates},
+    },
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
@@ -93,6 +96,13 @@ impl Machine {
         let node = device["metadata"]["name"].as_str().unwrap().into();
         self.tell(Event::Seen(Object::Device(node, Arc::new(offer))));
         troubles.iter().map(ToString::to_string).collect()
+    }
+
+    /// Shows the ConfigMap with the templates of shares.
+    pub(crate) fn show_templates(&mut self, text: &str) {
+        let metadata = json!({"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"});
+        let config_map = parsed(&json!({"metadata": metadata, "data": {"data.yaml": text}}));
+        self.tell(Event::Seen(share_templates(&config_map).0));
     }
 
     fn newer(&mut self, object: &Value) -> Value {

@@ -167,7 +167,8 @@ impl Settings {
         renamed
     }
 
-    /// What the vendors add that are not served by default: their resources beside Hygon's count, their hints beside Hygon's.
+    /// What the vendors add that are not served by default, and whole cards where they are Koordinator's: their resources beside Hygon's count, their
+    /// hints beside Hygon's.
     fn vendors(&self) -> [(String, String); 2] {
         let by_default = |dialects: Dialects| -> BTreeSet<ProfileName> {
             dialects.iter().map(|dialect| dialect.name().clone()).collect()
@@ -179,12 +180,20 @@ impl Settings {
             vendors.filter(|dialect| !known.contains(dialect.name()))
         };
         let hygon = self.config.dialects.hami.vendors.hygon.resource_count_name.as_str();
-        let resources = std::iter::once(hygon).chain(more().flat_map(|dialect| dialect.resources()));
+        let mut resources: Vec<_> =
+            std::iter::once(hygon).chain(more().flat_map(|dialect| dialect.resources())).collect();
+        // The count of HAMi's shares stands in the files, whatever it is called.
+        let count_of_hami = self.config.dialects.hami.resource_count_name.as_str();
+        for whole in dialects.iter().flat_map(|dialect| dialect.whole_cards()) {
+            if whole != count_of_hami && !resources.contains(&whole) {
+                resources.push(whole);
+            }
+        }
         let hints = std::iter::once(LAST_HINT)
             .chain(more().flat_map(|dialect| dialect.hint_keys().into_iter().flat_map(HintKeys::all)));
         let among = |names: Vec<&str>| names.join("', '");
         let count = hygon::resources().count;
-        [(count, among(resources.collect())), (LAST_HINT.to_owned(), among(hints.collect()))]
+        [(count, among(resources)), (LAST_HINT.to_owned(), among(hints.collect()))]
     }
 }
 

@@ -18,11 +18,17 @@ use crate::{
         documents::{Document, DocumentError},
         review,
     },
-    cluster::{read::group, watch::read_namespace},
+    cluster::{
+        read::{group, share_templates},
+        watch::read_namespace,
+    },
     config::Config,
-    dialect::{Dialects, koordinator},
+    dialect::{
+        Dialects,
+        koordinator::{self, templates},
+    },
     object::{
-        Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        ConfigMap, Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -37,6 +43,8 @@ pub(super) struct Input {
     pub(super) nodes: Vec<(Node, String)>,
     /// The devices of nodes by Koordinator's node side, by the node's name, and where each stood.
     pub(super) devices: BTreeMap<String, (Device, String)>,
+    /// The templates of shares of Ascend's cards.
+    pub(super) templates: Option<Object>,
     /// Pods that hold something, and where each stood.
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
@@ -111,6 +119,13 @@ impl Priorities {
 }
 
 impl Input {
+    /// Takes in the templates of shares.
+    fn take_templates(&mut self, config_map: &ConfigMap, called: &str) {
+        let (object, troubles) = share_templates(config_map);
+        self.warnings.extend(troubles.iter().map(|trouble| format!("{called}: {trouble}")));
+        self.templates = Some(object);
+    }
+
     /// Takes in a pod that wants a place, behind those that are there.
     fn arrive(&mut self, document: Document, places: Places) {
         let position = u64::try_from(self.pods.len()).unwrap_or(u64::MAX);
@@ -123,6 +138,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
     let mut input = Input {
         nodes: Vec::new(),
         devices: BTreeMap::new(),
+        templates: None,
         state: Vec::new(),
         quotas: Vec::new(),
         objects: Vec::new(),
@@ -143,6 +159,9 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             "Device" if koordinator::is_of_group(document.api_version()) => {
                 let device: Device = document.read()?;
                 input.devices.insert(device.metadata.name.clone(), (device, called));
+            }
+            "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
+                input.take_templates(&document.read()?, &called);
             }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {

@@ -136,10 +136,11 @@ pub(super) fn simulate(
 }
 
 /// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
-/// plugin has registered cards.
+/// plugin has registered cards; where the settings give them to Koordinator, they are read as in a cluster.
 fn reader(input: &Input, config: &Config) -> Reader {
     let reader = config.reader();
-    if input.devices.is_empty() || !config.dialects.koordinator.enabled {
+    let koordinator = &config.dialects.koordinator;
+    if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {
         return reader;
     }
     let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
@@ -154,6 +155,7 @@ impl Run<'_> {
     fn set_cluster(&mut self) -> Vec<EvictionRow> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
+        self.input.templates.iter().for_each(|templates| self.snapshot.set_object(templates.clone()));
         for (node, called) in &self.input.nodes {
             let (mut info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);

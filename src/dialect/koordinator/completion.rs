@@ -58,6 +58,12 @@ pub fn is_due(pod: &Pod) -> bool {
     pod.spec.init_containers.iter().chain(&pod.spec.containers).any(completes)
 }
 
+/// Whether any container asks for units of Ascend's cards.
+pub fn asks_for_units(pod: &Pod) -> bool {
+    let asks = |container: &Arc<Container>| container.resources.names().any(|name| name == names::NPU_CORE);
+    pod.spec.init_containers.iter().chain(&pod.spec.containers).any(asks)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

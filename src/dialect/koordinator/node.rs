@@ -42,6 +42,7 @@ pub fn devices(device: &Device) -> Result<NodeDevices, Unreadable> {
         card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
         isolation: None,
         plugin_lock: said.plugin_lock,
+        templates: Arc::default(),
     })
 }
 

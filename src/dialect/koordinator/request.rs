@@ -10,7 +10,7 @@ use super::{
     hints::{self, Hint},
     names,
     shape::{self, PerDevice, Refusal, Requests, Strategy},
-    templates::{self, Templates},
+    templates,
 };
 use crate::{
     device::{DeviceType, Joint, JointRequest, Portion, TypedRequest},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What the pod asks; `None`: it names none of the resources, or each with 0.
-pub fn request(pod: &Pod, templates: &Templates) -> Result<Option<JointRequest>, Vec<Unreadable>> {
+pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
     let sums = sums(pod)?;
     if sums.is_empty() {
         return Ok(None);
@@ -29,7 +29,7 @@ pub fn request(pod: &Pod, templates: &Templates) -> Result<Option<JointRequest>,
     let mut faults = Vec::new();
     for (kind, requests) in sums {
         let hint = hints.get(&kind).cloned().unwrap_or_default();
-        match typed(pod, kind, &requests, hint, templates) {
+        match typed(pod, kind, &requests, hint) {
             Ok(request) => drop(types.insert(kind, request)),
             Err(error) => faults.push(error),
         }
@@ -55,13 +55,7 @@ fn joint(
     Ok((joined.len() > 1).then_some(Joint { types: joined, scope }))
 }
 
-fn typed(
-    pod: &Pod,
-    kind: DeviceType,
-    requests: &Requests,
-    hint: Hint,
-    templates: &Templates,
-) -> Result<TypedRequest, Unreadable> {
+fn typed(pod: &Pod, kind: DeviceType, requests: &Requests, hint: Hint) -> Result<TypedRequest, Unreadable> {
     let twice = [names::GPU_MEMORY, names::GPU_MEMORY_RATIO].iter().all(|name| requests.contains_key(*name));
     let problem = if twice { Problem::MemoryTwice } else { Problem::Unserved };
     let refuse = |Refusal { resource, message }| Unreadable::new(problem, field(pod, &resource), message);
@@ -70,12 +64,7 @@ fn typed(
         shape::per_device(kind, &converted, hint.strategy, hint.exclusive).map_err(refuse)?;
     let gpu = kind == DeviceType::Gpu;
     let partition = if gpu { partition_spec(&pod.metadata)? } else { None };
-    let needed = gpu && portion == Portion::Share && templates::are_needed(&each);
-    let templates = needed.then(|| templates::matching(templates, &each));
-    if templates.as_ref().is_some_and(BTreeMap::is_empty) {
-        let message = "no template of shares is exactly what is asked for".to_owned();
-        return Err(refuse(Refusal { resource: names::NPU_CORE.to_owned(), message }));
-    }
+    let by_template = gpu && portion == Portion::Share && templates::are_needed(&each);
     Ok(TypedRequest {
         each,
         count,
@@ -85,7 +74,7 @@ fn typed(
         scope: hint.scope,
         exclusive: hint.exclusive,
         partition,
-        templates,
+        by_template,
         proportion: gpu.then(memory),
     })
 }
@@ -168,7 +157,7 @@ mod tests {
             "initContainers": [container(&json!({names::GPU: "300"})), sidecar, container(&json!({names::GPU: "100"}))],
             "containers": [container(&json!({names::GPU: "100"})), container(&json!({names::RDMA: "0"}))],
         });
-        let asked = request(&pod(json!({"spec": spec})), &Templates::new()).unwrap().unwrap();
+        let asked = request(&pod(json!({"spec": spec}))).unwrap().unwrap();
         assert_eq!(asked.types.keys().collect::<Vec<_>>(), [&DeviceType::Gpu]);
         assert_eq!(asked.types[&DeviceType::Gpu].count, DeviceCount::Exactly(3));
     }
@@ -176,7 +165,7 @@ mod tests {
     #[test]
     fn a_pod_that_names_no_device_asks_for_none() {
         let plain = pod(json!({"spec": {"containers": [container(&json!({"cpu": "1"}))]}}));
-        assert_eq!(request(&plain, &Templates::new()), Ok(None));
+        assert_eq!(request(&plain), Ok(None));
     }
 
     #[test]
@@ -184,7 +173,7 @@ mod tests {
         let fault = |limits: Value, annotations: Value| {
             let spec = json!({"containers": [container(&json!({})), container(&limits)]});
             let pod = pod(json!({"metadata": {"annotations": annotations}, "spec": spec}));
-            request(&pod, &Templates::new()).unwrap_err()[0].to_string()
+            request(&pod).unwrap_err()[0].to_string()
         };
         let at = "spec.containers[1].resources.limits";
         assert_eq!(
@@ -233,7 +222,7 @@ mod tests {
             let annotations = json!({names::JOINT: r#"{"deviceTypes":["gpu","rdma"]}"#, names::HINT: hint});
             let spec = json!({"containers": [container(&limits)]});
             let pod = pod(json!({"metadata": {"annotations": annotations}, "spec": spec}));
-            request(&pod, &Templates::new()).unwrap().unwrap().joint.map(|joint| joint.types)
+            request(&pod).unwrap().unwrap().joint.map(|joint| joint.types)
         };
         let both = json!({names::GPU: "100", names::RDMA: "1"});
         assert_eq!(joined(both.clone(), "{}"), Some(vec![DeviceType::Gpu, DeviceType::Rdma]));

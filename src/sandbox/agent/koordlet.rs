@@ -15,6 +15,8 @@ use super::node::Health;
 const CORE: &str = "koordinator.sh/gpu-core";
 const MEMORY: &str = "koordinator.sh/gpu-memory";
 const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
+const NPU_CORE: &str = "huawei.com/npu-core";
+const NPU_CPU: &str = "huawei.com/npu-cpu";
 const RDMA: &str = "koordinator.sh/rdma";
 const VENDOR: &str = "node.koordinator.sh/gpu-vendor";
 const MODEL: &str = "node.koordinator.sh/gpu-model";
@@ -54,11 +56,22 @@ pub struct Nic {
     pub functions: Vec<String>,
 }
 
+/// The units of an Ascend card, which its shares are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Npu {
+    /// AI cores.
+    pub core: u64,
+    /// AI CPUs.
+    pub cpu: u64,
+}
+
 /// The devices of a node, as koordlet publishes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Koordlet {
-    /// The GPUs, all of NVIDIA's.
+    /// The GPUs, all of one vendor's.
     pub gpus: Vec<Gpu>,
+    /// What each of them has beside, where they are Ascend cards; none: they are NVIDIA's.
+    pub npu: Option<Npu>,
     /// The NICs.
     pub nics: Vec<Nic>,
     /// The model of the GPUs, as Koordinator's label spells it.
@@ -89,7 +102,7 @@ impl Koordlet {
             functions: Vec::new(),
         };
         let (gpus, nics) = ((0..gpus).map(gpu).collect(), (0..nics).map(nic).collect());
-        Self { gpus, nics, model: "A100-SXM4-80GB".to_owned(), partitions: None }
+        Self { gpus, nics, model: "A100-SXM4-80GB".to_owned(), ..Self::default() }
     }
 
     /// The same devices, where each NIC has two virtual functions.
@@ -103,7 +116,7 @@ impl Koordlet {
 
     /// The `Device` object of the node of this name.
     pub fn object(&self, node: &str) -> Value {
-        let gpus = self.gpus.iter().map(Gpu::entry);
+        let gpus = self.gpus.iter().map(|gpu| gpu.entry(self.npu));
         let devices: Vec<Value> = gpus.chain(self.nics.iter().map(Nic::entry)).collect();
         let partitions = self.partitions.as_ref().map(|table| (PARTITIONS, table.to_string()));
         json!({
@@ -121,7 +134,8 @@ impl Koordlet {
         if self.gpus.is_empty() {
             return BTreeMap::new();
         }
-        [(VENDOR, "nvidia".to_owned()), (MODEL, self.model.clone())].into()
+        let vendor = if self.npu.is_some() { "huawei" } else { "nvidia" };
+        [(VENDOR, vendor.to_owned()), (MODEL, self.model.clone())].into()
     }
 
     /// What koord-manager adds to the Node's allocatable: the sum over healthy devices; of a type without any, nothing.
@@ -131,6 +145,8 @@ impl Koordlet {
         let percent = count(gpus.len());
         let nics = count(self.nics.iter().filter(|nic| nic.health == Health::Healthy).count());
         let memory = gpus.iter().map(|gpu| gpu.memory).sum();
+        let healthy = u64::try_from(gpus.len()).unwrap_or(u64::MAX);
+        let units = self.npu.iter().flat_map(Npu::units).map(|(name, units)| (name, units * healthy));
         let all = [
             ("koordinator.sh/gpu", percent),
             (CORE, percent),
@@ -138,7 +154,7 @@ impl Koordlet {
             (MEMORY, memory),
             (RDMA, nics),
         ];
-        all.into_iter().filter(|(_, amount)| *amount > 0).collect()
+        all.into_iter().chain(units).filter(|(_, amount)| *amount > 0).collect()
     }
 
     /// Changes the health of the device of this uuid or PCI address; `None`: there is none.
@@ -155,13 +171,24 @@ fn address(nic: u32, function: u32) -> String {
     format!("0000:{:02x}:00.{function}", 16 * nic + 1)
 }
 
+impl Npu {
+    /// By resource.
+    fn units(&self) -> [(&'static str, u64); 2] {
+        [(NPU_CORE, self.core), (NPU_CPU, self.cpu)]
+    }
+}
+
 impl Gpu {
-    fn entry(&self) -> Value {
-        json!({
+    fn entry(&self, npu: Option<Npu>) -> Value {
+        let mut entry = json!({
             "type": "gpu", "id": self.uuid, "minor": self.minor, "health": self.health == Health::Healthy,
             "resources": {CORE: "100", RATIO: "100", MEMORY: self.memory.to_string()},
             "topology": topology(self.numa, &self.pcie, ""),
-        })
+        });
+        for (name, units) in npu.iter().flat_map(Npu::units) {
+            entry["resources"][name] = units.to_string().into();
+        }
+        entry
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     topology::{self, Scope},
     view::View,
 };
-use crate::device::{Minor, Portion};
+use crate::device::{Minor, Portion, node_devices::matching};
 
 /// The pod's GPUs.
 pub(super) fn choose(view: &View<'_>) -> Result<Chosen, Shortfall> {
@@ -19,11 +19,12 @@ pub(super) fn choose(view: &View<'_>) -> Result<Chosen, Shortfall> {
 
 /// The template that the shares are; `None`: they need none, or more than one is exactly what is asked for.
 pub(super) fn template(view: &View<'_>) -> Result<Option<String>, Shortfall> {
-    let Some(templates) = &view.request.templates else { return Ok(None) };
-    let of_model = view.node.template_key().and_then(|key| templates.get(&key));
-    let mut names = of_model.ok_or(Shortfall::Template)?.iter();
+    if !view.request.by_template {
+        return Ok(None);
+    }
+    let mut names = matching(&view.node.templates, &view.request.each);
     let first = names.next().ok_or(Shortfall::Template)?;
-    Ok(names.next().is_none().then(|| first.clone()))
+    Ok(names.next().is_none().then(|| first.to_owned()))
 }
 
 fn minors(view: &View<'_>) -> Result<Vec<Minor>, Shortfall> {

@@ -47,7 +47,7 @@ fn typed(count: u32, percent: u64) -> TypedRequest {
         scope: None,
         exclusive: None,
         partition: None,
-        templates: None,
+        by_template: false,
         proportion: None,
     }
 }

@@ -31,6 +31,8 @@ pub enum Kind {
     KubernetesPodGroupAlpha,
     /// The devices of nodes, as Koordinator's node side lists them.
     Device,
+    /// The ConfigMap with the templates of shares of cards.
+    ShareTemplates,
     /// Claims of devices.
     ResourceClaim,
     /// Devices that drivers publish.
@@ -64,6 +66,7 @@ impl Kind {
         Self::KubernetesPodGroup,
         Self::KubernetesPodGroupAlpha,
         Self::Device,
+        Self::ShareTemplates,
         Self::ResourceClaim,
         Self::ResourceSlice,
         Self::DeviceClass,
@@ -104,6 +107,7 @@ impl Kind {
             | Self::KubernetesPodGroup
             | Self::KubernetesPodGroupAlpha => "podgroups",
             Self::Device => "devices",
+            Self::ShareTemplates => "configmaps",
             Self::ResourceClaim => "resourceclaims",
             Self::ResourceSlice => "resourceslices",
             Self::DeviceClass => "deviceclasses",

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::Scheduler;
 use crate::scheduling::{
     event::Event,
-    node::NodeInfo,
+    node::{NodeInfo, NodeName},
     object::{Kind, Object},
 };
 
@@ -53,14 +53,26 @@ impl Scheduler {
     }
 
     fn put_object(&mut self, object: Object, now: Timestamp) {
-        let node = match &object {
-            Object::Device(node, _) => Some(node.clone()),
-            _ => None,
+        let nodes = match &object {
+            Object::Device(node, _) => vec![node.clone()],
+            Object::ShareTemplates(..) => self.nodes_with_devices(),
+            _ => Vec::new(),
         };
         self.snapshot.set_object(object);
-        let known = node.and_then(|node| self.snapshot.node(&node));
-        if let Some(node) = known.map(|known| NodeInfo::clone(&known.info)) {
-            self.take_in_node(node, now);
+        self.join_anew(&nodes, now);
+    }
+
+    /// The nodes that have a Device.
+    fn nodes_with_devices(&self) -> Vec<NodeName> {
+        self.snapshot.objects().of_kind(Kind::Device).map(Object::name).collect()
+    }
+
+    /// Joins to these nodes what objects say of them now.
+    fn join_anew(&mut self, nodes: &[NodeName], now: Timestamp) {
+        for node in nodes {
+            if let Some(node) = self.snapshot.node(node).map(|known| NodeInfo::clone(&known.info)) {
+                self.take_in_node(node, now);
+            }
         }
     }
 
@@ -68,6 +80,9 @@ impl Scheduler {
         let offered =
             (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
         self.snapshot.remove_object(kind, name);
+        if kind == Kind::ShareTemplates {
+            self.join_anew(&self.nodes_with_devices(), now);
+        }
         let Some(offered) = offered else { return };
         if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {
             node.offers.retain(|offer| offer.profile != offered.profile);

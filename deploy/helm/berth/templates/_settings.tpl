@@ -58,7 +58,15 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- end -}}
 {{- $added := include "berth.vendors" (dict "names" .names "hami" $hami) | fromJson -}}
 {{- $count := (first .names.hygon).name -}}
-{{- $_ := set $literals $count (prepend $added.resources (get $literals $count) | join "', '") -}}
+{{- $resources := prepend $added.resources (get $literals $count) -}}
+{{- $koordinator := get (get .config "dialects" | default dict) "koordinator" | default dict -}}
+{{- if and (ne (get $koordinator "enabled" | toString) "false") (eq (get $koordinator "wholeCards" | toString) "true") -}}
+{{- $shares := get $literals (first .names.nvidia).name -}}
+{{- range .names.wholeCards -}}
+{{- if not (or (eq . $shares) (has . $resources)) -}}{{- $resources = append $resources . -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $literals $count ($resources | join "', '") -}}
 {{- $_ := set $literals .names.lastHint (prepend $added.hints .names.lastHint | join "', '") -}}
 {{- toJson $literals -}}
 {{- end -}}

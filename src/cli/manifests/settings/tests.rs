@@ -134,7 +134,8 @@ fn no_condition_is_met_by_an_amount_of_0() {
 fn every_resource_that_is_served_is_asked_about() {
     let served =
         "dialects: {hami: {enable-ascend: true, amd: {}, hygon: {resourceCountName: a.example/dcu}}}";
-    for text in ["", served] {
+    let whole = "dialects: {koordinator: {wholeCards: true}, hami: {resourceCountName: a.example/gpu}}";
+    for text in ["", served, whole] {
         let (config, _) = Config::parse(text, "berth.yaml").unwrap();
         let all = installed(text);
         let webhooks = all.iter().filter(|object| object["kind"] == "MutatingWebhookConfiguration");

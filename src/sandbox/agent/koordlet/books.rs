@@ -80,6 +80,7 @@ impl Books {
             return if missing { Err(lack(format!("{} is missing", hooks::ALLOCATED))) } else { Ok(()) };
         };
         hooks::environment(annotations, labels).map_err(lack)?;
+        koordlet.ascend(annotations, &given).map_err(lack)?;
         match self.faults(node, koordlet, pod, &given).first() {
             Some(fault) => Err(lack(fault.to_string())),
             None => Ok(()),
@@ -137,6 +138,18 @@ impl Held {
 }
 
 impl Koordlet {
+    /// What Ascend's device plugin reads of the pod: the card and the template of a share. It finds the pod by the time.
+    fn ascend(&self, annotations: &BTreeMap<String, String>, given: &hooks::Given) -> Result<(), String> {
+        if self.npu.is_none() || hooks::of(given, "gpu").is_empty() {
+            return Ok(());
+        }
+        let (written, wanted) = (annotations.get(super::NPU_CORE), hooks::ascend(given));
+        if written == Some(&wanted) && annotations.contains_key("predicate-time") {
+            return Ok(());
+        }
+        Err(format!("{} is {written:?}, and {} says `{wanted}`", super::NPU_CORE, hooks::ALLOCATED))
+    }
+
     /// Why the node can't give this device to a container.
     fn fault(&self, node: &str, pod: &Pod, (kind, device): (&str, &hooks::Device)) -> Option<Violation> {
         let found = match kind {
@@ -172,7 +185,10 @@ impl Koordlet {
             return Some(match resource {
                 super::CORE | super::RATIO => 100,
                 super::MEMORY => gpu.memory.into(),
-                _ => 0,
+                _ => {
+                    let mut units = self.npu.iter().flat_map(super::Npu::units);
+                    units.find(|(name, _)| *name == resource).map_or(0, |(_, units)| units.into())
+                }
             });
         }
         self.nics.iter().find(|nic| kind == "rdma" && i64::from(nic.minor) == *minor)?;
@@ -271,6 +287,22 @@ mod tests {
         books.release("b");
         assert_eq!(books.start("n", &node(), &over), Ok(()));
         assert_eq!(books.start("n", &node(), &twice), Ok(()));
+    }
+
+    #[test]
+    fn a_share_of_an_ascend_card_starts_with_the_annotation_of_its_template_alone() {
+        let npu = Some(super::super::Npu { core: 8, cpu: 7 });
+        let node = Koordlet { npu, ..node() };
+        let mut share = share(1, 0);
+        share["gpu"][0]["extension"] = json!({"gpuSharedResourceTemplate": "vir02"});
+        let mut pod = pod("a", &share);
+        let message = Books::default().start("n", &node, &pod).unwrap_err().message;
+        assert!(message.contains("says `1-vir02`"), "{message}");
+        let annotations = pod.metadata.annotations.as_mut().unwrap();
+        for (key, value) in [("huawei.com/npu-core", "1-vir02"), ("predicate-time", "1")] {
+            annotations.insert(key.to_owned(), value.to_owned());
+        }
+        assert_eq!(Books::default().start("n", &node, &pod), Ok(()));
     }
 
     #[test]

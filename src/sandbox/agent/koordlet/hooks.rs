@@ -41,6 +41,9 @@ pub struct Device {
 pub struct Extension {
     /// Virtual functions.
     pub vfs: Option<Vec<Function>>,
+    /// The template that the share is.
+    #[serde(rename = "gpuSharedResourceTemplate")]
+    pub template: Option<String>,
 }
 
 /// A virtual function.
@@ -64,6 +67,17 @@ impl Device {
         let functions: Vec<&str> = functions.map(|function| function.bus.as_str()).collect();
         if functions.is_empty() { vec![&self.id] } else { functions }
     }
+}
+
+/// What Ascend's device plugin is told by the pod: a share as number and template, whole cards as numbers.
+///
+/// Source: koordinator `pkg/scheduler/plugins/deviceshare/device_plugin_adapter.go`, for the reader's side.
+pub fn ascend(given: &Given) -> String {
+    let name = |npu: &Device| match npu.extension.as_ref().and_then(|extension| extension.template.as_ref()) {
+        Some(template) => format!("{}-{template}", npu.minor),
+        None => npu.minor.to_string(),
+    };
+    of(given, "gpu").iter().map(name).collect::<Vec<_>>().join(",")
 }
 
 /// What a pod with these annotations was given; `None`: the annotation is missing.
