@@ -245,6 +245,7 @@ impl Scheduler {
             self.serve_lines(now);
             if self.course != Course::Standby {
                 self.evict_when_due(now);
+                self.refresh_reasons();
                 self.audit_when_due(now);
                 self.schedule(now);
                 self.serve_lines(now);

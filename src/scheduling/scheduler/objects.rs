@@ -54,7 +54,10 @@ impl Scheduler {
 
     fn put_object(&mut self, object: Object, now: Timestamp) {
         let node = match &object {
-            Object::Device(node, _) => Some(node.clone()),
+            Object::Device(node, offer) => {
+                self.reports.changed_devices.insert(offer.profile.clone());
+                Some(node.clone())
+            }
             _ => None,
         };
         self.snapshot.set_object(object);
@@ -69,6 +72,7 @@ impl Scheduler {
             (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
         self.snapshot.remove_object(kind, name);
         let Some(offered) = offered else { return };
+        self.reports.changed_devices.insert(offered.profile.clone());
         if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {
             node.offers.retain(|offer| offer.profile != offered.profile);
             self.take_in_node(node, now);
