@@ -126,6 +126,7 @@ on_both_floors! {
     koordinator::a_device_that_can_not_be_read_costs_its_node_alone,
     koordinator::pods_of_koordinators_scheduler_count,
     koordinator::a_request_is_completed_and_placed_or_refused,
+    koordinator::what_is_reserved_is_kept_for_its_owners,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
     gangs::a_group_stays_within_one_rack,

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     dialect::Unreadable,
-    object::{Device, Metadata, Namespace, Node, Pod, PodGroup, ResourceQuota},
+    object::{Device, Metadata, Namespace, Node, Pod, PodGroup, Reservation, ResourceQuota},
     scheduling::{
         Event, QuotaKey,
         object::{Kind, Object, full_name},
@@ -44,7 +44,8 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
     let groups = pod_groups(client);
     let devices = devices(client);
-    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices]);
+    let reservations = reservations(client);
+    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices, reservations]);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
@@ -124,6 +125,19 @@ fn devices(client: &Client) -> BoxStream<'static, Event> {
     };
     let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
     if_served(reflect_if_served(client.clone(), None, read), Kind::Device, gone)
+}
+
+/// What Koordinator's scheduler has reserved, where its kind is installed.
+fn reservations(client: &Client) -> BoxStream<'static, Event> {
+    let read = |reservation: &Reservation| {
+        let name = &reservation.metadata.name;
+        let (object, troubles) = read::reservation::reservation(reservation);
+        each(&troubles, |field, message| tracing::warn!(reservation = name, field, "{message}"));
+        object
+    };
+    let gone =
+        |reservation: &Reservation| Event::Gone(Kind::Reservation, reservation.metadata.name.as_str().into());
+    if_served(reflect_if_served(client.clone(), None, read), Kind::Reservation, gone)
 }
 
 fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>

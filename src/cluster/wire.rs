@@ -13,7 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     dialect::{koordinator, marks},
     object::{
-        Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        Device, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup, Reservation, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -106,6 +106,18 @@ impl Wire for Device {
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "Device";
     const PLURAL: &'static str = "devices";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for Reservation {
+    type Scope = ClusterResourceScope;
+    const GROUP: &'static str = koordinator::names::DEVICE_GROUP;
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "Reservation";
+    const PLURAL: &'static str = "reservations";
 
     fn metadata(&self) -> &Metadata {
         &self.metadata

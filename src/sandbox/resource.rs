@@ -184,6 +184,7 @@ pub static RESOURCES: &[Resource] = &[
     Resource::namespaced(RBAC, "v1", "rolebindings", "RoleBinding"),
     Resource::namespaced(RBAC, "v1", "roles", "Role"),
     Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "devices", "Device").counted(),
+    Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation").counted(),
     Resource::namespaced("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
         .short(&["pg"])
         .below(&["status"])

@@ -12,6 +12,7 @@ use std::{
 use super::{
     gang::Group,
     node::{NodeName, Offer},
+    reservation::Reservation,
     resource_claims::ResourceClaims,
 };
 use crate::object::{
@@ -53,6 +54,8 @@ pub enum Kind {
     KubernetesPodGroupAlpha,
     /// The devices of nodes, as Koordinator's node side lists them.
     Device,
+    /// Capacity of nodes that Koordinator keeps for pods to come.
+    Reservation,
     /// Services: their pods are spread by default.
     Service,
     /// Old controllers of pods: theirs are too.
@@ -88,6 +91,8 @@ pub enum Object {
     PodGroup(Kind, Arc<str>, Arc<Group>),
     /// A node's name, and what its Device offers there.
     Device(NodeName, Arc<Offer>),
+    /// A Reservation's name, and what it holds.
+    Reservation(Arc<str>, Arc<Reservation>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -115,6 +120,7 @@ impl Kind {
         Self::KubernetesPodGroup,
         Self::KubernetesPodGroupAlpha,
         Self::Device,
+        Self::Reservation,
         Self::Service,
         Self::ReplicationController,
         Self::ReplicaSet,
@@ -149,6 +155,7 @@ impl Kind {
             | Self::KubernetesPodGroup
             | Self::KubernetesPodGroupAlpha => "podgroups",
             Self::Device => "devices",
+            Self::Reservation => "reservations",
             Self::Service => "services",
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
@@ -172,6 +179,7 @@ impl Object {
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
             Self::PodGroup(kind, ..) => *kind,
             Self::Device(..) => Kind::Device,
+            Self::Reservation(..) => Kind::Reservation,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -185,6 +193,7 @@ impl Object {
             Self::Namespace(name, _)
             | Self::PodGroup(_, name, _)
             | Self::Device(name, _)
+            | Self::Reservation(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)

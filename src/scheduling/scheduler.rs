@@ -279,6 +279,7 @@ impl Scheduler {
         if self.snapshot.node(node).is_some() {
             self.lines.touch_held_up();
             self.wake_waiting(node, Held::Less);
+            self.wake_owners(node);
             self.wake_nominated(node);
         }
     }

@@ -6,6 +6,7 @@ mod agents;
 mod before;
 mod nominees;
 mod objects;
+mod reserved;
 mod zones;
 
 use std::{
@@ -20,7 +21,6 @@ use super::{
     images::Images,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
-    node_state,
     nominations::Nominations,
     object::{Kind, Objects},
     plan::Plan,
@@ -28,6 +28,7 @@ use super::{
     pod::Uid,
     pod_counts::Surroundings,
     quota::Quotas,
+    reservation::Reservation,
     tdm::{RevocableZones, ZoneState},
 };
 use crate::device::{Cuts, ProfileName};
@@ -59,6 +60,8 @@ pub struct Snapshot {
     objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims: a fold over charges.
     reservations: Arc<Reservations>,
+    /// By node and name, Koordinator's Reservations that hold something there.
+    reserved: BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<Reservation>>>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
     /// Pods that wait for room on a node that is kept for them.
@@ -152,10 +155,10 @@ impl Snapshot {
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
-        let ledger = &self.ledger;
-        let right = state.usage == state.info.joined(ledger.usage(name))
-            && state.pods == ledger.pods(name)
-            && state.requested == node_state::requested(&state.pods);
+        let pods = self.ledger.pods(name);
+        let (usage, requested, reservations) = self.in_use((&state.info, name), &pods, |_, _| true);
+        let in_use = (&state.usage, &state.requested, &state.reservations);
+        let right = state.pods == pods && in_use == (&usage, &requested, &reservations);
         if right {
             return Check::Right;
         }
@@ -329,12 +332,15 @@ impl Snapshot {
         counts: impl Fn(&Uid, &Charge) -> bool,
     ) -> NodeState {
         let pods = self.ledger.pods_by(name, &counts);
+        let (usage, requested, reservations) = self.in_use((&info, name), &pods, counts);
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
-            usage: info.joined(self.ledger.usage_by(name, counts)),
+            usage,
             info,
-            requested: node_state::requested(&pods),
+            requested,
             pods,
+            reservations,
+            within: None,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             zone,

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::machine::{Machine, bound, node, placed, pod, told};
 
-const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
+pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
 /// A GPU with 16 GiB.
-fn gpu(minor: u32) -> Value {
+pub(crate) fn gpu(minor: u32) -> Value {
     json!({
         "type": "gpu", "minor": minor, "id": format!("GPU-{minor}"), "health": true,
         "topology": {"socketID": 0, "nodeID": 0, "pcieID": format!("pcie-{}", minor / 2), "busID": ""},
@@ -20,7 +20,7 @@ fn gpu(minor: u32) -> Value {
 }
 
 /// A NIC with two virtual functions, on the PCIe switch of the GPUs 2n and 2n + 1.
-fn nic(minor: u32) -> Value {
+pub(crate) fn nic(minor: u32) -> Value {
     let function = |number: u32| json!({"minor": -1, "busID": format!("0000:{minor}1:00.{number}")});
     json!({
         "type": "rdma", "minor": minor, "id": format!("0000:{minor}1:00.0"), "health": true,
@@ -30,16 +30,16 @@ fn nic(minor: u32) -> Value {
     })
 }
 
-fn device(node: &str, devices: &[Value]) -> Value {
+pub(crate) fn device(node: &str, devices: &[Value]) -> Value {
     json!({"metadata": {"name": node}, "spec": {"devices": devices}})
 }
 
-fn machine(nodes: &[&str]) -> Machine {
+pub(crate) fn machine(nodes: &[&str]) -> Machine {
     let nodes: Vec<_> = nodes.iter().map(|name| node(name, &json!({}))).collect();
     Machine::new(&Config::default(), &nodes, &[])
 }
 
-fn whole(name: &str) -> Value {
+pub(crate) fn whole(name: &str) -> Value {
     pod(name, &json!({"koordinator.sh/gpu": "100"}))
 }
 

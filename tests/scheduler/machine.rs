@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    cluster::{Reader, read::devices},
+    cluster::{
+        Reader,
+        read::{devices, reservation::reservation},
+    },
     config::Config,
     device::{Lock, LockOwner},
     scheduling::{
@@ -56,6 +59,7 @@ impl Machine {
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
+        machine.scheduler.observe(Event::Unserved(Kind::Reservation), now);
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }
@@ -92,6 +96,13 @@ impl Machine {
         let (offer, troubles) = devices(&parsed(device));
         let node = device["metadata"]["name"].as_str().unwrap().into();
         self.tell(Event::Seen(Object::Device(node, Arc::new(offer))));
+        troubles.iter().map(ToString::to_string).collect()
+    }
+
+    /// Shows a Reservation; what of it can't be read.
+    pub(crate) fn show_reservation(&mut self, object: &Value) -> Vec<String> {
+        let (object, troubles) = reservation(&parsed(object));
+        self.tell(Event::Seen(object));
         troubles.iter().map(ToString::to_string).collect()
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
         scheduler.observe(Event::Unserved(*kind), now);
     }
     scheduler.observe(Event::Listed(Kind::Device, node_devices(sandbox)), now);
+    scheduler.observe(Event::Listed(Kind::Reservation, Vec::new()), now);
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
     }

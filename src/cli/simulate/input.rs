@@ -18,11 +18,14 @@ use crate::{
         documents::{Document, DocumentError},
         review,
     },
-    cluster::{read::group, watch::read_namespace},
+    cluster::{
+        read::{group, reservation::reservation},
+        watch::read_namespace,
+    },
     config::Config,
     dialect::{Dialects, koordinator},
     object::{
-        Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, Reservation, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -41,7 +44,7 @@ pub(super) struct Input {
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
     pub(super) quotas: Vec<(ResourceQuota, String)>,
-    /// Objects that plugins read: namespaces, storage, Services and controllers of pods.
+    /// Objects that plugins read: namespaces, storage, Reservations, Services and controllers of pods.
     pub(super) objects: Vec<Object>,
     /// Claims of devices, and what decides on them.
     pub(super) claims: ClaimObjects,
@@ -111,6 +114,16 @@ impl Priorities {
 }
 
 impl Input {
+    /// Takes in a Reservation. One that was written by hand may have no uid.
+    fn take_reservation(&mut self, mut read: Reservation, called: &str) {
+        if read.metadata.uid.is_empty() {
+            read.metadata.uid.clone_from(&read.metadata.name);
+        }
+        let (object, troubles) = reservation(&read);
+        self.warnings.extend(troubles.iter().map(|trouble| format!("{called}: {trouble}")));
+        self.objects.push(object);
+    }
+
     /// Takes in a pod that wants a place, behind those that are there.
     fn arrive(&mut self, document: Document, places: Places) {
         let position = u64::try_from(self.pods.len()).unwrap_or(u64::MAX);
@@ -143,6 +156,9 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             "Device" if koordinator::is_of_group(document.api_version()) => {
                 let device: Device = document.read()?;
                 input.devices.insert(device.metadata.name.clone(), (device, called));
+            }
+            "Reservation" if koordinator::is_of_group(document.api_version()) => {
+                input.take_reservation(document.read()?, &called);
             }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {

@@ -60,7 +60,13 @@ impl Scheduler {
             }
             _ => None,
         };
-        self.snapshot.set_object(object);
+        if let Object::Reservation(_, reservation) = &object {
+            self.reports.changed_devices.insert(reservation.allocation.profile.clone());
+        }
+        for node in self.snapshot.set_object(object) {
+            self.wake(&node);
+            self.lines.touch(&node);
+        }
         let known = node.and_then(|node| self.snapshot.node(&node));
         if let Some(node) = known.map(|known| NodeInfo::clone(&known.info)) {
             self.take_in_node(node, now);
@@ -70,7 +76,10 @@ impl Scheduler {
     fn take_object(&mut self, kind: Kind, name: &Arc<str>, now: Timestamp) {
         let offered =
             (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
-        self.snapshot.remove_object(kind, name);
+        for node in self.snapshot.remove_object(kind, name) {
+            self.wake(&node);
+            self.lines.touch(&node);
+        }
         let Some(offered) = offered else { return };
         self.reports.changed_devices.insert(offered.profile.clone());
         if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {

@@ -1,4 +1,4 @@
-//! Pods with claims that wait until the kinds which their plugins read are listed.
+//! Pods with claims, or with devices by type, that wait until the kinds which their plugins read are listed.
 //!
 //! Such a pod is not decided before, and its condition says nothing, since the lists come within a moment. Where one of them does not
 //! come, as without the permission to list it, the pods say which.
@@ -49,8 +49,7 @@ impl Unlisted {
 impl Scheduler {
     /// Lets a pod with claims wait for the lists that are missing; whether it has to.
     pub(super) fn wait_for_lists(&mut self, uid: &Uid, now: Timestamp) -> bool {
-        let has_claims = self.pods.get(uid).is_some_and(|entry| !entry.info.footprint.claims.is_empty());
-        if !has_claims || self.snapshot.objects().are_listed(Kind::STORAGE) {
+        if self.snapshot.objects().are_listed(&self.needed(uid)) {
             return false;
         }
         self.set_work(uid, Work::Unlisted);
@@ -64,9 +63,8 @@ impl Scheduler {
 
     /// Decides the pods that waited for lists once none is missing.
     pub(super) fn end_wait_for_lists(&mut self) {
-        let complete = self.snapshot.objects().are_listed(Kind::STORAGE);
         for uid in self.waiting.unlisted.pods.clone() {
-            if complete {
+            if self.snapshot.objects().are_listed(&self.needed(&uid)) {
                 self.enqueue(&uid);
             } else if self.waiting.unlisted.overdue {
                 self.tell_unlisted(&uid);
@@ -84,11 +82,21 @@ impl Scheduler {
         }
     }
 
+    /// The kinds that decide where the pod may go: of one with claims, storage; of one that asks for devices by type, Reservations,
+    /// which could hold them.
+    fn needed(&self, uid: &Uid) -> Vec<Kind> {
+        let Some(entry) = self.pods.get(uid) else { return Vec::new() };
+        let storage = Kind::STORAGE.iter().filter(|_| !entry.info.footprint.claims.is_empty());
+        let reservation = entry.info.footprint.reservation.as_ref().map(|_| Kind::Reservation);
+        storage.copied().chain(reservation).collect()
+    }
+
     fn tell_unlisted(&mut self, uid: &Uid) {
-        let missing: Vec<&str> =
-            self.snapshot.objects().unlisted(Kind::STORAGE).map(Kind::resource).collect();
+        let needed = self.needed(uid);
+        let missing: Vec<&str> = self.snapshot.objects().unlisted(&needed).map(Kind::resource).collect();
+        let what = if needed == [Kind::Reservation] { "asks for devices" } else { "has claims" };
         let message = format!(
-            "the Pod has claims, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
+            "the Pod {what}, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
             missing.join(", ")
         );
         self.tell_unschedulable(uid, Blame::Lists, message);

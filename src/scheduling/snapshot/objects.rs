@@ -5,18 +5,23 @@ use std::sync::Arc;
 use super::{Check, Snapshot};
 use crate::scheduling::{
     change::Change,
+    node::NodeName,
     object::{Kind, Object},
     quota::{QuotaInfo, QuotaKey},
     resource_claims::ResourceClaims,
 };
 
 impl Snapshot {
-    /// Takes in an object that plugins read, new or changed.
-    pub fn set_object(&mut self, object: Object) {
+    /// Takes in an object that plugins read, new or changed. Returns the nodes of which it holds something, or did before.
+    pub fn set_object(&mut self, object: Object) -> Vec<NodeName> {
         let (kind, name) = (object.kind(), object.name());
-        if Arc::make_mut(&mut self.objects).set(object) {
-            self.changes.push(Change::Object(kind, name));
+        let reservation = Some(object.clone()).filter(|_| kind == Kind::Reservation);
+        if !Arc::make_mut(&mut self.objects).set(object) {
+            return Vec::new();
         }
+        let nodes = reservation.map(|reservation| self.set_reservation(&name, Some(&reservation)));
+        self.changes.push(Change::Object(kind, name));
+        nodes.unwrap_or_default()
     }
 
     /// Serves claims of devices from now on, as they stand here.
@@ -29,11 +34,13 @@ impl Snapshot {
         Arc::make_mut(&mut self.objects).change_resource_claims(change);
     }
 
-    /// Takes an object out.
-    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
-        if Arc::make_mut(&mut self.objects).remove(kind, name) {
-            self.changes.push(Change::Object(kind, name.clone()));
+    /// Takes an object out. Returns the nodes of which it held something.
+    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) -> Vec<NodeName> {
+        if !Arc::make_mut(&mut self.objects).remove(kind, name) {
+            return Vec::new();
         }
+        self.changes.push(Change::Object(kind, name.clone()));
+        if kind == Kind::Reservation { self.set_reservation(name, None) } else { Vec::new() }
     }
 
     /// Takes in that all objects of a kind are known.
