@@ -18,6 +18,7 @@ pub mod node_devices;
 pub mod profile;
 pub mod quota;
 pub mod request;
+pub mod reservation;
 pub mod selection;
 pub mod slice;
 pub mod usage;
@@ -45,6 +46,7 @@ pub use quota::{Counted, Dimension, Quota};
 pub use request::{
     ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest,
 };
+pub use reservation::ReservationName;
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
 pub use usage::{CardUsage, InitPhase, Usage, Users};

@@ -40,6 +40,7 @@ pub mod queue;
 pub mod quota;
 pub mod reason;
 pub mod remedy;
+pub mod reservation;
 pub mod resource_claims;
 pub mod resources;
 pub mod scheduler;

@@ -52,6 +52,8 @@ mod koordinator_phases;
 mod koordinator_primitives;
 #[path = "conformance/koordinator_request_validation.rs"]
 mod koordinator_request_validation;
+#[path = "conformance/koordinator_reservation.rs"]
+mod koordinator_reservation;
 #[path = "conformance/koordinator_scoring.rs"]
 mod koordinator_scoring;
 #[path = "conformance/not_served.rs"]

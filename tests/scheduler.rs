@@ -43,6 +43,8 @@ mod requests;
 mod requeue;
 #[path = "scheduler/requeue_storage.rs"]
 mod requeue_storage;
+#[path = "scheduler/reservations.rs"]
+mod reservations;
 #[path = "scheduler/several_vendors.rs"]
 mod several_vendors;
 #[path = "scheduler/shadow.rs"]

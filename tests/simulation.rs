@@ -12,6 +12,8 @@ mod actors;
 mod bug;
 #[path = "simulation/checker.rs"]
 mod checker;
+#[path = "simulation/devices.rs"]
+mod devices;
 #[path = "simulation/dice.rs"]
 mod dice;
 #[path = "simulation/fresh.rs"]

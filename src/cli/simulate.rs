@@ -10,6 +10,7 @@ mod expand;
 mod gang;
 mod input;
 pub(super) mod place;
+mod reader;
 mod report;
 mod unread;
 mod volume;

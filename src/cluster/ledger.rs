@@ -3,6 +3,7 @@
 //! It changes nothing: it shows what the scheduler holds at the time of the request.
 
 mod devices;
+mod reservations;
 
 use std::{
     collections::BTreeMap,
@@ -10,6 +11,7 @@ use std::{
 };
 
 pub use devices::{DeviceRow, HeldDeviceRow};
+pub use reservations::ReservationRow;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 
@@ -108,6 +110,9 @@ pub struct NodeRow {
     /// Its devices by type, where its node side lists such.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceRow>,
+    /// What Koordinator's Reservations hold of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reservations: Vec<ReservationRow>,
     /// Its pods with an unreadable assignment, by name, with the reason.
     #[serde(rename = "unreadablePods", skip_serializing_if = "BTreeMap::is_empty")]
     pub unreadable_pods: BTreeMap<String, String>,
@@ -267,6 +272,7 @@ pub fn nodes(snapshot: &Snapshot, dialects: &Dialects, names: &BTreeMap<Uid, Str
             &snapshot.ledger().on_node(&state.info.name).collect::<Vec<_>>(),
             names,
         ),
+        reservations: reservations::rows(state),
         unreadable_pods: unreadable(&state.info.name, snapshot, names),
     };
     snapshot.nodes().map(node).collect()

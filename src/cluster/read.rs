@@ -6,6 +6,7 @@ pub mod group;
 mod holding;
 mod names;
 mod pod;
+pub mod reservation;
 mod scope;
 pub mod time_division;
 
@@ -141,10 +142,11 @@ impl Reader {
             ResourceAmounts::default()
         });
         let mut footprint = Footprint::of_pod(pod, resources);
+        footprint.reservation = reservation::of_pod(&self.dialects, pod).map(Arc::new);
         let holding = self.holding(pod, &mut troubles);
         if holding.is_none() && self.judged == Judged::Cards && self.placer(pod) == Placer::Berth {
-            let Footprint { namespace, labels, .. } = footprint;
-            footprint = Footprint { namespace, labels, ..Footprint::default() };
+            let Footprint { namespace, labels, reservation, .. } = footprint;
+            footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
         let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
         let info = PodInfo {

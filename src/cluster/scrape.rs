@@ -1,8 +1,9 @@
-//! What one scrape of `/metrics` shows of the cluster: cards, pods, namespaces, quotas, and why pods wait.
+//! What one scrape of `/metrics` shows of the cluster: cards, devices by type, pods, namespaces, quotas, and why pods wait.
 //!
 //! Rendered from what the leader's loop holds at the moment of the scrape; no gauge is kept between two. The loop only copies
 //! references: all counting is done outside it. Must not change anything.
 
+mod devices;
 mod hami;
 mod legacy;
 mod own;
@@ -42,7 +43,7 @@ struct PodHolding {
     init: InitPhase,
 }
 
-/// Which series there are beside those of cards, namespaces and quotas.
+/// Which series there are beside those of cards, devices, namespaces and quotas.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Shown {
     /// One series for each pod and card.
@@ -100,6 +101,7 @@ impl Collector for Exposition {
         let cards: BTreeMap<&str, _> = cards.iter().map(|(name, cards)| (&**name, cards)).collect();
         let rows = rows::Rows::of(&self.holdings, &cards);
         own::cards(&mut encoder, &rows.cards)?;
+        devices::devices(&mut encoder, &self.holdings)?;
         if self.shown.pods == Series::Exported {
             own::pods(&mut encoder, &rows.pods)?;
         }

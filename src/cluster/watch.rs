@@ -16,7 +16,7 @@ use super::{
 use crate::{
     dialect::{Unreadable, koordinator::templates},
     object::{
-        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, ResourceClaim,
+        ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodGroup, Reservation, ResourceClaim,
         ResourceQuota, ResourceSlice,
     },
     scheduling::{
@@ -48,8 +48,9 @@ pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> +
     let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
     let groups = pod_groups(client);
     let devices = stream::select(devices(client), share_templates(client)).boxed();
-    let claims = device_claims(client);
-    let few = stream::select_all([quotas.boxed(), namespaces, budgets, groups, devices, claims]);
+    let (claims, reservations) = (device_claims(client), reservations(client));
+    let few = [quotas.boxed(), namespaces, budgets, groups, devices, claims, reservations];
+    let few = stream::select_all(few);
     let others = stream::select(few, storage(client));
     stream::select(stream::select(pods, nodes), stream::select(others, selecting))
 }
@@ -179,6 +180,19 @@ fn share_templates(client: &Client) -> BoxStream<'static, Event> {
     };
     let listed = |all| Event::Listed(Kind::ShareTemplates, all);
     events(reflect(client.clone(), Some(templates::FIELDS), read), listed, Event::Seen, gone).boxed()
+}
+
+/// What Koordinator's scheduler has reserved, where its kind is installed.
+fn reservations(client: &Client) -> BoxStream<'static, Event> {
+    let read = |reservation: &Reservation| {
+        let name = &reservation.metadata.name;
+        let (object, troubles) = read::reservation::reservation(reservation);
+        each(&troubles, |field, message| tracing::warn!(reservation = name, field, "{message}"));
+        object
+    };
+    let gone =
+        |reservation: &Reservation| Event::Gone(Kind::Reservation, reservation.metadata.name.as_str().into());
+    if_served(reflect_if_served(client.clone(), None, read), Kind::Reservation, gone)
 }
 
 fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>

@@ -14,7 +14,7 @@ use crate::{
     dialect::{koordinator, marks},
     object::{
         ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup,
-        ResourceClaim, ResourceQuota, ResourceSlice,
+        Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
@@ -107,6 +107,18 @@ impl Wire for Device {
     const VERSION: &'static str = "v1alpha1";
     const KIND: &'static str = "Device";
     const PLURAL: &'static str = "devices";
+
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Wire for Reservation {
+    type Scope = ClusterResourceScope;
+    const GROUP: &'static str = koordinator::names::DEVICE_GROUP;
+    const VERSION: &'static str = "v1alpha1";
+    const KIND: &'static str = "Reservation";
+    const PLURAL: &'static str = "reservations";
 
     fn metadata(&self) -> &Metadata {
         &self.metadata

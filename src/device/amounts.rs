@@ -91,6 +91,15 @@ impl Amounts {
         Self(self.iter().map(left).collect())
     }
 
+    /// These, and at most so much in each dimension that is bounded.
+    #[must_use]
+    pub fn at_most(&self, bound: &Self) -> Self {
+        let least = |(dimension, amount): (&NamedDimension, u64)| {
+            (dimension.clone(), bound.get(dimension).map_or(amount, |bound| amount.min(bound)))
+        };
+        Self(self.iter().map(least).collect())
+    }
+
     /// Adds other amounts to these.
     pub fn add(&mut self, other: &Self) {
         for (dimension, amount) in other.iter() {

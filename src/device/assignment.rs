@@ -9,6 +9,7 @@ use super::{
     card::CardId,
     joint::DeviceAllocations,
     mark::Mark,
+    reservation::ReservationName,
     slice::Slice,
 };
 
@@ -52,6 +53,8 @@ pub struct Assignment {
     pub containers: Vec<ContainerShares>,
     /// Devices by type, which are the pod's as a whole.
     pub devices: DeviceAllocations,
+    /// The Reservation whose devices the pod uses before others.
+    pub reservation: Option<ReservationName>,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
@@ -62,8 +65,9 @@ pub struct Assignment {
 impl Assignment {
     /// Whether both hold the same, whenever they were written.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { containers, devices, marks, written: _ } = other;
-        (&self.containers, &self.devices, &self.marks) == (containers, devices, marks)
+        let Self { containers, devices, reservation, marks, written: _ } = other;
+        let own = (&self.containers, &self.devices, &self.reservation, &self.marks);
+        own == (containers, devices, reservation, marks)
     }
 
     /// Every share, whichever container's.

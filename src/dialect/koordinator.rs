@@ -12,6 +12,7 @@ pub mod node;
 pub mod partitions;
 pub mod record;
 pub mod request;
+pub mod reservation;
 pub mod shape;
 pub mod templates;
 
@@ -153,12 +154,17 @@ impl Dialect for Koordinator {
         if !self.is_asked(pod) {
             return Ok(None);
         }
+        reservation::affinity(pod).map_err(|error| vec![error])?;
         request::request(pod)
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
         let carried = |devices| Carried {
-            assignment: Assignment { devices, ..Assignment::default() },
+            assignment: Assignment {
+                devices,
+                reservation: reservation::allocated(pod),
+                ..Assignment::default()
+            },
             ..Carried::default()
         };
         Ok(record::carried(pod)?.map(carried))
@@ -166,7 +172,8 @@ impl Dialect for Koordinator {
 
     fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
         let annotation = (names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
-        Record { annotations: [annotation].into(), ..Record::default() }
+        let reservation = assignment.reservation.as_ref().map(reservation::written);
+        Record { annotations: [annotation].into_iter().chain(reservation).collect(), ..Record::default() }
     }
 
     fn adaption(

@@ -189,6 +189,7 @@ pub static RESOURCES: &[Resource] = &[
         .counted(),
     Resource::cluster("resource.k8s.io", "v1", "resourceslices", "ResourceSlice").counted(),
     Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "devices", "Device").counted(),
+    Resource::cluster("scheduling.koordinator.sh", "v1alpha1", "reservations", "Reservation").counted(),
     Resource::namespaced("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup")
         .short(&["pg"])
         .below(&["status"])

@@ -153,6 +153,9 @@ impl Classes {
         if let Some(decision) = filters.on_nominated(&rank) {
             return Ok(decision);
         }
+        if let Some(decision) = self.decide_in_reservation(&filters, &rank) {
+            return Ok(decision);
+        }
         self.update(ask, snapshot, Known::Decided);
         let class = self.by_ask.get_mut(ask).expect("it was just updated");
         // Many pods may wait for one quota: what is too little for the first is so for all.
@@ -197,6 +200,20 @@ impl Classes {
             class.too_little = Some((filters.quotas().to_vec(), snapshot.generation(), error.clone()));
         }
         Err(error.beside_quota(filters.standing()))
+    }
+
+    /// The best of the nodes on which a Reservation is for the pod and has enough left: other nodes are not looked at then.
+    fn decide_in_reservation(
+        &self,
+        filters: &Filters<'_>,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Option<Decision> {
+        let alone = Preferences::default();
+        let scale = Scale::of(&filters.demand.ask, &alone, &[]);
+        let score = |node, raw| scale.scores(&Feasible { node, raw }).total(&self.weights);
+        let fitting = filters.in_reservations();
+        let best = best(fitting.iter().map(|(node, raw)| (*node, score(node, *raw))), rank)?;
+        Some(filters.decision(best))
     }
 
     /// The cards that one node would give a pod whose claims are all bound, within what its namespace may still take.

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::{
     cycle::Cycle,
+    devices::Shortfall,
     fit_error::FitError,
     nearest::{Closeness, Refused, nearest},
     node::NodeName,
@@ -159,6 +160,32 @@ impl<'a> Filters<'a> {
         NodeVerdict::of(&self.demand.ask, node, self.around.device_resources)
     }
 
+    /// The node as it is for the pod within one of the Reservations there, and its scores: the first, by name, in which the pod passes
+    /// every filter.
+    pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, RawScores)> {
+        let mut admitting = node.reservations.iter().filter(|reserved| reserved.admits(self.demand));
+        admitting.find_map(|reserved| {
+            let node = Arc::new(node.within(reserved));
+            let NodeVerdict::Fits(raw, taken) = self.judge(&node) else { return None };
+            let raw = self.test(&node, (raw, &taken)).ok()?;
+            Some((node, raw))
+        })
+    }
+
+    /// The nodes on which the pod passes every filter within a Reservation, each with its scores.
+    pub(super) fn in_reservations(&self) -> Vec<(&'a Arc<NodeState>, RawScores)> {
+        if self.demand.footprint.reservation.is_none() {
+            return Vec::new();
+        }
+        self.around.nodes().filter_map(|node| Some((node, self.in_reservation(node)?.1))).collect()
+    }
+
+    /// Whether the pod must use a Reservation and is judged without one.
+    fn lacks_reservation(&self, node: &NodeState) -> bool {
+        let pod = self.demand.footprint.reservation.as_ref();
+        node.within.is_none() && pod.is_some_and(|pod| pod.affinity.is_some())
+    }
+
     /// Whether a node that the plugins which look at one node let through, with these scores and so much taken, passes all others too;
     /// the quota comes last. The scores are those of the cards that the quota admits.
     pub fn test(
@@ -166,6 +193,9 @@ impl<'a> Filters<'a> {
         node: &Arc<NodeState>,
         (raw, taken): (RawScores, &[CardUsage]),
     ) -> Result<RawScores, Refusal> {
+        if self.lacks_reservation(node) {
+            return Err(Refusal::Node(vec![Reason::Devices(Shortfall::Reservation)]));
+        }
         if self.open {
             return Ok(raw);
         }
@@ -180,6 +210,9 @@ impl<'a> Filters<'a> {
 
     /// What becomes of the pod on one node.
     pub fn try_on(&self, node: &Arc<NodeState>) -> Result<Decision, Refusal> {
+        if self.in_reservation(node).is_some() {
+            return Ok(self.decision(node));
+        }
         match self.judge(node) {
             NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken))?,
             NodeVerdict::Fails(reasons) => return Err(Refusal::Node(reasons)),
@@ -189,6 +222,9 @@ impl<'a> Filters<'a> {
 
     /// Whether the node passes every filter.
     pub(super) fn passes(&self, node: &Arc<NodeState>) -> bool {
+        if self.in_reservation(node).is_some() {
+            return true;
+        }
         match self.judge(node) {
             NodeVerdict::Fits(raw, taken) => self.test(node, (raw, &taken)).is_ok(),
             NodeVerdict::Fails(_) => false,
@@ -198,6 +234,8 @@ impl<'a> Filters<'a> {
     /// The decision for a node that has passed every filter.
     pub fn decision(&self, node: &Arc<NodeState>) -> Decision {
         let Demand { ask, .. } = self.demand;
+        let within = self.in_reservation(node).map(|(within, _)| within);
+        let node = within.as_ref().unwrap_or(node);
         // Cards that are kept for other pods are not given away.
         let kept = self.around.nominations.kept(self.demand, node);
         let state = kept.as_ref().unwrap_or(node);

@@ -10,6 +10,7 @@ mod gpu;
 mod joint;
 mod partition;
 mod pick;
+mod reserved;
 pub mod scoring;
 mod search;
 mod shortfall;
@@ -21,11 +22,12 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use pick::order;
+pub use reserved::{AllocatePolicy, ReservedDevices, allocate_within};
 pub use scoring::{Scoring, Strategy};
 pub use shortfall::Shortfall;
 pub use topology::Scope;
 
-use self::view::View;
+use self::{reserved::Reserved, view::View};
 use crate::device::{
     DeviceAllocation, DeviceAllocations, DeviceType, DevicesUsed, JointRequest, Minor, NodeDevices, Portion,
 };
@@ -70,8 +72,15 @@ pub fn allocate(
     request: &JointRequest,
     settings: &Settings,
 ) -> Result<DeviceAllocations, Vec<Shortfall>> {
-    let views = views(node, used, request, settings)?;
-    let mut choice = joint::choose(&views, request.joint.as_ref()).map_err(|shortfall| vec![shortfall])?;
+    choose(&views(node, used, request, (settings, Reserved::Nothing))?, request)
+}
+
+/// The devices of these views that the pod is given.
+fn choose(
+    views: &BTreeMap<DeviceType, View<'_>>,
+    request: &JointRequest,
+) -> Result<DeviceAllocations, Vec<Shortfall>> {
+    let mut choice = joint::choose(views, request.joint.as_ref()).map_err(|shortfall| vec![shortfall])?;
     let mut shortfalls = Vec::new();
     for (&kind, view) in views.iter().filter(|(kind, _)| !choice.contains_key(kind)).collect::<Vec<_>>() {
         match joint::alone(view) {
@@ -94,7 +103,7 @@ pub fn score(
     settings: &Settings,
 ) -> Result<u64, Vec<Shortfall>> {
     let Some(scoring) = &settings.scoring else { return Ok(0) };
-    let views = views(node, used, request, settings)?;
+    let views = views(node, used, request, (settings, Reserved::Nothing))?;
     let of = |view: &View<'_>| {
         let devices = view.candidates.values();
         scoring.of_all(&view.request.each, &devices.map(|one| (&one.device.total, &one.free)))
@@ -107,7 +116,7 @@ fn views<'a>(
     node: &'a NodeDevices,
     used: &DevicesUsed,
     request: &'a JointRequest,
-    settings: &Settings,
+    (settings, reserved): (&Settings, Reserved<'_>),
 ) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
     if node.plugin_lock && request.types.contains_key(&DeviceType::Gpu) {
         return Err(vec![Shortfall::PluginLock]);
@@ -119,7 +128,7 @@ fn views<'a>(
     let mut views = BTreeMap::new();
     let mut shortfalls = Vec::new();
     for (&kind, typed) in &request.types {
-        match View::of(kind, node, used, typed, settings) {
+        match View::of(kind, node, used, typed, (settings, reserved)) {
             Ok(view) => drop(views.insert(kind, view)),
             Err(shortfall) => shortfalls.push(shortfall),
         }

@@ -1,6 +1,6 @@
 //! What every node makes of one pod, each judged anew: for dry runs and explanations, which keep no class.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
 
 use super::{
     cycle::Preferences,
@@ -19,6 +19,8 @@ pub struct Evaluation<'a> {
     filters: Filters<'a>,
     preferences: Preferences<'a>,
     nodes: Vec<(&'a Arc<NodeState>, Result<RawScores, Refusal>)>,
+    /// The slots of nodes on which the pod fits within a Reservation.
+    reserved: BTreeSet<usize>,
 }
 
 /// One node in an evaluation.
@@ -32,19 +34,23 @@ impl<'a> Evaluation<'a> {
         weights: &ScoreWeights,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Self> {
-        let mut nodes = Vec::new();
+        let (mut nodes, mut reserved) = (Vec::new(), BTreeSet::new());
         for state in filters.around.nodes() {
             if go_on().is_break() {
                 return None;
             }
-            let judged = match filters.judge(state) {
-                NodeVerdict::Fits(raw, taken) => filters.test(state, (raw, &taken)),
-                NodeVerdict::Fails(reasons) => Err(Refusal::Node(reasons)),
+            let judged = match (filters.in_reservation(state), filters.judge(state)) {
+                (Some((_, raw)), _) => {
+                    reserved.insert(state.slot);
+                    Ok(raw)
+                }
+                (None, NodeVerdict::Fits(raw, taken)) => filters.test(state, (raw, &taken)),
+                (None, NodeVerdict::Fails(reasons)) => Err(Refusal::Node(reasons)),
             };
             nodes.push((state, judged));
         }
         let preferences = Preferences::prepare(&filters, counts, weights);
-        Some(Self { filters, preferences, nodes })
+        Some(Self { filters, preferences, nodes, reserved })
     }
 
     /// The filters by which the nodes were judged.
@@ -69,7 +75,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// The node that the pod would go to, and its score: the nominated one if that fits and its `rank` is 0, else the best by rank,
-    /// then score, then name.
+    /// then score, then name, where some fit within a Reservation of these.
     pub fn best(
         &self,
         weights: &ScoreWeights,
@@ -82,7 +88,11 @@ impl<'a> Evaluation<'a> {
             .collect();
         let nominated = self.filters.nominated(&rank);
         let nominated = nominated.and_then(|name| scored.iter().find(|(state, _)| state.info.name == *name));
-        let best = nominated.map(|(state, _)| *state).or_else(|| best(scored.iter().copied(), rank))?;
+        let in_reservation = |(state, _): &&(&Arc<NodeState>, f64)| {
+            self.reserved.is_empty() || self.reserved.contains(&state.slot)
+        };
+        let candidates = scored.iter().filter(in_reservation).copied();
+        let best = nominated.map(|(state, _)| *state).or_else(|| best(candidates, rank))?;
         scored.iter().find(|(state, _)| Arc::ptr_eq(state, best)).copied()
     }
 

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     object::full_name,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
+    reservation::PodReservation,
     resource_claims::ResourceClaimUse,
     resources::ResourceAmounts,
 };
@@ -40,6 +41,8 @@ pub struct Footprint {
     pub spread: Vec<SpreadConstraint>,
     /// Spread constraints that only score: `ScheduleAnyway`.
     pub preferred_spread: Vec<SpreadConstraint>,
+    /// What it says of Reservations, where it uses one or may.
+    pub reservation: Option<Arc<PodReservation>>,
 }
 
 /// A claim that a pod uses.
@@ -181,6 +184,7 @@ impl Footprint {
             preferred_spread: preferred_spread.into_iter().map(read).collect(),
             namespace,
             labels: Arc::new(labels),
+            reservation: None,
         }
     }
 

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, resources::ResourceAmounts, tdm::ZoneState,
+    footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, reservation::Reserved,
+    resources::ResourceAmounts, tdm::ZoneState,
 };
 use crate::device::{Allocation, InitPhase, ProfileName, Usage};
 
@@ -27,6 +28,10 @@ pub struct NodeState {
     pub requested: ResourceAmounts,
     /// The pods on it.
     pub pods: Vec<Arc<Footprint>>,
+    /// The Reservations on it: what is left of them counts as in use.
+    pub reservations: Vec<Arc<Reserved>>,
+    /// The Reservation within which a pod is judged here; `None`: as any pod.
+    pub within: Option<Arc<Reserved>>,
     /// The required terms of anti-affinity of those pods.
     pub anti_affinity: Vec<Arc<PodTerm>>,
     /// Whether its device plugin answers.
@@ -57,6 +62,17 @@ impl NodeState {
         self.pods.iter().any(|pod| !pod.claims.is_empty())
     }
 
+    /// As it is for a pod that uses this one of its Reservations.
+    #[must_use]
+    pub(super) fn within(&self, reserved: &Arc<Reserved>) -> Self {
+        Self {
+            usage: reserved.usage.clone(),
+            requested: reserved.requested.clone(),
+            within: Some(Arc::clone(reserved)),
+            ..self.clone()
+        }
+    }
+
     /// With these pods on it too, which hold these cards.
     #[must_use]
     pub(super) fn beside<'a>(
@@ -67,8 +83,10 @@ impl NodeState {
         let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
         self.usage = self.usage.and(self.info.joined(held));
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
+        for pod in &pods {
+            self.requested.add(&pod.resources);
+        }
         self.pods.extend(pods);
-        self.requested = requested(&self.pods);
         self
     }
 }

@@ -13,6 +13,7 @@ use std::{
 use super::{
     gang::Group,
     node::{NodeName, Offer},
+    reservation::Reservation,
 };
 use crate::{
     device::ModelTemplates,
@@ -59,6 +60,8 @@ pub enum Object {
     DeviceClass(Arc<DeviceClass>),
     /// The ConfigMap's full name, and the templates of shares that it lists.
     ShareTemplates(Arc<str>, Arc<ModelTemplates>),
+    /// A Reservation's name, and what it holds.
+    Reservation(Arc<str>, Arc<Reservation>),
     /// A Service's full name, and the labels of its pods.
     Service(Arc<str>, Arc<Labels>),
     /// A ReplicationController's full name, and the labels of its pods.
@@ -88,6 +91,7 @@ impl Object {
             Self::ResourceSlice(_) => Kind::ResourceSlice,
             Self::DeviceClass(_) => Kind::DeviceClass,
             Self::ShareTemplates(..) => Kind::ShareTemplates,
+            Self::Reservation(..) => Kind::Reservation,
             Self::Service(..) => Kind::Service,
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
@@ -102,6 +106,7 @@ impl Object {
             | Self::PodGroup(_, name, _)
             | Self::Device(name, _)
             | Self::ShareTemplates(name, _)
+            | Self::Reservation(name, _)
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)

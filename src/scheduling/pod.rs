@@ -103,7 +103,9 @@ pub struct Demand {
 impl Demand {
     /// Whether both pods may go to the same places: what is found out for one holds for the other.
     pub fn is_alike(&self, other: &Self) -> bool {
-        let alone = |demand: &Self| !demand.footprint.looks_around();
+        // A Reservation may be for one of them.
+        let alone =
+            |demand: &Self| !demand.footprint.looks_around() && demand.footprint.reservation.is_none();
         self.ask == other.ask
             && self.priority == other.priority
             && self.footprint.namespace == other.footprint.namespace

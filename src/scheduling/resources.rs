@@ -63,6 +63,21 @@ impl ResourceAmounts {
         self.0.iter().map(|(name, amount)| (name.as_str(), *amount))
     }
 
+    /// What is left of these once the other is taken, by the resources of these; nothing where more is taken than there is.
+    #[must_use]
+    pub fn left(&self, other: &Self) -> Self {
+        let left =
+            |(name, amount): (&String, &i64)| (name.clone(), amount.saturating_sub(other.get(name)).max(0));
+        Self(self.0.iter().map(left).collect())
+    }
+
+    /// These without the resources of which this is said.
+    #[must_use]
+    pub fn without(mut self, left_out: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|name, _| !left_out(name));
+        self
+    }
+
     /// Adds each resource of the other.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in &other.0 {

@@ -245,6 +245,7 @@ impl Scheduler {
             self.serve_lines(now);
             if self.course != Course::Standby {
                 self.evict_when_due(now);
+                self.refresh_reasons();
                 self.audit_when_due(now);
                 self.schedule(now);
                 self.serve_lines(now);
@@ -278,6 +279,7 @@ impl Scheduler {
         if self.snapshot.node(node).is_some() {
             self.lines.touch_held_up();
             self.wake_waiting(node, Held::Less);
+            self.wake_owners(node);
             self.wake_nominated(node);
         }
     }

@@ -4,8 +4,10 @@
 
 mod agents;
 mod before;
+mod claims;
 mod nominees;
 mod objects;
+mod reserved;
 mod zones;
 
 use std::{
@@ -20,7 +22,6 @@ use super::{
     images::Images,
     ledger::{Charge, Ledger},
     node::{NodeInfo, NodeName},
-    node_state,
     nominations::Nominations,
     object::{Kind, Objects},
     plan::Plan,
@@ -28,6 +29,7 @@ use super::{
     pod::Uid,
     pod_counts::Surroundings,
     quota::Quotas,
+    reservation::Reservation,
     resource_claims::ResourceClaims,
     tdm::{RevocableZones, ZoneState},
 };
@@ -62,6 +64,8 @@ pub struct Snapshot {
     reservations: Arc<Reservations>,
     /// Claims of devices, and what decides on them.
     resource_claims: Arc<ResourceClaims>,
+    /// By node and name, Koordinator's Reservations that hold something there.
+    reserved: BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<Reservation>>>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
     /// Pods that wait for room on a node that is kept for them.
@@ -157,10 +161,10 @@ impl Snapshot {
     /// Folds a node's state anew, if it is not what the ledger says; whether it was.
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
-        let ledger = &self.ledger;
-        let right = state.usage == state.info.joined(ledger.usage(name))
-            && state.pods == ledger.pods(name)
-            && state.requested == node_state::requested(&state.pods);
+        let pods = self.ledger.pods(name);
+        let (usage, requested, reservations) = self.in_use((&state.info, name), &pods, |_, _| true);
+        let in_use = (&state.usage, &state.requested, &state.reservations);
+        let right = state.pods == pods && in_use == (&usage, &requested, &reservations);
         if right {
             return Check::Right;
         }
@@ -342,12 +346,15 @@ impl Snapshot {
         counts: impl Fn(&Uid, &Charge) -> bool,
     ) -> NodeState {
         let pods = self.ledger.pods_by(name, &counts);
+        let (usage, requested, reservations) = self.in_use((&info, name), &pods, counts);
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
-            usage: info.joined(self.ledger.usage_by(name, counts)),
+            usage,
             info,
-            requested: node_state::requested(&pods),
+            requested,
             pods,
+            reservations,
+            within: None,
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             zone,

@@ -91,6 +91,12 @@ impl World {
         devices::devices(&self.cluster.client)
     }
 
+    /// The Reservations of the cluster, which serves them from now on.
+    pub(crate) async fn reservations(&self, floor: Floor) -> Api<DynamicObject> {
+        devices::serve_reservations(&self.cluster.client, floor).await;
+        devices::reservations(&self.cluster.client)
+    }
+
     /// A cluster of these nodes; Berth is yet to start.
     pub(crate) async fn without_berth(floor: Floor, nodes: Vec<Node>) -> Option<Self> {
         Self::without_berth_on(floor, nodes, ControlPlaneOptions::default()).await

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::{
     machine::Machine,
     promtool::Promtool,
-    world::{cluster, config, gpu_node, holder, lines, page},
+    world::{cluster, cluster_with_devices, config, gpu_node, holder, lines, page},
 };
 
 #[tokio::test]
@@ -59,6 +59,27 @@ async fn what_is_given_away_shows_by_card_pod_namespace_and_quota() {
         [r#""limits.nvidia.com/gpucores"} 30"#, r#""limits.nvidia.com/gpumem"} 4000"#]
     );
     assert!(lines(&page, "hami_").is_empty(), "HAMi's names are asked for");
+}
+
+#[tokio::test]
+async fn capacity_and_use_of_devices_show_by_type() {
+    let config = config("");
+    let page = page(&cluster_with_devices(&config), &config, "text/plain").await;
+    let gpu = r#"{node="n2",type="gpu",index="3",device="GPU-c"}"#;
+    let nic = r#"{node="n2",type="rdma",index="0",device="0000:01:00.0"}"#;
+    let fpga = r#"{node="n2",type="fpga",index="0",device="f\"\n"}"#;
+    let each = |name: &str, expected: &[(&str, f64)]| {
+        let expected: Vec<_> =
+            expected.iter().map(|(labels, value)| format!("{name}{labels} {value:?}")).collect();
+        assert_eq!(lines(&page, &format!("{name}{{")), expected);
+    };
+    each("berth_device_capacity_ratio", &[(gpu, 1.0), (nic, 1.0), (fpga, 1.0)]);
+    each("berth_device_allocated_ratio", &[(gpu, 0.5), (nic, 0.01), (fpga, 0.0)]);
+    each("berth_device_memory_bytes", &[(gpu, 17_179_869_184.0)]);
+    each("berth_device_memory_allocated_bytes", &[(gpu, 8_589_934_592.0)]);
+    each("berth_device_virtual_functions", &[(nic, 2.0)]);
+    each("berth_device_virtual_functions_allocated", &[(nic, 1.0)]);
+    each("berth_device_healthy", &[(gpu, 1.0), (nic, 1.0), (fpga, 0.0)]);
 }
 
 #[tokio::test]

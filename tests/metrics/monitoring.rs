@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     promtool::{Promtool, Query},
-    world::{Findings, cluster, config, page_with},
+    world::{Findings, cluster_with_devices, config, page_with},
 };
 
 pub(crate) fn read(path: &str) -> String {
@@ -64,7 +64,7 @@ fn of_a_shadow() -> Vec<String> {
 #[tokio::test]
 async fn each_metric_that_is_named_anywhere_is_exported() {
     let config = config("");
-    let page = page_with(&cluster(&config), &config, "text/plain", Findings::One).await;
+    let page = page_with(&cluster_with_devices(&config), &config, "text/plain", Findings::One).await;
     let mut exported: BTreeSet<String> = BTreeSet::new();
     for line in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').unwrap();

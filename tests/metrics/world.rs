@@ -61,6 +61,33 @@ pub(crate) fn cluster(config: &Config) -> Machine {
     machine
 }
 
+/// The same, with a node of Koordinator's devices: half of a GPU and one of two virtual functions of a NIC are given away, and an FPGA does not work.
+pub(crate) fn cluster_with_devices(config: &Config) -> Machine {
+    let mut machine = cluster(config);
+    machine.show_node(&node("n2", &json!({})));
+    let device = json!({"metadata": {"name": "n2"}, "spec": {"devices": [
+        {"type": "gpu", "id": "GPU-c", "minor": 3, "health": true, "resources":
+            {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "16Gi", "koordinator.sh/gpu-memory-ratio": "100"}},
+        {"type": "rdma", "id": "0000:01:00.0", "health": true, "resources": {"koordinator.sh/rdma": "100"},
+            "vfGroups": [{"vfs": [{"busID": "0000:01:00.1"}, {"busID": "0000:01:00.2"}]}]},
+        {"type": "fpga", "id": "f\"\n", "health": false, "resources": {"koordinator.sh/fpga": "100"}},
+    ]}});
+    machine.show_device(&device);
+    // Koordinator's scheduler may write memory in percent alone.
+    let given = json!({
+        "gpu": [{"minor": 3, "resources": {"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50"}}],
+        "rdma": [{"minor": 0, "resources": {"koordinator.sh/rdma": "1"}, "extension": {"vfs": [{"minor": -1, "busID": "0000:01:00.2"}]}}],
+    });
+    let pod = pod("joint", &json!({"koordinator.sh/gpu": "50", "koordinator.sh/rdma": "1"}));
+    machine.show_pod(&bound(
+        pod,
+        "n2",
+        json!({"scheduling.koordinator.sh/device-allocated": given.to_string()}),
+    ));
+    machine.run();
+    machine
+}
+
 /// Whether the replica has found anything wrong.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Findings {

@@ -2,16 +2,16 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, object::Kind},
+    scheduling::{Effect, Event, TellOutcome, object::Kind},
 };
 use serde_json::{Value, json};
 
 use super::machine::{Machine, bound, node, placed, pod, told};
 
-const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
+pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
 /// A GPU with 16 GiB.
-fn gpu(minor: u32) -> Value {
+pub(crate) fn gpu(minor: u32) -> Value {
     json!({
         "type": "gpu", "minor": minor, "id": format!("GPU-{minor}"), "health": true,
         "topology": {"socketID": 0, "nodeID": 0, "pcieID": format!("pcie-{}", minor / 2), "busID": ""},
@@ -20,7 +20,7 @@ fn gpu(minor: u32) -> Value {
 }
 
 /// A NIC with two virtual functions, on the PCIe switch of the GPUs 2n and 2n + 1.
-fn nic(minor: u32) -> Value {
+pub(crate) fn nic(minor: u32) -> Value {
     let function = |number: u32| json!({"minor": -1, "busID": format!("0000:{minor}1:00.{number}")});
     json!({
         "type": "rdma", "minor": minor, "id": format!("0000:{minor}1:00.0"), "health": true,
@@ -30,16 +30,16 @@ fn nic(minor: u32) -> Value {
     })
 }
 
-fn device(node: &str, devices: &[Value]) -> Value {
+pub(crate) fn device(node: &str, devices: &[Value]) -> Value {
     json!({"metadata": {"name": node}, "spec": {"devices": devices}})
 }
 
-fn machine(nodes: &[&str]) -> Machine {
+pub(crate) fn machine(nodes: &[&str]) -> Machine {
     let nodes: Vec<_> = nodes.iter().map(|name| node(name, &json!({}))).collect();
     Machine::new(&Config::default(), &nodes, &[])
 }
 
-fn whole(name: &str) -> Value {
+pub(crate) fn whole(name: &str) -> Value {
     pod(name, &json!({"koordinator.sh/gpu": "100"}))
 }
 
@@ -130,6 +130,46 @@ fn devices_that_are_gone_come_back_as_they_are_held() {
         assert_eq!(machine.run().1, [], "{lost:?}: 60 and 50 percent are more than one card");
         machine.show_pod(&pod("less", &json!({"koordinator.sh/gpu": "40"})));
         assert_eq!(machine.run().1, placed(&[("less", "n1")]), "{lost:?}");
+    }
+}
+
+/// What is said of the pod that waits; its condition then says so.
+fn say(machine: &mut Machine, name: &str) -> String {
+    let effects = machine.settle();
+    for effect in &effects {
+        if let Effect::TellUnschedulable { pod, message, .. } = effect {
+            let (pod, message, outcome) = (pod.clone(), message.clone(), TellOutcome::Done);
+            machine.tell(Event::Told { pod, message, outcome });
+        }
+    }
+    told(&effects, name)
+}
+
+#[test]
+fn what_a_pod_waits_for_is_said_at_once_when_a_device_changes() {
+    for lost in [
+        Event::Gone(Kind::Device, "n1".into()),
+        Event::Unserved(Kind::Device),
+        Event::Listed(Kind::Device, Vec::new()),
+    ] {
+        let mut machine = machine(&["n1", "n2"]);
+        machine.show_device(&device("n1", &[gpu(0)]));
+        machine.show_pod(&pod("pair", &json!({"koordinator.sh/gpu": "200"})));
+        let with = say(&mut machine, "pair");
+        machine.pass(2);
+        machine.tell(lost.clone());
+        let without = say(&mut machine, "pair");
+        machine.pass(2);
+        machine.show_device(&device("n1", &[gpu(0)]));
+        assert_eq!(
+            [with, without, say(&mut machine, "pair")],
+            [
+                "0/2 nodes are available: 1 Insufficient GPU Devices, 1 node(s) had no GPUs of the kind that the Pod asks for.",
+                "0/2 nodes are available: 2 node(s) had no GPUs of the kind that the Pod asks for.",
+                "0/2 nodes are available: 1 Insufficient GPU Devices, 1 node(s) had no GPUs of the kind that the Pod asks for.",
+            ],
+            "{lost:?}"
+        );
     }
 }
 

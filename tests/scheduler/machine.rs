@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use berth::{
     cluster::{
         Reader,
-        read::{devices, share_templates},
+        read::{devices, reservation::reservation, share_templates},
     },
     config::Config,
     device::{Lock, LockOwner},
@@ -59,6 +59,7 @@ impl Machine {
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
+        machine.scheduler.observe(Event::Unserved(Kind::Reservation), now);
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }
@@ -103,6 +104,13 @@ impl Machine {
         let metadata = json!({"namespace": "koordinator-system", "name": "gpu-shared-resource-templates"});
         let config_map = parsed(&json!({"metadata": metadata, "data": {"data.yaml": text}}));
         self.tell(Event::Seen(share_templates(&config_map).0));
+    }
+
+    /// Shows a Reservation; what of it can't be read.
+    pub(crate) fn show_reservation(&mut self, object: &Value) -> Vec<String> {
+        let (object, troubles) = reservation(&parsed(object));
+        self.tell(Event::Seen(object));
+        troubles.iter().map(ToString::to_string).collect()
     }
 
     fn newer(&mut self, object: &Value) -> Value {

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     checker::LOCK,
+    devices,
     dice::Dice,
     gang,
     plan::Weather,
@@ -53,11 +54,11 @@ impl Actors {
         if self.dice.in_thousand(self.story.crowd.quota) {
             self.set_quota(world).await;
         }
-        for name in NODES {
+        for name in self.nodes() {
             world.fleet.behave(name, Behaviour { ending: self.ending(), ..Behaviour::default() }).unwrap();
         }
         if self.story.crowd.spread > 0 {
-            for (name, zone) in NODES.iter().zip(["a", "b", "a", "b", "a"]) {
+            for (name, zone) in self.nodes().zip(["a", "b", "a", "b", "a"]) {
                 patch(world, name, json!({"metadata": {"labels": {"zone": zone}}})).await;
             }
         }
@@ -110,6 +111,7 @@ impl Actors {
             Act::ForeignPod => self.foreign_pod(world).await,
             Act::Behave => self.behave(world),
             Act::Sicken => return self.sicken(world).await,
+            Act::Device => return self.device(world).await,
             Act::Provision => return self.provision(world),
             Act::Compact => {
                 world.sandbox.compact();
@@ -121,6 +123,15 @@ impl Actors {
             Act::Weather => self.weather(world),
         }
         Some(())
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.story.nodes().iter().copied()
+    }
+
+    /// One of the nodes.
+    fn node(&mut self) -> &'static str {
+        self.dice.one_of(self.story.nodes())
     }
 
     fn replica(&mut self) -> usize {
@@ -295,7 +306,7 @@ impl Actors {
     }
 
     async fn cordon(&mut self, world: &World) {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         let to = self.dice.in_thousand(300);
         patch(world, name, json!({"spec": {"unschedulable": to}})).await;
         world.watch.say(&format!("{name} is cordoned: {to}"));
@@ -303,7 +314,7 @@ impl Actors {
 
     /// A node moves to another zone, or now and then has none any more.
     async fn zone(&mut self, world: &World) {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         let zone = self.dice.one_of(&["a", "b", "c", "a", "b", ""]);
         let label = if zone.is_empty() { Value::Null } else { json!(zone) };
         patch(world, name, json!({"metadata": {"labels": {"zone": label}}})).await;
@@ -312,14 +323,14 @@ impl Actors {
 
     /// Something that matters to nobody changes on a node.
     async fn touch(&mut self, world: &World) {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         patch(world, name, json!({"metadata": {"annotations": {"heartbeat": self.dice.next().to_string()}}}))
             .await;
     }
 
     /// A machine goes away with its pods, or another comes in its place.
     async fn swap_node(&mut self, world: &World) {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         if nodes(world).get_opt(name).await.unwrap().is_none() {
             let age = self.ages.entry(name).or_default();
             *age += self.dice.below(2);
@@ -329,6 +340,10 @@ impl Actors {
         }
         nodes(world).delete(name, &DeleteParams::default()).await.unwrap();
         world.watch.say(&format!("{name} leaves"));
+        // The Device of a node is owned by it.
+        if self.story.crowd.devices > 0 {
+            drop(devices(world).delete(name, &DeleteParams::default()).await);
+        }
         collect_pods(world, name).await;
     }
 
@@ -374,7 +389,7 @@ impl Actors {
     async fn foreign_pod(&mut self, world: &World) {
         self.foreign += 1;
         let name = format!("plain-{}", self.foreign);
-        let mut object = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "nodeName": self.dice.one_of(&NODES),
+        let mut object = json!({"metadata": {"name": name}, "spec": {"schedulerName": "other", "nodeName": self.node(),
             "containers": [{"name": "c", "image": "i"}]}});
         if self.story.crowd.spread > 0 {
             object["metadata"]["labels"] = json!({"app": "spread"});
@@ -393,7 +408,7 @@ impl Actors {
     }
 
     fn behave(&mut self, world: &World) {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         let answer = match self.dice.below(6) {
             0 => Answer::After(self.dice.millis(4000)),
             1 => Answer::FailingEvery(3),
@@ -406,13 +421,32 @@ impl Actors {
     }
 
     async fn sicken(&mut self, world: &World) -> Option<()> {
-        let name = self.dice.one_of(&NODES);
+        let name = self.node();
         nodes(world).get_opt(name).await.unwrap()?;
         let age = self.ages.get(name).copied().unwrap_or_default();
-        let health = if self.dice.in_thousand(300) { Health::Unhealthy } else { Health::Healthy };
-        let card = format!("GPU-{name}-{age}-{}", self.dice.below(2));
+        let ill = if self.story.crowd.devices > 0 { 600 } else { 300 };
+        let health = if self.dice.in_thousand(ill) { Health::Unhealthy } else { Health::Healthy };
+        let card = if self.story.crowd.devices > 0 {
+            devices::one_of(&mut self.dice, name, age)
+        } else {
+            format!("GPU-{name}-{age}-{}", self.dice.below(2))
+        };
         world.watch.say(&format!("{card} is {health:?}"));
         world.fleet.set_health(name, &card, health).await.unwrap();
+        Some(())
+    }
+
+    /// koordlet is installed anew on a node: its Device goes, and comes back once a device is reported.
+    async fn device(&mut self, world: &World) -> Option<()> {
+        let name = self.node();
+        nodes(world).get_opt(name).await.unwrap()?;
+        let gone = devices(world).delete(name, &DeleteParams::default()).await.is_ok();
+        if !gone {
+            let age = self.ages.get(name).copied().unwrap_or_default();
+            let device = devices::one_of(&mut self.dice, name, age);
+            world.fleet.set_health(name, &device, Health::Healthy).await.unwrap();
+        }
+        world.watch.say(&format!("the Device of {name} {}", if gone { "is deleted" } else { "is back" }));
         Some(())
     }
 
@@ -423,7 +457,7 @@ impl Actors {
             log.weather = [Weather::Still; REPLICAS];
             log.down = Timestamp::MIN;
         }
-        for name in NODES {
+        for name in self.nodes() {
             world.fleet.behave(name, Behaviour::default()).unwrap();
             if nodes(world).get_opt(name).await.unwrap().is_none() {
                 world
@@ -481,6 +515,11 @@ fn budgets(world: &World) -> Api<PodDisruptionBudget> {
 
 fn quotas(world: &World) -> Api<core::ResourceQuota> {
     Api::default_namespaced(world.client.clone())
+}
+
+fn devices(world: &World) -> Api<DynamicObject> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(devices::GROUP, "v1alpha1", "Device"));
+    Api::all_with(world.client.clone(), &kind)
 }
 
 fn nodes(world: &World) -> Api<core::Node> {

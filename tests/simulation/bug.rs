@@ -59,6 +59,14 @@ pub(crate) enum Bug {
     NominationOutlivesPod,
     /// Only the binder that has evicted a pod knows that it leaves.
     EvictionRepeated,
+    /// What pods hold of a node's devices is forgotten while the node has no Device.
+    UseForgottenWithDevice,
+    /// The virtual functions that pods hold are not read.
+    FunctionGivenTwice,
+    /// A device that is not healthy is given.
+    SickDeviceGiven,
+    /// The devices of a Device that was deleted are still given.
+    DeviceOutlivesItsObject,
 }
 
 /// All is full, and what is free is taken at once.
@@ -208,6 +216,7 @@ const NEIGHBOURS: Story = Story {
         urgent: 0,
         gangs: 0,
         preemptable: 0,
+        devices: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -324,8 +333,30 @@ const WINDOWS: Story = Story {
     ..GENERAL
 };
 
+/// Pods have GPUs, NICs and virtual functions, together or by themselves, while Devices are deleted and come back, devices fail and
+/// recover, machines are exchanged and binders die.
+const DEVICES: Story = Story {
+    steps: 240,
+    pauses: &[(1000, 3), (6000, 1)],
+    acts: &[
+        (Act::Create, 14),
+        (Act::Delete, 9),
+        (Act::Device, 3),
+        (Act::Sicken, 3),
+        (Act::Recreate, 1),
+        (Act::SwapNode, 1),
+        (Act::Cordon, 1),
+        (Act::Compact, 1),
+        (Act::Kill, 1),
+    ],
+    crowd: Crowd { odd: 0, quota: 0, devices: 1000, ..GENERAL.crowd },
+    calls: &[("/leases", 0), ("/binding", 200), ("", 50)],
+    watches: &[("/devices", 200), ("/api/v1/pods", 150), ("", 30)],
+    ..GENERAL
+};
+
 impl Bug {
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -352,6 +383,10 @@ impl Bug {
         Self::BudgetCountedByZone,
         Self::NominationOutlivesPod,
         Self::EvictionRepeated,
+        Self::UseForgottenWithDevice,
+        Self::FunctionGivenTwice,
+        Self::SickDeviceGiven,
+        Self::DeviceOutlivesItsObject,
     ];
 
     /// What shows it.
@@ -373,16 +408,21 @@ impl Bug {
             Self::GangMemberForgotten => &TEAMS,
             Self::BudgetCountedByZone | Self::EvictionRepeated => &WINDOWS,
             Self::NominationOutlivesPod => &RECALLS,
+            Self::UseForgottenWithDevice
+            | Self::FunctionGivenTwice
+            | Self::SickDeviceGiven
+            | Self::DeviceOutlivesItsObject => &DEVICES,
         }
     }
 }
 
 /// Every story.
-pub(crate) const STORIES: [&Story; 16] = [
+pub(crate) const STORIES: [&Story; 17] = [
     &GENERAL,
     &NEIGHBOURS,
     &ZONES,
     &WINDOWS,
+    &DEVICES,
     &LOCKS,
     &DOUBT,
     &NAMES,

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
+    devices::{self, Devices},
     fresh,
     gang::Gangs,
     preemption::Preemptions,
@@ -58,6 +59,7 @@ pub(crate) struct Checker {
     taken: BTreeMap<(String, String), Timestamp>,
     preemptions: Preemptions,
     gangs: Gangs,
+    devices: Devices,
     config: Config,
     division: Option<Division>,
     quotas: Quotas,
@@ -81,6 +83,7 @@ impl Checker {
             taken: BTreeMap::new(),
             preemptions: Preemptions::default(),
             gangs: Gangs::default(),
+            devices: Devices::default(),
             quotas: Quotas::default(),
             spread: Spread::default(),
             binders: BTreeMap::new(),
@@ -114,6 +117,7 @@ impl Checker {
         }
         let living: Vec<&Pod> =
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
+        self.devices.see(&self.sandbox.objects_of(devices::GROUP, "devices"), now);
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         self.violations.extend(self.preemptions.see(&pods, now));
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
@@ -187,7 +191,7 @@ impl Checker {
         if !pod.ours {
             return;
         }
-        if pod.record_node != pod.node {
+        if pod.record_node != pod.node && pod.devices.is_none() {
             self.violations
                 .push(format!("{} is on {} and recorded on {}", pod.name, pod.node, pod.record_node));
         }
@@ -198,6 +202,7 @@ impl Checker {
             self.violations.push(format!("{} was bound behind its gate", pod.name));
         }
         self.judge_cards(pod, living, now);
+        self.violations.extend(self.devices.judge_bound(pod, living, now - MEMORY));
         self.judge_claims(pod);
         let division = self.division.as_ref();
         self.violations.extend(division.and_then(|division| division.judge_bound(pod, now)));
@@ -356,7 +361,7 @@ impl Checker {
         if !true_of_it {
             self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
         }
-        if !pod.readable || maybe_over {
+        if (!pod.readable && pod.devices.is_none()) || maybe_over {
             return;
         }
         // Pods of lower priority would go for it.
@@ -368,7 +373,9 @@ impl Checker {
         };
         let open: Vec<_> = nodes.iter().filter(open).collect();
         for node in open {
-            if node["spec"]["unschedulable"] != true && would_fit(pod, node, nodes, &staying) {
+            if node["spec"]["unschedulable"] != true
+                && (would_fit(pod, node, nodes, &staying) || self.devices.would_fit(pod, node, &staying))
+            {
                 let text = format!(
                     "{} waits though {} would have it: {reason}",
                     pod.name,

@@ -5,9 +5,12 @@
 use std::sync::Arc;
 
 use berth::{
-    cluster::{read::group::pod_group, watch::read_namespace},
+    cluster::{
+        read::{self, group::pod_group},
+        watch::read_namespace,
+    },
     config::Config,
-    object::{Namespace, Node, Pod, ResourceQuota},
+    object::{Device, Namespace, Node, Pod, ResourceQuota},
     sandbox::Sandbox,
     scheduling::{
         Effect, Event, PodKey, Scheduler,
@@ -16,6 +19,8 @@ use berth::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::devices;
 
 /// What it would do that has not been done.
 pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
@@ -40,12 +45,22 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     for kind in Kind::POD_GROUPS.iter().filter(|kind| **kind != Kind::PodGroup) {
         scheduler.observe(Event::Unserved(*kind), now);
     }
+    scheduler.observe(Event::Listed(Kind::Device, node_devices(sandbox)), now);
+    scheduler.observe(Event::Listed(Kind::Reservation, Vec::new()), now);
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
     }
     scheduler.observe(Event::Pods(pods), now);
     let told = |pod: &PodKey| told(sandbox, pod);
     scheduler.settle(now).into_iter().filter_map(|effect| differs(effect, told)).collect()
+}
+
+fn node_devices(sandbox: &Sandbox) -> Vec<Object> {
+    let offer = |device: &Arc<Value>| {
+        let device: Device = serde_json::from_value((**device).clone()).unwrap();
+        Object::Device(device.metadata.name.as_str().into(), Arc::new(read::devices(&device).0))
+    };
+    sandbox.objects_of(devices::GROUP, "devices").iter().map(offer).collect()
 }
 
 fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {

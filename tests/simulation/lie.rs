@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     bug::Bug,
+    devices::{ALLOCATED, GROUP as DEVICES},
     dice::Dice,
     gang::GROUP,
     record::annotation,
@@ -115,6 +116,12 @@ impl Lie {
         if self.bug == Bug::NominationOutlivesPod && value["type"] == "DELETED" {
             leave_nominated(&mut value);
         }
+        if self.bug == Bug::DeviceOutlivesItsObject
+            && call.path.contains("/devices")
+            && value["type"] == "DELETED"
+        {
+            value["type"] = json!("MODIFIED");
+        }
         match value.get_mut("items").and_then(Value::as_array_mut) {
             Some(items) => items.iter_mut().for_each(|item| self.tell(call, item)),
             None if event => self.tell(call, &mut value["object"]),
@@ -156,11 +163,26 @@ impl Lie {
             Bug::EvictionRepeated if pod && bound && !self.evicted.contains(name_of(object)) => {
                 forget(&mut object["metadata"], "deletionTimestamp");
             }
+            Bug::UseForgottenWithDevice if pod && bound && !self.has_device(object) => {
+                forget(&mut object["metadata"]["annotations"], ALLOCATED);
+            }
+            Bug::FunctionGivenTwice if pod && bound => forget_functions(object),
+            Bug::SickDeviceGiven if call.path.contains("/devices") => {
+                for device in object["spec"]["devices"].as_array_mut().into_iter().flatten() {
+                    device["health"] = json!(true);
+                }
+            }
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
             _ => {}
         }
+    }
+
+    /// Whether the pod's node has a Device.
+    fn has_device(&self, pod: &Value) -> bool {
+        let devices = self.sandbox.objects_of(DEVICES, "devices");
+        devices.iter().any(|device| device["metadata"]["name"] == pod["spec"]["nodeName"])
     }
 
     /// The cards of a node stay as they were first seen.
@@ -212,6 +234,16 @@ fn leave_nominated(event: &mut Value) {
         pod["spec"]["schedulerName"] = json!("other");
         event["type"] = json!("MODIFIED");
     }
+}
+
+/// What the pod was given names no virtual function.
+fn forget_functions(pod: &mut Value) {
+    let Some(given) = annotation(pod, ALLOCATED) else { return };
+    let mut given: Value = serde_json::from_str(given).unwrap();
+    for device in given["rdma"].as_array_mut().into_iter().flatten() {
+        forget(device, "extension");
+    }
+    pod["metadata"]["annotations"][ALLOCATED] = json!(given.to_string());
 }
 
 /// The pods of a job in one zone are taken for another job than those in the other. What a PodGroup states is left together.

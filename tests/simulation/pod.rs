@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::{
+    devices,
     dice::Dice,
     story::Crowd,
     time_division::{JOBS, Stated},
@@ -49,6 +50,7 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
     }
     spec["containers"] = json!(containers);
     let mut pod = json!({"metadata": {"name": name}, "spec": spec});
+    devices::ask(dice, crowd.devices, &mut pod);
     if crowd.claims > 0 && dice.in_thousand(crowd.claims) {
         let used = json!({"claimName": format!("claim-{name}")});
         pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": used}]);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::devices;
 use crate::gang::GROUP;
 use crate::time_division::Member;
 
@@ -113,6 +114,8 @@ pub(crate) struct Pod {
     /// Init containers first.
     pub(crate) wishes: Vec<Wish>,
     pub(crate) inits: usize,
+    /// What it asks for of Koordinator's devices.
+    pub(crate) devices: Option<devices::Wish>,
     pub(crate) record: Option<String>,
     pub(crate) record_node: String,
     pub(crate) allocating: bool,
@@ -166,7 +169,8 @@ impl Pod {
             family,
             wishes: wishes.unwrap_or_default(),
             inits: inits.len(),
-            record: of(Family::record),
+            devices: devices::Wish::of(object),
+            record: of(Family::record).or_else(|| annotation(object, devices::ALLOCATED).map(str::to_owned)),
             record_node: of(Family::node).unwrap_or_default(),
             allocating: of(Family::phase).as_deref() == Some("allocating") && !is_withdrawn(object),
             waits_because: waits_because(object),
@@ -215,7 +219,7 @@ impl Pod {
 
     /// The shares of each container that asks, or of each container.
     pub(crate) fn shares(&self) -> Result<Vec<Vec<Share>>, String> {
-        let record = self.record.as_deref().unwrap_or_default();
+        let record = self.record.as_deref().filter(|_| self.devices.is_none()).unwrap_or_default();
         let mut segments = record.split(';').map(segment).collect::<Result<Vec<_>, _>>()?;
         while segments.last().is_some_and(Vec::is_empty) {
             segments.pop();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use berth::sandbox::fault::{CallFault, EventFault};
 
-use crate::dice::Dice;
+use crate::{devices, dice::Dice, world::NODES};
 
 /// Choices, each with how often it is taken among all.
 pub(crate) type Mix<T> = &'static [(T, u64)];
@@ -66,6 +66,8 @@ pub(crate) enum Act {
     Behave,
     /// A card falls ill or gets well.
     Sicken,
+    /// The Device of a node is deleted, or written again.
+    Device,
     /// The provisioner of volumes stops, or goes on.
     Provision,
     /// History is compacted.
@@ -81,7 +83,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -96,6 +98,7 @@ impl Act {
         Self::ForeignPod,
         Self::Behave,
         Self::Sicken,
+        Self::Device,
         Self::Provision,
         Self::Compact,
         Self::RestartServer,
@@ -132,6 +135,8 @@ pub(crate) struct Crowd {
     pub(crate) gangs: u64,
     /// So many of a thousand pods are preemptable; where there are any, some nodes are in revocable zones.
     pub(crate) preemptable: u64,
+    /// So many of a thousand pods ask for Koordinator's devices; where there are any, these are what all nodes have.
+    pub(crate) devices: u64,
 }
 
 /// How the network is.
@@ -244,6 +249,7 @@ pub(crate) const GENERAL: Story = Story {
         urgent: 0,
         gangs: 0,
         preemptable: 0,
+        devices: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],
@@ -288,6 +294,11 @@ pub(crate) const GENERAL: Story = Story {
 };
 
 impl Story {
+    /// The nodes, each with the family of its cards in its name.
+    pub(crate) fn nodes(&self) -> &'static [&'static str] {
+        if self.crowd.devices > 0 { &devices::NODES } else { &NODES }
+    }
+
     /// How long until the next thing happens.
     pub(crate) fn pause(&self, dice: &mut Dice) -> Duration {
         let most = dice.pick(self.pauses);

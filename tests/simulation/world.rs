@@ -23,6 +23,7 @@ use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
     bug::Bug,
+    devices,
     dice::Dice,
     lie::Lie,
     plan::{Honest, Rough, Watch},
@@ -78,6 +79,9 @@ enum Turn {
 
 /// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
 pub(crate) fn node(name: &str, age: u64) -> Node {
+    if name.starts_with("koord") {
+        return devices::machine(name, age);
+    }
     let memory = if age.is_multiple_of(2) { 16_384 } else { 12_288 };
     let node = (0..2).fold(Node::new(name), |node, index| {
         let uuid = format!("GPU-{name}-{age}-{index}");
@@ -92,7 +96,7 @@ impl World {
         let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
         let watch = Watch::new(sandbox.clone(), windows.as_ref());
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
-        let nodes = NODES.iter().map(|name| node(name, 0)).collect();
+        let nodes = story.nodes().iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
         let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
         let mut world = Self {

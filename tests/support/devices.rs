@@ -1,4 +1,4 @@
-//! Koordinator's kind Device, which the sandbox serves from the start and a real API server once it is installed.
+//! Koordinator's kinds Device and Reservation, which the sandbox serves from the start and a real API server once they are installed.
 
 use std::time::Duration;
 
@@ -20,29 +20,47 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 /// The Devices of a cluster.
 pub fn devices(client: &Client) -> Api<DynamicObject> {
+    all(client, "Device", "devices")
+}
+
+/// The Reservations of a cluster.
+pub fn reservations(client: &Client) -> Api<DynamicObject> {
+    all(client, "Reservation", "reservations")
+}
+
+fn all(client: &Client, kind: &str, plural: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: GROUP.to_owned(),
         version: VERSION.to_owned(),
         api_version: format!("{GROUP}/{VERSION}"),
-        kind: "Device".to_owned(),
-        plural: "devices".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
     };
     Api::all_with(client.clone(), &resource)
 }
 
-/// Returns once the kind is served.
+/// Returns once the kind Device is served.
 pub async fn serve(client: &Client, floor: Floor) {
+    serve_kind(client, floor, "Device", "devices").await;
+}
+
+/// Returns once the kind Reservation is served.
+pub async fn serve_reservations(client: &Client, floor: Floor) {
+    serve_kind(client, floor, "Reservation", "reservations").await;
+}
+
+async fn serve_kind(client: &Client, floor: Floor, kind: &str, plural: &str) {
     if floor == Floor::Sandbox {
         return;
     }
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let name = format!("devices.{GROUP}");
+    let name = format!("{plural}.{GROUP}");
     let crd = json!({
         "metadata": {"name": name},
         "spec": {
             "group": GROUP,
             "scope": "Cluster",
-            "names": {"plural": "devices", "singular": "device", "kind": "Device"},
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
             "versions": [{"name": VERSION, "served": true, "storage": true, "schema": {"openAPIV3Schema":
                 {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
         },
@@ -57,7 +75,7 @@ pub async fn serve(client: &Client, floor: Floor) {
     // For a moment after its kind is established, kube-apiserver may still answer 404.
     let mut again = tokio::time::interval(Duration::from_millis(20));
     let served = async {
-        while devices(client).list(&ListParams::default()).await.is_err() {
+        while all(client, kind, plural).list(&ListParams::default()).await.is_err() {
             again.tick().await;
         }
     };

@@ -19,7 +19,7 @@ use crate::{
         review,
     },
     cluster::{
-        read::{group, share_templates},
+        read::{group, reservation::reservation, share_templates},
         watch::read_namespace,
     },
     config::Config,
@@ -28,7 +28,7 @@ use crate::{
         koordinator::{self, templates},
     },
     object::{
-        ConfigMap, Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, ResourceQuota,
+        ConfigMap, Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, Reservation, ResourceQuota,
         selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
@@ -49,7 +49,7 @@ pub(super) struct Input {
     pub(super) state: Vec<(Pod, String)>,
     /// Quotas of namespaces, and where each stood.
     pub(super) quotas: Vec<(ResourceQuota, String)>,
-    /// Objects that plugins read: namespaces, storage, Services and controllers of pods.
+    /// Objects that plugins read: namespaces, storage, Reservations, Services and controllers of pods.
     pub(super) objects: Vec<Object>,
     /// Claims of devices, and what decides on them.
     pub(super) claims: ClaimObjects,
@@ -126,6 +126,16 @@ impl Input {
         self.templates = Some(object);
     }
 
+    /// Takes in a Reservation. One that was written by hand may have no uid.
+    fn take_reservation(&mut self, mut read: Reservation, called: &str) {
+        if read.metadata.uid.is_empty() {
+            read.metadata.uid.clone_from(&read.metadata.name);
+        }
+        let (object, troubles) = reservation(&read);
+        self.warnings.extend(troubles.iter().map(|trouble| format!("{called}: {trouble}")));
+        self.objects.push(object);
+    }
+
     /// Takes in a pod that wants a place, behind those that are there.
     fn arrive(&mut self, document: Document, places: Places) {
         let position = u64::try_from(self.pods.len()).unwrap_or(u64::MAX);
@@ -162,6 +172,9 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
             }
             "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
                 input.take_templates(&document.read()?, &called);
+            }
+            "Reservation" if koordinator::is_of_group(document.api_version()) => {
+                input.take_reservation(document.read()?, &called);
             }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {

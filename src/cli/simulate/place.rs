@@ -79,7 +79,7 @@ pub(super) fn simulate(
     explain: Explain,
     now: Timestamp,
 ) -> Result<(Simulation, Vec<String>)> {
-    let reader = reader(input, config);
+    let reader = reader::of(input, config);
     let facts = Facts { dialects: reader.dialects().clone(), ..input.facts.clone() };
     let mut run = Run {
         snapshot: Snapshot::new(reader.device_resources()).divided(config.revocable_zones()),
@@ -135,27 +135,14 @@ pub(super) fn simulate(
     Ok((Simulation { pods: rows.into_values().collect(), evictions, nodes }, run.warnings))
 }
 
-/// What reads the cluster: where there are Devices, Koordinator's dialect too. Whole cards by their vendors' names are Koordinator's unless another
-/// plugin has registered cards; where the settings give them to Koordinator, they are read as in a cluster.
-fn reader(input: &Input, config: &Config) -> Reader {
-    let reader = config.reader();
-    let koordinator = &config.dialects.koordinator;
-    if input.devices.is_empty() || !koordinator.enabled || koordinator.whole_cards {
-        return reader;
-    }
-    let registered = input.nodes.iter().any(|(node, _)| !reader.node(node).0.offers.is_empty());
-    let others = reader.dialects().clone().without(koordinator::NAME);
-    let devices = Arc::new(Koordinator::new(WholeCards::Included));
-    let dialects = if registered { others.before(devices) } else { others.after(devices) };
-    reader.speaking(dialects)
-}
-
 impl Run<'_> {
     /// Takes in the nodes, and charges what pods already hold. Returns the pods that are to leave.
     fn set_cluster(&mut self) -> Vec<EvictionRow> {
         self.snapshot.set_now(self.now);
         let mut bound = Vec::new();
-        self.input.templates.iter().for_each(|templates| self.snapshot.set_object(templates.clone()));
+        if let Some(templates) = &self.input.templates {
+            self.snapshot.set_object(templates.clone());
+        }
         for (node, called) in &self.input.nodes {
             let (mut info, troubles) = self.reader.node(node);
             self.warn(called, &troubles);

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    device::{Amounts, DeviceAllocation, DeviceType, Health, Inventory, Minor, NodeDevice},
+    device::{
+        Amounts, DeviceAllocation, DeviceAllocations, DeviceType, Health, Inventory, Minor, NodeDevice,
+    },
     scheduling::{Uid, ledger::Charge, snapshot::NodeState},
 };
 
 /// By the name of a resource, how much of it: bytes of memory, percent of all else.
-type Resources = BTreeMap<String, u64>;
+pub(super) type Resources = BTreeMap<String, u64>;
 
 /// One device of a node and what of it is in use.
 #[derive(Clone, Debug, Serialize)]
@@ -81,18 +83,29 @@ pub(super) fn rows(
 
 /// What a pod holds of each device, by type and number.
 pub(super) fn held(charge: &Charge) -> Vec<HeldDeviceRow> {
-    let row = |(kind, device): (DeviceType, &DeviceAllocation)| HeldDeviceRow {
+    given(charge).map(held_row).collect()
+}
+
+/// Devices that are held, by type and number.
+pub(super) fn held_rows(devices: &DeviceAllocations) -> Vec<HeldDeviceRow> {
+    each(devices).map(held_row).collect()
+}
+
+fn held_row((kind, device): (DeviceType, &DeviceAllocation)) -> HeldDeviceRow {
+    HeldDeviceRow {
         kind: kind.name(),
         minor: device.minor,
         resources: resources(&device.amounts),
         functions: device.functions.iter().map(|function| function.bus.clone()).collect(),
-    };
-    given(charge).map(row).collect()
+    }
 }
 
 fn given(charge: &Charge) -> impl Iterator<Item = (DeviceType, &DeviceAllocation)> {
-    let by_type = charge.allocations.iter().flat_map(|allocation| &allocation.assignment.devices);
-    by_type.flat_map(|(&kind, devices)| devices.iter().map(move |device| (kind, device)))
+    charge.allocations.iter().flat_map(|allocation| each(&allocation.assignment.devices))
+}
+
+fn each(devices: &DeviceAllocations) -> impl Iterator<Item = (DeviceType, &DeviceAllocation)> {
+    devices.iter().flat_map(|(&kind, devices)| devices.iter().map(move |device| (kind, device)))
 }
 
 fn holders(

@@ -43,6 +43,11 @@ pub const GPU_RESOURCES: [&str; 11] = [
     NPU_DVPP,
 ];
 
+/// Whether it is the name of a resource that asks for devices.
+pub fn is_device(resource: &str) -> bool {
+    GPU_RESOURCES.contains(&resource) || [RDMA, FPGA].contains(&resource)
+}
+
 /// On a pod: what it was given, as JSON.
 pub const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 /// On a pod: how the devices of each type are to be chosen, as JSON.
@@ -51,6 +56,10 @@ pub const HINT: &str = "scheduling.koordinator.sh/device-allocate-hint";
 pub const JOINT: &str = "scheduling.koordinator.sh/device-joint-allocate";
 /// On a pod: which partitions will do, as JSON.
 pub const PARTITION_SPEC: &str = "scheduling.koordinator.sh/gpu-partition-spec";
+/// On a pod: the Reservation that it uses, as JSON.
+pub const RESERVATION_ALLOCATED: &str = "scheduling.koordinator.sh/reservation-allocated";
+/// On a pod: the Reservations of which it must use one, as JSON.
+pub const RESERVATION_AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
 /// On a Device: the table of partitions, as JSON.
 pub const PARTITIONS: &str = "scheduling.koordinator.sh/gpu-partitions";
 /// On a Node or a Device: `Honor`, or anything else for `Prefer`.

@@ -5,12 +5,15 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::{Classes, Judged, Known, Rejected};
-use crate::scheduling::{
-    filter::filter,
-    plugin::tdm,
-    pod::{Ask, Uid},
-    snapshot::NodeState,
-    verdict::NodeVerdict,
+use crate::{
+    device::ProfileName,
+    scheduling::{
+        filter::filter,
+        plugin::tdm,
+        pod::{Ask, Uid},
+        snapshot::NodeState,
+        verdict::NodeVerdict,
+    },
 };
 
 /// How a node has changed whose waiting pods are looked for.
@@ -70,6 +73,13 @@ impl Classes {
     pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
         let class = self.by_ask.get(ask);
         class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
+    }
+
+    /// The pods that wait for a node to change and ask for cards or devices of one of these plugins, by uid.
+    pub(in crate::scheduling) fn waiting_for(&self, profiles: &BTreeSet<ProfileName>) -> BTreeSet<Uid> {
+        let asks = |ask: &&Arc<Ask>| ask.devices.iter().any(|asked| profiles.contains(&asked.profile.name));
+        let classes = self.waiting.iter().filter(asks).filter_map(|ask| self.by_ask.get(ask));
+        classes.flat_map(|class| class.waiting.iter().chain(&class.waiting_around)).cloned().collect()
     }
 
     /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.

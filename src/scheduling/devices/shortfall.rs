@@ -51,6 +51,9 @@ pub enum Shortfall {
         "node(s) GPU device plugin needs a node lock, which Berth does not take for Koordinator's devices"
     )]
     PluginLock,
+    /// The pod must use a Reservation, and none on the node is for it and has enough left.
+    #[error("node(s) no reservation(s) met the Pod's reservation affinity")]
+    Reservation,
 }
 
 impl Shortfall {

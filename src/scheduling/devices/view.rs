@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Settings, Shortfall};
+use super::{Settings, Shortfall, reserved::Reserved};
 use crate::device::{
     Amounts, DeviceCount, DeviceType, DevicesUsed, Exclusive, Minor, NodeDevice, NodeDevices, TypedRequest,
     VirtualFunction,
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         node: &'a NodeDevices,
         used: &DevicesUsed,
         request: &'a TypedRequest,
-        settings: &Settings,
+        (settings, reserved): (&Settings, Reserved<'_>),
     ) -> Result<Self, Shortfall> {
         let count = count(kind, node, request)?;
         if request.functions.is_some() && node.of(kind).all(|(_, device)| device.functions.is_empty()) {
@@ -71,7 +71,9 @@ impl<'a> View<'a> {
         };
         let admitted =
             node.of(kind).filter(|&(minor, device)| admits(device) && !closed.holds(minor, device));
-        let candidate = |(minor, device)| (minor, candidate(kind, used, request, settings, (minor, device)));
+        let admitted = admitted.filter(|&(minor, _)| reserved.admits(kind, minor));
+        let candidate =
+            |(minor, device)| (minor, candidate(kind, used, request, (settings, reserved), (minor, device)));
         let candidates = admitted.map(candidate).collect();
         Ok(Self { kind, node, request, count, candidates, used: in_use })
     }
@@ -111,7 +113,7 @@ fn candidate<'a>(
     kind: DeviceType,
     used: &DevicesUsed,
     request: &'a TypedRequest,
-    settings: &Settings,
+    (settings, reserved): (&Settings, Reserved<'_>),
     (minor, device): (Minor, &'a NodeDevice),
 ) -> Candidate<'a> {
     let mut held = used.get(kind, minor).map(|of| of.amounts.clone()).unwrap_or_default();
@@ -119,7 +121,12 @@ fn candidate<'a>(
         // Another scheduler may have written one dimension of two.
         proportion.complete(&mut held, &device.total);
     }
-    let free = device.total.left(&held);
+    let mut free = device.total.left(&held);
+    if let Some(bound) = reserved.bound(kind, minor) {
+        let mut bound = bound.clone();
+        request.proportion.iter().for_each(|of| of.complete(&mut bound, &device.total));
+        free = free.at_most(&bound);
+    }
     let taken = used.get(kind, minor).map(|of| &of.functions);
     let is_taken = |function: &VirtualFunction| taken.is_some_and(|taken| taken.contains(&function.bus));
     let function = request.functions.as_ref().and_then(|filter| {
@@ -130,6 +137,7 @@ fn candidate<'a>(
     let fits = has_function && request.each.fit(&free);
     let scoring = settings.scoring.as_ref();
     let score = scoring.map_or(0, |scoring| scoring.of_one(&request.each, &device.total, &free));
+    let score = score.saturating_add(reserved.preference(kind, minor));
     Candidate { device, free, fits, function, score }
 }
 

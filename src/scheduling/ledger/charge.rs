@@ -88,6 +88,13 @@ impl Charge {
         allocations.find(|allocation| allocation.profile == *profile).map(|allocation| allocation.answer)
     }
 
+    /// The uid of the Reservation that it uses.
+    pub fn reservation(&self) -> Option<&str> {
+        let written = self.footprint.reservation.as_ref().and_then(|pod| pod.uses.as_deref());
+        let mut chosen = self.allocations.iter().filter_map(|one| one.assignment.reservation.as_ref());
+        written.or_else(|| chosen.next().map(|reservation| reservation.uid.as_str()))
+    }
+
     /// The dialects whose cards it holds.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.allocations.iter().map(|allocation| &allocation.profile)

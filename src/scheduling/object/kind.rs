@@ -33,6 +33,8 @@ pub enum Kind {
     Device,
     /// The ConfigMap with the templates of shares of cards.
     ShareTemplates,
+    /// Capacity of nodes that Koordinator keeps for pods to come.
+    Reservation,
     /// Claims of devices.
     ResourceClaim,
     /// Devices that drivers publish.
@@ -67,6 +69,7 @@ impl Kind {
         Self::KubernetesPodGroupAlpha,
         Self::Device,
         Self::ShareTemplates,
+        Self::Reservation,
         Self::ResourceClaim,
         Self::ResourceSlice,
         Self::DeviceClass,
@@ -108,6 +111,7 @@ impl Kind {
             | Self::KubernetesPodGroupAlpha => "podgroups",
             Self::Device => "devices",
             Self::ShareTemplates => "configmaps",
+            Self::Reservation => "reservations",
             Self::ResourceClaim => "resourceclaims",
             Self::ResourceSlice => "resourceslices",
             Self::DeviceClass => "deviceclasses",

@@ -62,6 +62,8 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         usage: Usage::default(),
         requested: ResourceAmounts::default(),
         pods: Vec::new(),
+        reservations: Vec::new(),
+        within: None,
         anti_affinity: Vec::new(),
         agent: Agent::Answering,
         expired: BTreeSet::new(),

@@ -65,8 +65,16 @@ fn typed(
     if node.usage.unread().contains(&profile.name) {
         return Err(vec![Reason::UnreadableAssignment]);
     }
-    let given = devices::allocate(offered, node.usage.devices(), joint, &devices::Settings::of(joint));
+    let (used, settings) = (node.usage.devices(), devices::Settings::of(joint));
+    let given = match &node.within {
+        Some(within) => {
+            let (left, policy) = (within.devices_left(), within.reservation.policy);
+            devices::allocate_within(offered, used, joint, &settings, (&left, policy))
+        }
+        None => devices::allocate(offered, used, joint, &settings),
+    };
     let given =
         given.map_err(|shortfalls| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>())?;
-    Ok(Assignment { devices: given, ..Assignment::default() })
+    let reservation = node.within.as_ref().map(|within| within.reservation.name.clone());
+    Ok(Assignment { devices: given, reservation, ..Assignment::default() })
 }

@@ -90,6 +90,8 @@ impl Scheduler {
     /// `None`: what is found for the pod holds for no other; a node may be kept for it.
     pub(super) fn alike(&self, uid: &Uid) -> Option<Alike> {
         let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
-        alike.filter(|_| !self.snapshot.nominations().holds(uid))
+        let demand = || self.pods.get(uid).and_then(|entry| entry.info.demand());
+        let is_for_it = || demand().is_some_and(|demand| self.snapshot.has_reservation_for(&demand));
+        alike.filter(|_| !self.snapshot.nominations().holds(uid) && !is_for_it())
     }
 }

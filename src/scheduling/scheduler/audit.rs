@@ -153,6 +153,16 @@ impl Scheduler {
         }
     }
 
+    /// What pods wait for that ask for devices which have changed by an object of their own: a change that helps no pod wakes none, and its
+    /// message would say until the next audit what is no longer so.
+    pub(super) fn refresh_reasons(&mut self) {
+        let changed = std::mem::take(&mut self.reports.changed_devices);
+        if !changed.is_empty() {
+            let waiting: Vec<Uid> = self.classes.waiting_for(&changed).into_iter().collect();
+            self.audit_reasons(&waiting);
+        }
+    }
+
     /// What is said of a pod that waits is still true, and no node would have it.
     fn audit_reasons(&mut self, uids: &[Uid]) {
         let mut said: HashMap<Alike, Audited> = HashMap::new();

@@ -54,11 +54,20 @@ impl Scheduler {
 
     fn put_object(&mut self, object: Object, now: Timestamp) {
         let nodes = match &object {
-            Object::Device(node, _) => vec![node.clone()],
+            Object::Device(node, offer) => {
+                self.reports.changed_devices.insert(offer.profile.clone());
+                vec![node.clone()]
+            }
             Object::ShareTemplates(..) => self.nodes_with_devices(),
             _ => Vec::new(),
         };
-        self.snapshot.set_object(object);
+        if let Object::Reservation(_, reservation) = &object {
+            self.reports.changed_devices.insert(reservation.allocation.profile.clone());
+        }
+        for node in self.snapshot.set_object(object) {
+            self.wake(&node);
+            self.lines.touch(&node);
+        }
         self.join_anew(&nodes, now);
     }
 
@@ -79,11 +88,15 @@ impl Scheduler {
     fn take_object(&mut self, kind: Kind, name: &Arc<str>, now: Timestamp) {
         let offered =
             (kind == Kind::Device).then(|| self.snapshot.objects().devices(name).cloned()).flatten();
-        self.snapshot.remove_object(kind, name);
+        for node in self.snapshot.remove_object(kind, name) {
+            self.wake(&node);
+            self.lines.touch(&node);
+        }
         if kind == Kind::ShareTemplates {
             self.join_anew(&self.nodes_with_devices(), now);
         }
         let Some(offered) = offered else { return };
+        self.reports.changed_devices.insert(offered.profile.clone());
         if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {
             node.offers.retain(|offer| offer.profile != offered.profile);
             self.take_in_node(node, now);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::said::Said;
 use crate::{
-    device::CardId,
+    device::{CardId, ProfileName},
     scheduling::{effect::Effect, measure::Measure, pod::Uid},
 };
 
@@ -21,6 +21,8 @@ pub(super) struct Reports {
     pub(super) unassigned: Said<Uid>,
     /// Conditions that could not be written, and when they are tried again.
     pub(super) retells: BTreeSet<(Timestamp, Uid)>,
+    /// Plugins whose devices on a node have changed by an object of their own.
+    pub(super) changed_devices: BTreeSet<ProfileName>,
     /// When the ledger and the pods are compared next.
     pub(super) next_audit: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! Pods with claims that wait until the kinds which their plugins read are listed.
+//! Pods with claims, or with devices by type, that wait until the kinds which their plugins read are listed.
 //!
 //! Such a pod is not decided before, and its condition says nothing, since the lists come within a moment. Where one of them does not
 //! come, as without the permission to list it, the pods say which.
@@ -82,20 +82,26 @@ impl Scheduler {
         }
     }
 
-    /// The kinds that decide on the pod's claims and are not listed yet.
+    /// The kinds that decide where the pod may go and are not listed yet: of a pod with claims, those of the claims; of one that asks for
+    /// devices by type, Reservations, which could hold them.
     pub(super) fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
         let Some(entry) = self.pods.get(uid) else { return Vec::new() };
-        let Footprint { claims, resource_claims, .. } = &*entry.info.footprint;
-        let (storage, devices) = (!claims.is_empty(), !resource_claims.is_empty());
-        let kinds = [(storage, Kind::STORAGE), (devices, Kind::DEVICE_CLAIMS)].into_iter();
-        let kinds = kinds.filter(|(needed, _)| *needed);
+        let Footprint { claims, resource_claims, reservation, .. } = &*entry.info.footprint;
+        let kinds = [
+            (!claims.is_empty(), Kind::STORAGE),
+            (!resource_claims.is_empty(), Kind::DEVICE_CLAIMS),
+            (reservation.is_some(), &[Kind::Reservation]),
+        ];
+        let kinds = kinds.into_iter().filter(|(needed, _)| *needed);
         kinds.flat_map(|(_, kinds)| self.snapshot.objects().unlisted(kinds)).collect()
     }
 
     fn tell_unlisted(&mut self, uid: &Uid) {
-        let missing: Vec<&str> = self.unlisted_kinds(uid).into_iter().map(Kind::resource).collect();
+        let kinds = self.unlisted_kinds(uid);
+        let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
+        let what = if kinds == [Kind::Reservation] { "asks for devices" } else { "has claims" };
         let message = format!(
-            "the Pod has claims, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
+            "the Pod {what}, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
             missing.join(", ")
         );
         self.tell_unschedulable(uid, Blame::Lists, message);

@@ -1,74 +1,46 @@
 //! What the snapshot takes in beside nodes, charges and nominations: quotas, and other objects that plugins read.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{Check, Snapshot};
-use crate::object::resource_claim::AllocationResult;
 use crate::scheduling::{
     change::Change,
-    footprint::Footprint,
+    node::NodeName,
     object::{Kind, Object},
     quota::{QuotaInfo, QuotaKey},
-    resource_claims::Freed,
 };
 
 impl Snapshot {
-    /// Takes in an object that plugins read, new or changed.
-    pub fn set_object(&mut self, object: Object) {
+    /// Takes in an object that plugins read, new or changed. Returns the nodes of which it holds something, or did before.
+    pub fn set_object(&mut self, object: Object) -> Vec<NodeName> {
         let (kind, name) = (object.kind(), object.name());
-        if Arc::make_mut(&mut self.objects).set(object.clone()) {
-            self.see_resource(kind, &name, Some(object));
-            self.changes.push(Change::Object(kind, name));
+        if !Arc::make_mut(&mut self.objects).set(object.clone()) {
+            return Vec::new();
         }
+        let nodes = self.take_in(kind, &name, Some(object));
+        self.changes.push(Change::Object(kind, name));
+        nodes
     }
 
-    /// Takes an object out.
-    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) {
-        if Arc::make_mut(&mut self.objects).remove(kind, name) {
-            self.see_resource(kind, name, None);
-            self.changes.push(Change::Object(kind, name.clone()));
+    /// Takes an object out. Returns the nodes of which it held something.
+    pub fn remove_object(&mut self, kind: Kind, name: &Arc<str>) -> Vec<NodeName> {
+        if !Arc::make_mut(&mut self.objects).remove(kind, name) {
+            return Vec::new();
         }
+        self.changes.push(Change::Object(kind, name.clone()));
+        self.take_in(kind, name, None)
     }
 
-    /// Takes in an object that decides on claims of devices; `None`: it is gone.
-    fn see_resource(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) {
-        if !Kind::DEVICE_CLAIMS.contains(&kind) {
-            return;
-        }
-        let claims = Arc::make_mut(&mut self.resource_claims);
-        let freed = match (kind, object) {
-            (_, Some(Object::ResourceClaim(claim))) => claims.see(name, Some(claim)),
-            (_, Some(Object::ResourceSlice(slice))) => claims.set_slice(slice),
-            (_, Some(Object::DeviceClass(class))) => claims.set_class(&class),
-            (Kind::ResourceClaim, _) => claims.see(name, None),
-            (Kind::ResourceSlice, _) => claims.remove_slice(name),
-            _ => claims.remove_class(name),
-        };
-        if freed == Freed::Some {
-            self.changes.push(Change::DevicesFreed);
-        }
-    }
-
-    /// Folds anew what pods that are placed have of the claims that these pods use.
-    pub(super) fn fold_claims<'a>(&mut self, pods: impl IntoIterator<Item = &'a Arc<Footprint>>) {
-        let names: BTreeSet<Arc<str>> = pods.into_iter().flat_map(|pod| pod.claims_of_devices()).collect();
-        for name in names {
-            let charge = self.ledger.claim_charge(&name);
-            if Arc::make_mut(&mut self.resource_claims).charge(&name, charge) == Freed::Some {
-                self.changes.push(Change::DevicesFreed);
+    /// Folds anew what depends on an object; `None`: it is gone. Returns the nodes of which it holds something, or did before.
+    fn take_in(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) -> Vec<NodeName> {
+        match kind {
+            Kind::Reservation => return self.set_reservation(name, object.as_ref()),
+            Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass => {
+                self.see_resource(kind, name, object);
             }
+            _ => {}
         }
-    }
-
-    /// Takes in what a write that may still arrive gives a claim of devices; `None`: none may any more.
-    pub(in crate::scheduling) fn linger(
-        &mut self,
-        claim: &Arc<str>,
-        allocation: Option<Arc<AllocationResult>>,
-    ) {
-        if Arc::make_mut(&mut self.resource_claims).linger(claim, allocation) == Freed::Some {
-            self.changes.push(Change::DevicesFreed);
-        }
+        Vec::new()
     }
 
     /// Takes in that all objects of a kind are known.

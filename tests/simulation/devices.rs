@@ -1,0 +1,386 @@
+//! What must hold of Koordinator's devices, read from Devices and pods by the formats' own rules, without any of Berth's code: which machines
+//! have them, what users ask, and whether a pod was given it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use berth::sandbox::agent::{
+    koordlet::{Gpu, Koordlet, Nic},
+    node::{Health, Node},
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    dice::Dice,
+    record::{Pod, annotation, text},
+};
+
+/// The nodes of a story with Koordinator's devices.
+pub(crate) const NODES: [&str; 3] = ["koord-0", "koord-1", "koord-2"];
+
+/// The annotation that says what a pod was given.
+pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
+/// The group of the kind Device.
+pub(crate) const GROUP: &str = "scheduling.koordinator.sh";
+const HINT: &str = "scheduling.koordinator.sh/device-allocate-hint";
+const JOINT: &str = "scheduling.koordinator.sh/device-joint-allocate";
+const CORE: &str = "koordinator.sh/gpu-core";
+const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
+const MEMORY: &str = "koordinator.sh/gpu-memory";
+const RDMA: &str = "koordinator.sh/rdma";
+
+/// The node of this name with its machine of this age: GPUs in pairs, each pair with a NIC of two virtual functions on a PCIe root of its own.
+/// An odd machine has one pair, and less memory.
+pub(crate) fn machine(name: &str, age: u64) -> Node {
+    let (roots, memory) = if age.is_multiple_of(2) { (2, 80 << 30) } else { (1, 40 << 30) };
+    let health = Health::Healthy;
+    let root = |at: u32| format!("pci0000:{at:02x}");
+    let gpu = |minor: u32| Gpu {
+        uuid: format!("GPU-{name}-{age}-{minor}"),
+        minor,
+        memory,
+        numa: 0,
+        pcie: root(minor / 2),
+        health,
+    };
+    let nic = |minor: u32| {
+        let address = |function: u32| format!("{age:04x}:{minor:02x}:00.{function}");
+        let functions = vec![address(1), address(2)];
+        Nic { bus: address(0), minor, numa: 0, pcie: root(minor), health, functions }
+    };
+    let (gpus, nics) = ((0..2 * roots).map(gpu).collect(), (0..roots).map(nic).collect());
+    Node::new(name).koordlet(Koordlet { gpus, nics, model: "A100-SXM4".to_owned(), ..Koordlet::default() })
+}
+
+/// A GPU or a NIC of that machine, by the name that koordlet knows it by.
+pub(crate) fn one_of(dice: &mut Dice, name: &str, age: u64) -> String {
+    let roots = if age.is_multiple_of(2) { 2 } else { 1 };
+    if dice.in_thousand(300) {
+        return format!("{age:04x}:{:02x}:00.0", dice.below(roots));
+    }
+    format!("GPU-{name}-{age}-{}", dice.below(2 * roots))
+}
+
+/// So many of a thousand pods ask for devices.
+pub(crate) fn ask(dice: &mut Dice, pods: u64, pod: &mut Value) {
+    if pods > 0 && dice.in_thousand(pods) {
+        let (annotations, limits) = request(dice);
+        pod["metadata"]["annotations"] = annotations;
+        pod["spec"]["containers"] = json!([{"name": "main", "image": "i", "resources": {"limits": limits}}]);
+    }
+}
+
+/// The annotations and limits of a pod that asks for devices.
+fn request(dice: &mut Dice) -> (Value, Value) {
+    let function = json!({"rdma": {"vfSelector": {}}}).to_string();
+    let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}).to_string();
+    let share = |percent: &str| json!({CORE: percent, RATIO: percent});
+    match dice.below(10) {
+        0..3 => (json!({}), share(dice.one_of(&["30", "50", "60"]))),
+        3 | 4 => (json!({}), json!({"koordinator.sh/gpu": dice.one_of(&["100", "200"])})),
+        5 => (json!({}), json!({RDMA: "100"})),
+        6 | 7 => (json!({HINT: function}), json!({RDMA: "1"})),
+        _ => {
+            let gpus = dice.one_of(&["100", "200"]);
+            (json!({HINT: function, JOINT: joint}), json!({"koordinator.sh/gpu": gpus, RDMA: "1"}))
+        }
+    }
+}
+
+/// What a pod asks for.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Wish {
+    /// GPUs, and the percent of each.
+    gpus: Option<(u64, u64)>,
+    nic: Option<NicWish>,
+    /// Whether GPUs and NICs are on the same PCIe roots.
+    joint: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum NicWish {
+    Whole,
+    Function,
+}
+
+impl Wish {
+    /// What the pod asks for; `None`: no such device.
+    pub(crate) fn of(pod: &Value) -> Option<Self> {
+        let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
+        let number = |name: &str| limits[name].as_str().and_then(|text| text.parse::<u64>().ok());
+        let whole = number("koordinator.sh/gpu").map(|percent| (percent / 100, 100));
+        let gpus = whole.or_else(|| Some((1, number(RATIO)?)));
+        let nic = number(RDMA).map(|amount| if amount == 100 { NicWish::Whole } else { NicWish::Function });
+        let joint = annotation(pod, JOINT).is_some();
+        (gpus.is_some() || nic.is_some()).then_some(Self { gpus, nic, joint })
+    }
+
+    /// By resource, what Kubernetes accounts for it.
+    fn accounted(&self) -> Vec<(&'static str, u64)> {
+        let gpus = match self.gpus {
+            Some((count, 100)) => vec![("koordinator.sh/gpu", 100 * count)],
+            Some((_, percent)) => vec![(CORE, percent), (RATIO, percent)],
+            None => Vec::new(),
+        };
+        let nic = self.nic.map(|nic| (RDMA, if nic == NicWish::Whole { 100 } else { 1 }));
+        gpus.into_iter().chain(nic).collect()
+    }
+}
+
+/// A device, by its type and number.
+type Key = (String, u64);
+
+/// A device that a pod was given.
+#[derive(Clone, Debug)]
+struct Given {
+    id: String,
+    amounts: BTreeMap<String, u64>,
+    functions: Vec<String>,
+}
+
+/// What a pod was given, as koordlet reads it.
+fn given(record: &str) -> Result<Vec<(Key, Given)>, String> {
+    let read: Value = serde_json::from_str(record).map_err(|error| format!("{record}: {error}"))?;
+    let mut all = Vec::new();
+    for (kind, devices) in read.as_object().ok_or("no object")? {
+        for device in devices.as_array().ok_or("no array")? {
+            let minor = device["minor"].as_u64().ok_or("no minor")?;
+            let functions = device["extension"]["vfs"].as_array().into_iter().flatten();
+            let functions = functions.map(|function| text(function, "/busID").to_owned()).collect();
+            let given = Given { id: text(device, "/id").to_owned(), amounts: amounts(device)?, functions };
+            all.push(((kind.clone(), minor), given));
+        }
+    }
+    Ok(all)
+}
+
+fn amounts(device: &Value) -> Result<BTreeMap<String, u64>, String> {
+    let resources = device["resources"].as_object().ok_or("no resources")?;
+    let read = |(name, amount): (&String, &Value)| {
+        let text = amount.as_str().ok_or_else(|| format!("{name}: {amount} is no text"))?;
+        Ok((name.clone(), quantity(text).ok_or_else(|| format!("{name}: {text} is no quantity"))?))
+    };
+    resources.iter().map(read).collect()
+}
+
+fn quantity(text: &str) -> Option<u64> {
+    let of = |suffix: &str, shift: u32| Some(text.strip_suffix(suffix)?.parse::<u64>().ok()? << shift);
+    of("Gi", 30).or_else(|| of("Mi", 20)).or_else(|| of("Ki", 10)).or_else(|| text.parse().ok())
+}
+
+/// A device of a node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct One {
+    id: String,
+    healthy: bool,
+    total: BTreeMap<String, u64>,
+    pcie: String,
+    functions: BTreeSet<String>,
+}
+
+/// The devices of a node; without a Device there are none.
+type Machine = BTreeMap<Key, One>;
+
+fn read(device: &Value) -> Machine {
+    let one = |device: &Value| {
+        let functions = device["vfGroups"].as_array().into_iter().flatten();
+        let functions = functions.flat_map(|group| group["vfs"].as_array().cloned().unwrap_or_default());
+        let one = One {
+            id: text(device, "/id").to_owned(),
+            healthy: device["health"] == true,
+            total: amounts(device).unwrap(),
+            pcie: text(device, "/topology/pcieID").to_owned(),
+            functions: functions.map(|function| text(&function, "/busID").to_owned()).collect(),
+        };
+        ((text(device, "/type").to_owned(), device["minor"].as_u64().unwrap()), one)
+    };
+    device["spec"]["devices"].as_array().unwrap().iter().map(one).collect()
+}
+
+/// The devices of all nodes, each with when they were last so.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    known: BTreeMap<String, Vec<(Timestamp, Machine)>>,
+}
+
+impl Devices {
+    /// Takes in the Devices as they stand.
+    pub(crate) fn see(&mut self, devices: &[Arc<Value>], now: Timestamp) {
+        let mut there: BTreeMap<String, Machine> =
+            self.known.keys().map(|name| (name.clone(), Machine::new())).collect();
+        there.extend(devices.iter().map(|device| (text(device, "/metadata/name").to_owned(), read(device))));
+        for (name, machine) in there {
+            let known = self.known.entry(name).or_default();
+            match known.last_mut() {
+                Some((seen, last)) if *last == machine => *seen = now,
+                _ => known.push((now, machine)),
+            }
+        }
+    }
+
+    /// The forms that a healthy device of the node has had since then; the newest counts whenever it was seen.
+    fn healthy(&self, node: &str, key: &Key, since: Timestamp) -> Vec<&One> {
+        let known = self.known.get(node).map(Vec::as_slice).unwrap_or_default();
+        let recent =
+            known.iter().enumerate().filter(|(at, (seen, _))| at + 1 == known.len() || *seen >= since);
+        recent.filter_map(|(_, (_, machine))| machine.get(key)).filter(|one| one.healthy).collect()
+    }
+
+    /// What is wrong with the devices that a pod has just been given, beside these pods, by a decision that may rest on what was so since then.
+    pub(crate) fn judge_bound(&self, pod: &Pod, living: &[&Pod], since: Timestamp) -> Vec<String> {
+        let Some(wish) = &pod.devices else { return Vec::new() };
+        let judged = given(pod.record.as_deref().unwrap_or_default())
+            .and_then(|given| self.is_right(pod, wish, &given, since).map(|()| given));
+        let given = match judged {
+            Ok(given) => given,
+            Err(error) => return vec![format!("{} asks for {wish:?}: {error}", pod.name)],
+        };
+        let here: Vec<_> =
+            living.iter().filter(|other| other.node == pod.node).map(|other| held(other)).collect();
+        let mut violations = Vec::new();
+        for (key, own) in &given {
+            let of = |held: &Vec<(Key, Given)>| {
+                held.iter().filter(|(other, _)| other == key).map(|(_, one)| one.clone()).collect::<Vec<_>>()
+            };
+            let all: Vec<Given> = here.iter().flat_map(of).collect();
+            for function in &own.functions {
+                if all.iter().filter(|other| other.functions.contains(function)).count() > 1 {
+                    violations
+                        .push(format!("{}: function {function} of {} is given twice", pod.name, pod.node));
+                }
+            }
+            let forms = self.healthy(&pod.node, key, since);
+            for name in own.amounts.keys() {
+                let used: u64 = all.iter().filter_map(|other| other.amounts.get(name)).sum();
+                let total = forms.iter().filter_map(|one| one.total.get(name)).max().copied().unwrap_or(0);
+                if used > total {
+                    let text = format!(
+                        "{key:?} of {} has {total} {name} and {used} are given away, last to {}",
+                        pod.node, pod.name
+                    );
+                    violations.push(text);
+                }
+            }
+        }
+        violations
+    }
+
+    /// Whether the pod was given what it asks for, of devices that its node had.
+    fn is_right(
+        &self,
+        pod: &Pod,
+        wish: &Wish,
+        given: &[(Key, Given)],
+        since: Timestamp,
+    ) -> Result<(), String> {
+        let mut roots: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let distinct: BTreeSet<&Key> = given.iter().map(|(key, _)| key).collect();
+        let gpus = given.iter().filter(|((kind, _), _)| kind == "gpu").count() as u64;
+        let nics = given.len() as u64 - gpus;
+        if distinct.len() != given.len() || gpus != wish.gpus.map_or(0, |(count, _)| count) {
+            return Err(format!("{given:?} is another number of devices"));
+        }
+        if (nics > 0) != wish.nic.is_some() || (nics > 1 && !wish.joint) {
+            return Err(format!("{nics} NICs are given"));
+        }
+        for (key, one) in given {
+            let forms = self.healthy(&pod.node, key, since);
+            let form = forms.into_iter().find(|form| form.is_given(wish, &key.0, one));
+            let form = form.ok_or_else(|| format!("{} had no healthy {key:?} for {one:?}", pod.node))?;
+            roots.entry(if key.0 == "gpu" { "gpu" } else { "rdma" }).or_default().insert(&form.pcie);
+        }
+        if wish.joint && roots.get("gpu") != roots.get("rdma") {
+            return Err(format!("{roots:?} are not the same PCIe roots"));
+        }
+        Ok(())
+    }
+
+    /// Whether a plain search finds room for the pod on the node as it stands: if it does, there is some.
+    pub(crate) fn would_fit(&self, pod: &Pod, node: &Value, pods: &[Arc<Pod>]) -> bool {
+        let (Some(wish), name) = (&pod.devices, text(node, "/metadata/name")) else { return false };
+        let there: Vec<&Arc<Pod>> =
+            pods.iter().filter(|other| other.is_live() && other.node == name).collect();
+        let Some((_, machine)) = self.known.get(name).and_then(|known| known.last()) else { return false };
+        if !is_accounted(wish, node, &there) {
+            return false;
+        }
+        let held: Vec<_> = there.iter().flat_map(|pod| held(pod)).collect();
+        let gpus = || {
+            machine
+                .iter()
+                .filter(|(key, one)| key.0 == "gpu" && one.healthy && one.has_room(key, &held, wish))
+        };
+        let nics = || {
+            machine
+                .iter()
+                .filter(|(key, one)| key.0 == "rdma" && one.healthy && one.has_room(key, &held, wish))
+        };
+        let count = wish.gpus.map_or(0, |(count, _)| count);
+        if !wish.joint {
+            return gpus().count() as u64 >= count && (wish.nic.is_none() || nics().next().is_some());
+        }
+        nics().any(|(_, nic)| gpus().filter(|(_, gpu)| gpu.pcie == nic.pcie).count() as u64 >= count)
+    }
+}
+
+/// What a pod holds; what is unreadable was judged when it was bound.
+fn held(pod: &Pod) -> Vec<(Key, Given)> {
+    let record = pod.record.as_deref().filter(|_| pod.devices.is_some());
+    record.and_then(|record| given(record).ok()).unwrap_or_default()
+}
+
+/// Whether Kubernetes' own account, of which koord-manager advertises the sum of what is healthy, has room.
+fn is_accounted(wish: &Wish, node: &Value, there: &[&Arc<Pod>]) -> bool {
+    wish.accounted().iter().all(|(name, asked)| {
+        let Some(capacity) = node["status"]["allocatable"].get(*name) else { return true };
+        let capacity = capacity.as_str().and_then(quantity).unwrap_or_default();
+        let others = there.iter().filter_map(|pod| pod.devices).flat_map(|wish| wish.accounted());
+        let used: u64 = others.filter(|(other, _)| other == name).map(|(_, amount)| amount).sum();
+        used + asked <= capacity
+    })
+}
+
+impl One {
+    /// Whether koordlet could give a pod with this wish so much of it.
+    fn is_given(&self, wish: &Wish, kind: &str, given: &Given) -> bool {
+        let amount = |name: &str| given.amounts.get(name).copied();
+        if kind == "gpu" {
+            let percent = wish.gpus.map_or(0, |(_, percent)| percent);
+            let memory = self.total.get(MEMORY).map(|total| total * percent / 100);
+            let right =
+                (amount(CORE), amount(RATIO), amount(MEMORY)) == (Some(percent), Some(percent), memory);
+            return right && given.id == self.id && given.functions.is_empty();
+        }
+        match wish.nic {
+            Some(NicWish::Whole) => {
+                amount(RDMA) == Some(100) && given.id == self.id && given.functions.is_empty()
+            }
+            Some(NicWish::Function) => {
+                let own = given.functions.iter().all(|function| self.functions.contains(function));
+                amount(RDMA) == Some(1) && given.functions.len() == 1 && own
+            }
+            None => false,
+        }
+    }
+
+    /// Whether enough of it is left for a pod with this wish.
+    fn has_room(&self, key: &Key, held: &[(Key, Given)], wish: &Wish) -> bool {
+        let of: Vec<&Given> = held.iter().filter(|(other, _)| other == key).map(|(_, one)| one).collect();
+        let used = |name: &str| of.iter().filter_map(|one| one.amounts.get(name)).sum::<u64>();
+        if key.0 == "gpu" {
+            let percent = wish.gpus.map_or(0, |(_, percent)| percent);
+            let memory = self.total[MEMORY] * percent / 100;
+            return used(CORE) + percent <= 100
+                && used(RATIO) + percent <= 100
+                && used(MEMORY) + memory <= self.total[MEMORY];
+        }
+        let taken: BTreeSet<&String> = of.iter().flat_map(|one| &one.functions).collect();
+        match wish.nic {
+            Some(NicWish::Function) => used(RDMA) < 100 && taken.len() < self.functions.len(),
+            _ => used(RDMA) == 0,
+        }
+    }
+}
