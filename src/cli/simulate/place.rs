@@ -10,6 +10,7 @@ use super::{
     charge::{held, placed},
     gang::{Entries, Holders},
     input::{Incoming, Input, called},
+    reader,
     report::{EvictionRow, NodeVerdict, Outcome, PodRow, ReasonRow, Simulation},
     volume::{self, VolumeRow},
 };
@@ -18,10 +19,7 @@ use crate::{
     cluster::{Reader, ledger, read::devices},
     config::Config,
     device::{Allocation, LockOwner, ProfileName, Quota, Share},
-    dialect::{
-        Dialect, Record, Unreadable,
-        koordinator::{self, Koordinator, WholeCards},
-    },
+    dialect::{Dialect, Record, Unreadable},
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
         allocate::explain,
