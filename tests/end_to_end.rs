@@ -20,6 +20,8 @@ mod cards;
 mod claims;
 #[path = "end_to_end/deaths.rs"]
 mod deaths;
+#[path = "end_to_end/device_claims.rs"]
+mod device_claims;
 #[path = "end_to_end/events.rs"]
 mod events;
 #[path = "end_to_end/extender.rs"]
@@ -160,6 +162,12 @@ on_both_floors! {
     binding::a_failing_agent_costs_its_pod_only,
     binding::a_failed_volcano_pod_is_not_served_in_place_of_the_next,
     binding::a_restarted_binder_goes_on,
+    device_claims::a_card_is_given_with_the_pod_and_free_after_it,
+    device_claims::shares_of_one_card_are_counted_together,
+    device_claims::pods_that_share_a_claim_go_to_one_node,
+    device_claims::a_card_that_is_published_later_wakes_the_pod,
+    device_claims::a_claim_moves_with_its_pod,
+    device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
     claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
     claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
     claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,

@@ -8,32 +8,18 @@ mod controller;
 mod provisioner;
 mod view;
 
-use std::{
-    pin::pin,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, stream};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt as _, watcher},
-};
-use serde::de::DeserializeOwned;
+use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::agent::Second;
+use super::controller::watched;
 
 /// The name of the provisioner, as a storage class gives it.
 pub const PROVISIONER: &str = "storage.example.com";
-
-/// After this time a round that failed is tried again although nothing has changed.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// As many changes are taken together as have come meanwhile, up to so many.
-const AT_ONCE: usize = 256;
 
 /// How the provisioner answers a claim that is selected for a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,41 +77,13 @@ impl Shared {
 
     /// One item for each change of a claim, a volume, a class or a pod.
     fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        let client = &self.client;
         let watches = [
-            self.watched::<PersistentVolumeClaim>(),
-            self.watched::<PersistentVolume>(),
-            self.watched::<StorageClass>(),
-            self.watched::<Pod>(),
+            watched::<PersistentVolumeClaim>(client),
+            watched::<PersistentVolume>(client),
+            watched::<StorageClass>(client),
+            watched::<Pod>(client),
         ];
         stream::select_all(watches)
-    }
-
-    fn watched<K>(&self) -> stream::BoxStream<'static, ()>
-    where
-        K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-    {
-        let all = Api::<K>::all(self.client.clone());
-        watcher(all, watcher::Config::default()).backoff(Second).map(drop).boxed()
-    }
-}
-
-/// Calls `round` for each change and, where it has failed, after a while without one.
-async fn at_each_change<F>(changes: impl Stream<Item = ()>, mut round: impl FnMut() -> F)
-where
-    F: Future<Output = kube::Result<()>>,
-{
-    let mut changes = pin!(changes.ready_chunks(AT_ONCE));
-    let mut failed = false;
-    loop {
-        let pause = if failed { RETRY } else { Duration::MAX };
-        // A pause that has passed asks for a round as a change does.
-        if let Ok(None) = tokio::time::timeout(pause, changes.next()).await {
-            return;
-        }
-        let outcome = round().await;
-        if let Err(error) = &outcome {
-            tracing::debug!(%error, "a round over claims and volumes is repeated");
-        }
-        failed = outcome.is_err();
     }
 }

@@ -20,6 +20,10 @@ pub(crate) enum Write {
     SelectNode,
     /// The claim of a volume.
     BindVolume,
+    /// The finalizer of a claim of devices.
+    ProtectClaim,
+    /// The devices and users of a claim of devices.
+    ReserveClaim,
     /// The node's lock.
     Lock,
     /// The pod's Binding.
@@ -106,6 +110,9 @@ fn write_of(request: &Request<Body>) -> Option<Write> {
     }
     if request.method() == Method::POST && path.ends_with("/eviction") {
         return Some(Write::Eviction);
+    }
+    if request.method() == Method::PATCH && path.contains("/resourceclaims/") {
+        return Some(if path.ends_with("/status") { Write::ReserveClaim } else { Write::ProtectClaim });
     }
     let patched = |kind: &str| request.method() == Method::PATCH && path.contains(kind);
     let kinds = [

@@ -10,7 +10,8 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 use serde_json::json;
 
-use super::{Shared, at_each_change, audit, view};
+use super::{Shared, audit, view};
+use crate::sandbox::controller::{all, at_each_change};
 
 /// Volumes of a class with this provisioner are made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
@@ -23,9 +24,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
 async fn sync(shared: &Shared) -> kube::Result<()> {
     let client = &shared.client;
     // Pods come first: a claim that is not bound in a later list was not bound when the pod was.
-    let pods: Vec<Pod> = view::all(client).await?;
-    let claims: Vec<PersistentVolumeClaim> = view::all(client).await?;
-    let volumes: Vec<PersistentVolume> = view::all(client).await?;
+    let pods: Vec<Pod> = all(client).await?;
+    let claims: Vec<PersistentVolumeClaim> = all(client).await?;
+    let volumes: Vec<PersistentVolume> = all(client).await?;
     let classes = view::classes(client).await?;
     let faults = audit::pods(&pods, &claims).into_iter().chain(audit::volumes(&volumes, &claims));
     faults.for_each(|fault| shared.violation(fault));

@@ -10,7 +10,8 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
-use super::{Conduct, PROVISIONER, Shared, at_each_change, view};
+use super::{Conduct, PROVISIONER, Shared, view};
+use crate::sandbox::controller::{all, at_each_change};
 
 /// The label that tells the nodes of volumes apart.
 const TOPOLOGY: &str = "kubernetes.io/hostname";
@@ -29,7 +30,7 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
     if conduct == Conduct::Hold {
         return Ok(());
     }
-    let claims: Vec<PersistentVolumeClaim> = view::all(&shared.client).await?;
+    let claims: Vec<PersistentVolumeClaim> = all(&shared.client).await?;
     let classes = view::classes(&shared.client).await?;
     for claim in claims.iter().filter(|claim| is_ours(claim, &classes)) {
         provision(shared, claim, &conduct).await?;

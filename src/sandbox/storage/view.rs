@@ -8,10 +8,11 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::{
     Api, Client, Resource, ResourceExt as _,
-    api::{ListParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use crate::sandbox::controller::all;
 
 /// The node that a claim's volume is to be made for (v1.36 `k8s.io/component-helpers/storage/volume`, as all of these).
 pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -61,14 +62,6 @@ pub(super) fn reference(claim: &PersistentVolumeClaim) -> Value {
     let names = &claim.metadata;
     json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": names.namespace, "name": names.name,
         "uid": names.uid, "resourceVersion": names.resource_version})
-}
-
-/// All objects of a kind.
-pub(super) async fn all<K>(client: &Client) -> kube::Result<Vec<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
 }
 
 /// The storage classes by name.

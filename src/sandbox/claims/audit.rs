@@ -1,0 +1,119 @@
+//! What kubelet, drivers and the controller find on claims and pods that no scheduler may leave there.
+//!
+//! It must not change anything.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim, ResourceSlice};
+use kube::ResourceExt as _;
+
+use super::controller::FINALIZER;
+use crate::sandbox::quantity::nano;
+
+/// Pods that were bound although one of their claims can't be used on their node: kubelet does not start them. Claims must have been read
+/// after the pods.
+pub(super) fn pods(pods: &[Pod], claims: &[ResourceClaim], slices: &[ResourceSlice]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for pod in pods {
+        let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else { continue };
+        let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        if matches!(phase, Some("Succeeded" | "Failed")) || pod.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        for name in names(pod) {
+            let own =
+                |claim: &&ResourceClaim| claim.namespace() == pod.namespace() && claim.name_any() == name;
+            let fault = match claims.iter().find(own) {
+                Some(claim) => unusable(claim, pod, node, slices),
+                None => Some("is not there".to_owned()),
+            };
+            faults.extend(fault.map(|fault| format!("pod {}: claim {name} {fault}", pod.name_any())));
+        }
+    }
+    faults
+}
+
+fn names(pod: &Pod) -> Vec<String> {
+    let entries = pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten());
+    let statuses: Vec<_> =
+        pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten()).collect();
+    let name = |entry: &k8s_openapi::api::core::v1::PodResourceClaim| {
+        let made = statuses.iter().find(|status| status.name == entry.name);
+        entry.resource_claim_name.clone().or_else(|| made?.resource_claim_name.clone())
+    };
+    entries.filter_map(name).collect()
+}
+
+/// Why kubelet does not start the pod with the claim.
+fn unusable(claim: &ResourceClaim, pod: &Pod, node: &str, slices: &[ResourceSlice]) -> Option<String> {
+    let status = claim.status.clone().unwrap_or_default();
+    let mut users = status.reserved_for.iter().flatten();
+    if !users.any(|user| Some(&user.uid) == pod.metadata.uid.as_ref()) {
+        return Some("is not reserved for it".to_owned());
+    }
+    if status.allocation.is_none() {
+        return Some("has no devices".to_owned());
+    }
+    results(claim).iter().find_map(|result| {
+        let slice = slices.iter().find(|slice| is_published(slice, result));
+        let other = slice.and_then(|slice| slice.spec.node_name.as_deref()).filter(|of| *of != node)?;
+        Some(format!("has device {} of node {other}", result.device))
+    })
+}
+
+/// Devices that more claims hold than may, and claims with devices that could be removed at any time.
+pub(super) fn devices(claims: &[ResourceClaim], slices: &[ResourceSlice]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut holders: BTreeMap<(String, String, String), Vec<(String, DeviceRequestAllocationResult)>> =
+        BTreeMap::new();
+    for claim in claims.iter().filter(|claim| !results(claim).is_empty()) {
+        let name = claim.name_any();
+        if !claim.finalizers().iter().any(|finalizer| finalizer == FINALIZER) {
+            faults.push(format!("claim {name} has devices and no finalizer"));
+        }
+        for result in results(claim).into_iter().filter(|result| result.admin_access != Some(true)) {
+            let id = (result.driver.clone(), result.pool.clone(), result.device.clone());
+            holders.entry(id).or_default().push((name.clone(), result));
+        }
+    }
+    for ((_, pool, device), held) in &holders {
+        let shared = held.iter().all(|(_, result)| result.share_id.is_some());
+        let names: Vec<&str> = held.iter().map(|(name, _)| name.as_str()).collect();
+        if held.len() > 1 && !shared {
+            faults.push(format!("device {pool}/{device} is held by claims {}", names.join(", ")));
+        }
+        if let Some(capacity) = exceeded(held, slices) {
+            faults.push(format!(
+                "claims {} hold more {capacity} of {pool}/{device} than it has",
+                names.join(", ")
+            ));
+        }
+    }
+    faults
+}
+
+/// A capacity of a device of which more is held than there is.
+fn exceeded(held: &[(String, DeviceRequestAllocationResult)], slices: &[ResourceSlice]) -> Option<String> {
+    let (_, first) = held.first()?;
+    let slice = slices.iter().find(|slice| is_published(slice, first))?;
+    let device = slice.spec.devices.iter().flatten().find(|device| device.name == first.device)?;
+    let capacity = device.capacity.iter().flatten();
+    let over = |(name, capacity): &(&String, &k8s_openapi::api::resource::v1::DeviceCapacity)| {
+        let consumed = held.iter().filter_map(|(_, result)| result.consumed_capacity.as_ref()?.get(*name));
+        let sum: i128 = consumed.filter_map(|amount| nano(&amount.0)).sum();
+        nano(&capacity.value.0).is_none_or(|there| sum > there)
+    };
+    capacity.into_iter().find(over).map(|(name, _)| name.clone())
+}
+
+fn results(claim: &ResourceClaim) -> Vec<DeviceRequestAllocationResult> {
+    let devices = claim.status.as_ref().and_then(|status| status.allocation.as_ref()?.devices.clone());
+    devices.and_then(|devices| devices.results).unwrap_or_default()
+}
+
+fn is_published(slice: &ResourceSlice, result: &DeviceRequestAllocationResult) -> bool {
+    let spec = &slice.spec;
+    let named = spec.devices.iter().flatten().any(|device| device.name == result.device);
+    named && (&spec.driver, &spec.pool.name) == (&result.driver, &result.pool)
+}

@@ -1,0 +1,145 @@
+//! Claims from templates, and the end of claims: what kube-controller-manager does for pods that come and go.
+//!
+//! Source: v1.36 `pkg/controller/resourceclaim/controller.go`. It must not give devices to a claim. What the garbage collector does in a
+//! real cluster, deleting the claims of pods that are gone, is done here too, since no cluster of the tests has one.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Pod, PodResourceClaim};
+use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use kube::{
+    Api, Client, ResourceExt as _,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::{Shared, audit};
+use crate::sandbox::controller::{all, at_each_change};
+
+/// Keeps a claim until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
+pub(super) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+
+/// Runs until the watches end, which they never do by themselves.
+pub(super) async fn run(shared: Arc<Shared>) {
+    at_each_change(shared.changes(), || sync(&shared)).await;
+}
+
+async fn sync(shared: &Shared) -> kube::Result<()> {
+    let client = &shared.client;
+    // Pods come first: a claim without devices in a later list had none when the pod was bound.
+    let pods: Vec<Pod> = all(client).await?;
+    let claims: Vec<ResourceClaim> = all(client).await?;
+    let slices: Vec<ResourceSlice> = all(client).await?;
+    let faults = audit::pods(&pods, &claims, &slices).into_iter().chain(audit::devices(&claims, &slices));
+    faults.for_each(|fault| shared.violation(fault));
+    let templates: Vec<ResourceClaimTemplate> = all(client).await?;
+    for pod in pods.iter().filter(|pod| !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()) {
+        for entry in pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten()) {
+            make(client, pod, entry, (&templates, &claims)).await?;
+        }
+    }
+    for claim in &claims {
+        release(client, claim, &pods).await?;
+    }
+    Ok(())
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Makes the claim of an entry that names a template, and notes it in the pod's status.
+async fn make(
+    client: &Client,
+    pod: &Pod,
+    entry: &PodResourceClaim,
+    (templates, claims): (&[ResourceClaimTemplate], &[ResourceClaim]),
+) -> kube::Result<()> {
+    let noted = pod.status.iter().flat_map(|status| status.resource_claim_statuses.iter().flatten());
+    let Some(template) = entry.resource_claim_template_name.as_deref() else { return Ok(()) };
+    if noted.into_iter().any(|noted| noted.name == entry.name) {
+        return Ok(());
+    }
+    let namespace = pod.namespace().unwrap_or_default();
+    let own = |one: &&ResourceClaimTemplate| {
+        one.namespace().as_ref() == Some(&namespace) && one.name_any() == template
+    };
+    let Some(template) = templates.iter().find(own) else { return Ok(()) };
+    let made_for = |claim: &&ResourceClaim| {
+        let annotation = claim.annotations().get("resource.kubernetes.io/pod-claim-name");
+        owner(claim) == pod.metadata.uid.as_deref() && annotation == Some(&entry.name)
+    };
+    let name = match claims.iter().find(made_for) {
+        Some(claim) => claim.name_any(),
+        None => create(client, pod, entry, template).await?,
+    };
+    let status = json!({"status": {"resourceClaimStatuses": [{"name": entry.name, "resourceClaimName": name}]},
+        "metadata": {"uid": pod.metadata.uid}});
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    pods.patch_status(&pod.name_any(), &PatchParams::default(), &Patch::Strategic(status)).await.map(drop)
+}
+
+async fn create(
+    client: &Client,
+    pod: &Pod,
+    entry: &PodResourceClaim,
+    template: &ResourceClaimTemplate,
+) -> kube::Result<String> {
+    let namespace = pod.namespace().unwrap_or_default();
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.metadata.uid,
+        "controller": true, "blockOwnerDeletion": true});
+    let claim = json!({
+        "metadata": {
+            "generateName": format!("{}-{}-", pod.name_any(), entry.name), "ownerReferences": [owner],
+            "annotations": {"resource.kubernetes.io/pod-claim-name": entry.name},
+        },
+        "spec": template.spec.spec,
+    });
+    let claim: ResourceClaim = serde_json::from_value(claim).map_err(kube::Error::SerdeError)?;
+    let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), &namespace);
+    Ok(claims.create(&PostParams::default(), &claim).await?.name_any())
+}
+
+fn owner(claim: &ResourceClaim) -> Option<&str> {
+    let owners = claim.metadata.owner_references.iter().flatten();
+    owners.into_iter().find(|owner| owner.controller == Some(true)).map(|owner| owner.uid.as_str())
+}
+
+/// Takes pods that have ended from the users of a claim, and the devices from one that has no user left.
+async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::Result<()> {
+    let lives =
+        |uid: &str| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid) && !has_ended(pod));
+    let users: Vec<_> = claim.status.iter().flat_map(|status| status.reserved_for.iter().flatten()).collect();
+    let valid: Vec<_> = users.iter().filter(|user| lives(&user.uid)).collect();
+    let allocated = claim.status.as_ref().is_some_and(|status| status.allocation.is_some());
+    let deleted = claim.metadata.deletion_timestamp.is_some();
+    let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), &claim.namespace().unwrap_or_default());
+    let (name, params) = (claim.name_any(), PatchParams::default());
+    let mut version = claim.metadata.resource_version.clone();
+    if valid.len() < users.len() || (deleted && allocated && valid.is_empty()) {
+        let allocation = if valid.is_empty() { json!({"allocation": null}) } else { json!({}) };
+        let mut status = json!({"reservedFor": if valid.is_empty() { Value::Null } else { json!(valid) }});
+        merge(&mut status, allocation);
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+        version = claims.patch_status(&name, &params, &Patch::Merge(patch)).await?.metadata.resource_version;
+    }
+    let kept: Vec<_> = claim.finalizers().iter().filter(|finalizer| *finalizer != FINALIZER).collect();
+    let free = valid.is_empty() && (valid.len() < users.len() || deleted);
+    if free && kept.len() < claim.finalizers().len() {
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": kept}});
+        claims.patch(&name, &params, &Patch::Merge(patch)).await?;
+    }
+    let orphan =
+        owner(claim).is_some_and(|uid| !pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid)));
+    if orphan && !deleted {
+        claims.delete(&name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+fn merge(into: &mut Value, from: Value) {
+    if let (Value::Object(into), Value::Object(from)) = (into, from) {
+        into.extend(from);
+    }
+}
