@@ -186,6 +186,7 @@ on_both_floors! {
     neighbours::pods_are_spread_over_zones_and_the_next_waits_for_the_emptier_one,
     neighbours::pods_of_a_service_or_a_controller_are_spread_by_default,
     neighbours::a_pod_waits_until_the_port_of_a_node_is_free,
+    neighbours::a_binder_that_is_killed_between_any_two_steps_keeps_pods_apart,
     quotas::a_pod_beyond_the_quota_waits_and_goes_when_another_ends,
     quotas::what_exceeds_the_quota_is_denied_before_a_pod_exists,
     quotas::a_pod_and_its_group_must_not_contradict_each_other,

@@ -15,9 +15,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
+    deaths::{Death, Moment, Write},
     machines::hami_node,
     support::floor::Floor,
-    world::{World, node_of, pod},
+    world::{World, node_of, phase, pod},
 };
 
 fn zoned(name: &str, zone: &str) -> Node {
@@ -120,12 +121,13 @@ pub(crate) async fn pods_are_spread_over_zones_and_the_next_waits_for_the_emptie
     world.agents_are_content();
 }
 
+fn with_port(mut pod: Value, port: u16) -> Value {
+    pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": port, "hostPort": port}]);
+    pod
+}
+
 pub(crate) async fn a_pod_waits_until_the_port_of_a_node_is_free(floor: Floor) {
     let Some(world) = World::start(floor, vec![hami_node("gpu-1", 2)]).await else { return };
-    let with_port = |mut pod: Value, port: u16| {
-        pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": port, "hostPort": port}]);
-        pod
-    };
     run_on(&world, "default", with_port(pod("proxy", &json!({})), 8080), "gpu-1").await;
     world.running("proxy").await;
     world.create(with_port(share("web", "web"), 8080)).await;
@@ -135,6 +137,44 @@ pub(crate) async fn a_pod_waits_until_the_port_of_a_node_is_free(floor: Floor) {
     world.running("beside").await;
     world.delete("proxy").await;
     world.running("web").await;
+    world.agents_are_content();
+}
+
+/// A pod that shares its zone with no pod of its kind.
+fn lonely(name: &str) -> Value {
+    let mut pod = share(name, "lonely");
+    let term = json!([{"labelSelector": {"matchLabels": {"app": "lonely"}}, "topologyKey": "zone"}]);
+    pod["spec"]["affinity"] =
+        json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}});
+    pod
+}
+
+fn on_one_port(name: &str) -> Value {
+    with_port(share(name, "port"), 8080)
+}
+
+/// The binder dies before and after each write, and another goes on: of each kind, every zone gets one pod.
+pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_keeps_pods_apart(floor: Floor) {
+    let nodes = ["a", "b", "c", "d"].map(|zone| zoned(&format!("gpu-{zone}"), zone));
+    let Some(mut world) = World::without_berth(floor, nodes.into()).await else { return };
+    for (kind, pod) in [("lonely", lonely as fn(&str) -> Value), ("web", web), ("port", on_one_port)] {
+        let mut taken = BTreeSet::new();
+        for write in [Write::Lock, Write::Binding] {
+            for moment in [Moment::Before, Moment::After] {
+                let name = format!("{kind}-{write:?}-{moment:?}").to_lowercase();
+                let death = Death::at(world.cluster.client.clone(), write, moment);
+                world.start_berth_through(death.client());
+                world.create(pod(&name)).await;
+                death.reached().await;
+                world.kill_berth().await;
+                world.start_berth();
+                let pod = world.pod_when(&name, |pod| matches!(phase(pod), "Running" | "Failed")).await;
+                assert_eq!(phase(&pod), "Running", "{name}");
+                assert!(taken.insert(node_of(&pod).to_owned()), "{name} is on {}", node_of(&pod));
+                world.kill_berth().await;
+            }
+        }
+    }
     world.agents_are_content();
 }
 
