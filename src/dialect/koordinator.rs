@@ -4,6 +4,7 @@
 //! `pkg/scheduler/plugins/deviceshare`. Where Berth differs from that scheduler, the item says so.
 
 pub mod adaption;
+pub mod by_container;
 pub mod completion;
 pub mod dimension;
 mod hints;
@@ -157,16 +158,18 @@ impl Dialect for Koordinator {
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-        let carried = |devices| Carried {
-            assignment: Assignment { devices, ..Assignment::default() },
-            ..Carried::default()
+        let carried = |devices| {
+            let by_container = by_container::carried(pod);
+            let assignment = Assignment { devices, by_container, ..Assignment::default() };
+            Carried { assignment, ..Carried::default() }
         };
         Ok(record::carried(pod)?.map(carried))
     }
 
     fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
-        let annotation = (names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
-        Record { annotations: [annotation].into(), ..Record::default() }
+        let mut annotations = by_container::annotations(&assignment.by_container);
+        annotations.insert(names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
+        Record { annotations, ..Record::default() }
     }
 
     fn adaption(

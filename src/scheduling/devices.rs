@@ -6,6 +6,7 @@
 //! defects. Where it gives up since the NICs near the GPUs that it chose first are taken, `search` finds GPUs and NICs that are
 //! free together.
 
+mod containers;
 mod gpu;
 mod joint;
 mod partition;
@@ -20,6 +21,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use containers::by_container;
 pub use pick::order;
 pub use scoring::{Scoring, Strategy};
 pub use shortfall::Shortfall;
@@ -94,6 +96,9 @@ pub fn score(
     settings: &Settings,
 ) -> Result<u64, Vec<Shortfall>> {
     let Some(scoring) = &settings.scoring else { return Ok(0) };
+    if !request.containers.is_empty() {
+        return containers::score_of(node, used, request, settings);
+    }
     let views = views(node, used, request, settings)?;
     let of = |view: &View<'_>| {
         let devices = view.candidates.values();

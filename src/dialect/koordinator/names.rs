@@ -51,6 +51,12 @@ pub const HINT: &str = "scheduling.koordinator.sh/device-allocate-hint";
 pub const JOINT: &str = "scheduling.koordinator.sh/device-joint-allocate";
 /// On a pod: which partitions will do, as JSON.
 pub const PARTITION_SPEC: &str = "scheduling.koordinator.sh/gpu-partition-spec";
+/// On a pod, Berth's own: `true` if each container is to have devices of its own.
+pub const BY_CONTAINER: &str = "berth.dev/devices-per-container";
+/// On a pod, Berth's own: which devices each container has, as JSON, in the form of [`ALLOCATED`] below the container's name.
+pub const ALLOCATED_BY_CONTAINER: &str = "berth.dev/device-allocated";
+/// What the annotation of Berth's own begins with that holds the uuids of a container's GPUs, before the container's name.
+pub const VISIBLE_DEVICES: &str = "berth.dev/visible-devices.";
 /// On a Device: the table of partitions, as JSON.
 pub const PARTITIONS: &str = "scheduling.koordinator.sh/gpu-partitions";
 /// On a Node or a Device: `Honor`, or anything else for `Prefer`.

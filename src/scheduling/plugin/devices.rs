@@ -3,10 +3,12 @@
 use std::{iter, sync::Arc};
 
 use crate::{
-    device::{Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota},
+    device::{
+        Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota, together,
+    },
     scheduling::{
         allocate::allocate,
-        devices,
+        devices::{self, Shortfall},
         filter::Scene,
         reason::{NodeReasons, Reason},
         snapshot::{Agent, NodeState},
@@ -65,8 +67,13 @@ fn typed(
     if node.usage.unread().contains(&profile.name) {
         return Err(vec![Reason::UnreadableAssignment]);
     }
-    let given = devices::allocate(offered, node.usage.devices(), joint, &devices::Settings::of(joint));
-    let given =
-        given.map_err(|shortfalls| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>())?;
-    Ok(Assignment { devices: given, ..Assignment::default() })
+    let (used, settings) = (node.usage.devices(), devices::Settings::of(joint));
+    let reasons =
+        |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>();
+    if joint.containers.is_empty() {
+        let devices = devices::allocate(offered, used, joint, &settings).map_err(reasons)?;
+        return Ok(Assignment { devices, ..Assignment::default() });
+    }
+    let by_container = devices::by_container(offered, used, joint, &settings).map_err(reasons)?;
+    Ok(Assignment { devices: together(&by_container), by_container, ..Assignment::default() })
 }
