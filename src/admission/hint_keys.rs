@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The annotations that users write and that are read for every vendor.
-pub const KNOWN: [&str; 25] = [
+pub const KNOWN: [&str; 26] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -39,6 +39,7 @@ pub const KNOWN: [&str; 25] = [
     koordinator::names::JOINT,
     koordinator::names::PARTITION_SPEC,
     koordinator::names::BY_CONTAINER,
+    koordinator::names::NCCL,
     ALSO_USE_MODEL,
 ];
 

@@ -124,6 +124,8 @@ pub struct JointRequest {
     pub weights: Vec<(NamedDimension, u64)>,
     /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
     pub isolation: Option<String>,
+    /// Whether settings of NCCL are written for what it is given.
+    pub nccl: bool,
     /// What each container asks for itself; none: the pod asks as a whole. Where there are any, the pod asks for nothing beside.
     pub containers: Vec<ContainerDeviceRequest>,
 }

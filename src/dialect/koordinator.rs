@@ -9,6 +9,7 @@ pub mod completion;
 pub mod dimension;
 mod hints;
 pub mod names;
+pub mod nccl;
 pub mod node;
 pub mod partitions;
 pub mod record;
@@ -178,7 +179,13 @@ impl Dialect for Koordinator {
         (node, place): (&str, &DevicePlace),
         now: Timestamp,
     ) -> Result<Record, String> {
-        adaption::record(given, (node, &place.devices), place.request.isolation.as_deref(), now)
+        let mut record =
+            adaption::record(given, (node, &place.devices), place.request.isolation.as_deref(), now)?;
+        if place.request.nccl {
+            let settings = nccl::settings(given, &place.devices);
+            record.annotations.extend(settings.map(|text| (names::NCCL_CONF.to_owned(), text)));
+        }
+        Ok(record)
     }
 
     /// koordlet reads the annotation when it starts the containers, and answers nothing.

@@ -97,9 +97,13 @@ pub(crate) async fn gpus_and_nics_are_chosen_together(floor: Floor) {
     world.create(pod("network", &json!({"koordinator.sh/rdma": "100"}))).await;
     let taken = minors(&world.running("network").await, "rdma")[0];
     // Two GPUs of the other root are free, and its NIC.
-    world.create(together("first")).await;
+    let mut asking = together("first");
+    asking["metadata"]["annotations"]["berth.dev/nccl"] = "true".into();
+    world.create(asking).await;
     let first = world.running("first").await;
     let nic = minors(&first, "rdma")[0];
+    let settings = format!("NCCL_IB_HCA==mlx5_{nic}\nNCCL_NET_GDR_LEVEL=PHB\n");
+    assert_eq!(annotation(&first, "berth.dev/nccl-conf"), settings);
     assert_eq!((minors(&first, "gpu")[0] / 2, nic), (nic, 1 - taken));
     // GPUs are left, NICs are not.
     world.create(together("second")).await;

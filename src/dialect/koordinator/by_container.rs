@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::device::{DeviceCount, Portion};
 
-    fn pod(value: &str, containers: Value, init: Value) -> Pod {
+    fn pod(value: &str, containers: &Value, init: &Value) -> Pod {
         let pod = json!({
             "metadata": {"annotations": {names::BY_CONTAINER: value}, "labels": {names::ISOLATION: ""}},
             "spec": {"containers": containers, "initContainers": init},
@@ -150,7 +150,7 @@ mod tests {
         serde_json::from_value(pod).unwrap()
     }
 
-    fn container(name: &str, limits: Value) -> Value {
+    fn container(name: &str, limits: &Value) -> Value {
         json!({"name": name, "resources": {"limits": limits}})
     }
 
@@ -161,12 +161,11 @@ mod tests {
     #[test]
     fn each_container_asks_for_itself() {
         let containers = json!([
-            container("share", json!({names::GPU: "50"})),
-            container("plain", json!({"cpu": "1"})),
-            container("whole", json!({names::GPU: "200"})),
+            container("share", &json!({names::GPU: "50"})),
+            container("plain", &json!({"cpu": "1"})),
+            container("whole", &json!({names::GPU: "200"})),
         ]);
-        let asked =
-            super::super::request::request(&pod("true", containers.clone(), json!([]))).unwrap().unwrap();
+        let asked = super::super::request::request(&pod("true", &containers, &json!([]))).unwrap().unwrap();
         let gpu = |at: usize| &asked.containers[at].request.types[&DeviceType::Gpu];
         assert_eq!(asked.types.len(), 0);
         assert_eq!((asked.containers[0].container.as_str(), gpu(0).portion), ("share", Portion::Share));
@@ -175,13 +174,13 @@ mod tests {
             ("whole", DeviceCount::Exactly(2))
         );
         // As a whole they ask for 250 percent, which is no request.
-        assert!(fault(&pod("false", containers, json!([]))).contains("250 is above 100 percent"));
+        assert!(fault(&pod("false", &containers, &json!([]))).contains("250 is above 100 percent"));
     }
 
     #[test]
     fn what_a_container_can_not_have_of_its_own_is_named_by_field_and_reason() {
-        let one = |limits: Value| json!([container("a", json!({"cpu": "1"})), container("b", limits)]);
-        let of = |limits: Value| fault(&pod("true", one(limits), json!([])));
+        let one = |limits: Value| json!([container("a", &json!({"cpu": "1"})), container("b", &limits)]);
+        let of = |limits: Value| fault(&pod("true", &one(limits), &json!([])));
         let at = "spec.containers[1].resources";
         assert_eq!(
             of(json!({names::GPU: "150"})),
@@ -190,22 +189,22 @@ mod tests {
         let share = json!({names::GPU_SHARED: "1", names::NPU_CORE: "2", names::NPU_CPU: "2", names::GPU_MEMORY: "6Gi"});
         assert!(of(share).starts_with(&format!("{at}: Ascend's device plugin serves one share")));
         let whole = json!({names::GPU: "100"});
-        let init = json!([container("first", whole.clone())]);
-        let told = fault(&pod("true", json!([]), init));
+        let init = json!([container("first", &whole)]);
+        let told = fault(&pod("true", &json!([]), &init));
         assert!(
             told.starts_with("spec.initContainers[0].resources: an init container has no devices"),
             "{told}"
         );
-        let long = json!([container(&"n".repeat(48), whole.clone())]);
-        let told = fault(&pod("true", long, json!([])));
+        let long = json!([container(&"n".repeat(48), &whole)]);
+        let told = fault(&pod("true", &long, &json!([])));
         assert!(told.starts_with("spec.containers[0].name: has 48 bytes;"), "{told}");
-        let told = fault(&pod("perhaps", one(whole.clone()), json!([])));
+        let told = fault(&pod("perhaps", &one(whole.clone()), &json!([])));
         assert!(told.contains("`perhaps` is neither true nor false"), "{told}");
-        let mut isolated = pod("true", one(json!({names::GPU: "50"})), json!([]));
+        let mut isolated = pod("true", &one(json!({names::GPU: "50"})), &json!([]));
         isolated.metadata.labels.as_mut().unwrap().insert(names::ISOLATION.to_owned(), HAMI_CORE.to_owned());
         assert!(fault(&isolated).starts_with(&format!("{at}: koordlet gives every container the limits")));
-        let many: Vec<_> = (0..40).map(|at| container(&format!("c{at}"), whole.clone())).collect();
-        assert!(fault(&pod("true", json!(many), json!([]))).contains("more than 32 containers"));
+        let many: Vec<_> = (0..40).map(|at| container(&format!("c{at}"), &whole)).collect();
+        assert!(fault(&pod("true", &json!(many), &json!([]))).contains("more than 32 containers"));
     }
 
     #[test]

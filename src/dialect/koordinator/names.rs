@@ -57,6 +57,10 @@ pub const BY_CONTAINER: &str = "berth.dev/devices-per-container";
 pub const ALLOCATED_BY_CONTAINER: &str = "berth.dev/device-allocated";
 /// What the annotation of Berth's own begins with that holds the uuids of a container's GPUs, before the container's name.
 pub const VISIBLE_DEVICES: &str = "berth.dev/visible-devices.";
+/// On a pod, Berth's own: `true` if settings of NCCL are to be written for it.
+pub const NCCL: &str = "berth.dev/nccl";
+/// On a pod, Berth's own: settings of NCCL, in the form of `/etc/nccl.conf`.
+pub const NCCL_CONF: &str = "berth.dev/nccl-conf";
 /// On a Device: the table of partitions, as JSON.
 pub const PARTITIONS: &str = "scheduling.koordinator.sh/gpu-partitions";
 /// On a Node or a Device: `Honor`, or anything else for `Prefer`.

@@ -9,7 +9,7 @@ use super::{
     by_container,
     dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint},
-    names,
+    names, nccl,
     shape::{self, PerDevice, Refusal, Requests, Strategy},
     templates,
 };
@@ -21,10 +21,11 @@ use crate::{
 
 /// What the pod asks, as a whole or container by container; `None`: it names none of the resources, or each with 0.
 pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
-    if by_container::is_asked(&pod.metadata).map_err(|error| vec![error])? {
-        return by_container::request(pod);
-    }
-    as_a_whole(pod)
+    let by_container = by_container::is_asked(&pod.metadata).map_err(|error| vec![error])?;
+    let asked = if by_container { by_container::request(pod) } else { as_a_whole(pod) }?;
+    let Some(asked) = asked else { return Ok(None) };
+    let nccl = nccl::is_asked(&pod.metadata).map_err(|error| vec![error])?;
+    Ok(Some(JointRequest { nccl, ..asked }))
 }
 
 /// What the pod asks as a whole.
@@ -50,7 +51,7 @@ pub(super) fn as_a_whole(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadab
     let shares = types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     let isolation = pod.metadata.label(names::ISOLATION).filter(|name| shares && !name.is_empty());
     let isolation = isolation.map(str::to_owned);
-    Ok(Some(JointRequest { types, joint, weights: weights(), isolation, containers: Vec::new() }))
+    Ok(Some(JointRequest { types, joint, weights: weights(), isolation, ..JointRequest::default() }))
 }
 
 /// The joined types that the pod asks for; every device of a type needs no choice, so that type is not joined.
