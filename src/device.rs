@@ -31,8 +31,9 @@ pub use card::{Card, CardId, Health, Inventory, Links, Mode};
 pub use choice::{CardChoice, CardPolicy, LinkChoice, Measure, NumaBinding, Sharing, Weights};
 pub use cut::Cuts;
 pub use joint::{
-    DeviceAllocation, DeviceAllocations, DeviceCount, DevicePlace, DeviceUse, DevicesUsed, Exclusive, Joint,
-    JointRequest, JointScope, PartitionChoice, PartitionSpec, Portion, TopologyScope, TypedRequest,
+    ContainerDeviceRequest, ContainerDevices, DeviceAllocation, DeviceAllocations, DeviceCount, DevicePlace,
+    DeviceUse, DevicesUsed, Exclusive, Joint, JointRequest, JointScope, PartitionChoice, PartitionSpec,
+    Portion, TopologyScope, TypedRequest, together,
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
 pub use lock::{Lock, LockOwner};

@@ -128,6 +128,7 @@ on_both_floors! {
     koordinator::a_device_that_can_not_be_read_costs_its_node_alone,
     koordinator::pods_of_koordinators_scheduler_count,
     koordinator::a_request_is_completed_and_placed_or_refused,
+    koordinator::containers_have_gpus_of_their_own,
     koordinator::shares_of_ascend_cards_are_templates_of_the_config_map,
     koordinator::whole_cards_by_a_vendors_name_are_koordinators_where_the_setting_says_so,
     koordinator::what_is_reserved_is_kept_for_its_owners,

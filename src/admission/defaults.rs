@@ -8,9 +8,10 @@ use super::{
     settings::{Bystanders, ResourceNames},
 };
 use crate::{
+    device::DeviceType,
     dialect::{
         Additions, Dialect, SharingMode,
-        koordinator::{self, completion},
+        koordinator::{self, by_container, completion},
     },
     object::{Amount, Container},
 };
@@ -21,6 +22,9 @@ const TASK_PRIORITY: &str = "CUDA_TASK_PRIORITY";
 const CORE_POLICY: &str = "GPU_CORE_UTILIZATION_POLICY";
 /// The cards that the container runtime gives access to.
 const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
+
+/// The cards that CUDA shows a program, among those that the container has access to.
+const CUDA_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
 
 /// Adds the default count to each container that requests memory or compute without a count: without it kubelet asks no device plugin.
 pub fn add_counts(draft: &mut Draft, facts: &Facts) {
@@ -103,6 +107,29 @@ pub fn complete_koordinator(draft: &mut Draft, facts: &Facts) {
     let in_full = dialect.joint_request(completed.pod());
     if in_full.is_ok() && (asked == in_full || completion::asks_for_units(draft.pod())) {
         *draft = completed;
+    }
+}
+
+/// Shows each container its own GPUs alone, where containers have devices of their own: koordlet makes all GPUs of the pod visible in every
+/// container. CUDA takes uuids, and shows nothing behind a number that there is not.
+pub fn show_own_gpus(draft: &mut Draft, facts: &Facts) {
+    let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
+    let Ok(Some(asked)) = dialect.joint_request(draft.pod()) else { return };
+    if asked.containers.is_empty() {
+        return;
+    }
+    let asks = |name: &str| {
+        let mut containers = asked.containers.iter().filter(|one| one.container == name);
+        containers.any(|one| one.request.types.contains_key(&DeviceType::Gpu))
+    };
+    for (list, at) in chosen(draft, |_| true) {
+        let name = list.of(draft.pod())[at].name.clone();
+        if asks(&name) {
+            let key = by_container::visible_devices(&name);
+            draft.add_variable_of_annotation(list, at, CUDA_DEVICES, &key);
+        } else {
+            draft.add_variable(list, at, CUDA_DEVICES, "-1");
+        }
     }
 }
 

@@ -149,6 +149,22 @@ impl Draft {
         self.operations.push(add(end, json!({"name": name, "value": value})));
     }
 
+    /// Adds an environment variable whose value is an annotation of the pod, unless the container has one of that name.
+    pub fn add_variable_of_annotation(&mut self, list: ContainerList, at: usize, name: &str, key: &str) {
+        let operations = self.operations.len();
+        self.add_variable(list, at, name, "");
+        if self.operations.len() == operations {
+            return;
+        }
+        let source = json!({"fieldRef": {"fieldPath": format!("metadata.annotations['{key}']")}});
+        if let Some(PatchOperation::Add(AddOperation { value, .. })) = self.operations.last_mut() {
+            *value = json!({"name": name, "valueFrom": source});
+        }
+        if let Some(variable) = list.at(&mut self.pod, at).env.as_mut().and_then(|env| env.last_mut()) {
+            variable.value = None;
+        }
+    }
+
     /// Sets the runtime class.
     pub fn set_runtime_class(&mut self, class: &str) {
         let present = self.pod.spec.runtime_class_name.replace(class.to_owned()).is_some();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The annotations that users write and that are read for every vendor.
-pub const KNOWN: [&str; 24] = [
+pub const KNOWN: [&str; 26] = [
     hami::names::USE_MODEL,
     hami::names::NO_USE_MODEL,
     hami::names::USE_ID,
@@ -38,6 +38,8 @@ pub const KNOWN: [&str; 24] = [
     koordinator::names::HINT,
     koordinator::names::JOINT,
     koordinator::names::PARTITION_SPEC,
+    koordinator::names::BY_CONTAINER,
+    koordinator::names::NCCL,
     ALSO_USE_MODEL,
 ];
 

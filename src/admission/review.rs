@@ -117,6 +117,7 @@ fn mutate(draft: &mut Draft, request: &Request<'_>, ways: &Ways, facts: &Facts, 
     defaults::add_hami(draft, facts);
     defaults::add_vendors(draft, facts);
     defaults::complete_koordinator(draft, facts);
+    defaults::show_own_gpus(draft, facts);
     scheduler_name::set(draft, &facts.settings);
     let Some(namespace) = facts.namespace(request.namespace) else { return };
     for mode in ways.modes() {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     amount::{Cores, MiB},
     card::CardId,
-    joint::DeviceAllocations,
+    joint::{ContainerDevices, DeviceAllocations},
     mark::Mark,
     reservation::ReservationName,
     slice::Slice,
@@ -51,10 +51,12 @@ pub struct ContainerShares {
 pub struct Assignment {
     /// Init containers and sidecars in order, then app containers.
     pub containers: Vec<ContainerShares>,
-    /// Devices by type, which are the pod's as a whole.
+    /// Devices by type, of all containers together.
     pub devices: DeviceAllocations,
     /// The Reservation whose devices the pod uses before others.
     pub reservation: Option<ReservationName>,
+    /// Which of them each container has, where containers have devices of their own.
+    pub by_container: Vec<ContainerDevices>,
     /// What the pod bears.
     pub marks: BTreeSet<Mark>,
     /// When it was written, where agents serve pods by that; of one that is yet to be written, the earliest time that it may
@@ -65,7 +67,7 @@ pub struct Assignment {
 impl Assignment {
     /// Whether both hold the same, whenever they were written.
     pub fn holds_as(&self, other: &Self) -> bool {
-        let Self { containers, devices, reservation, marks, written: _ } = other;
+        let Self { containers, devices, by_container: _, reservation, marks, written: _ } = other;
         let own = (&self.containers, &self.devices, &self.reservation, &self.marks);
         own == (containers, devices, reservation, marks)
     }

@@ -124,6 +124,46 @@ pub struct JointRequest {
     pub weights: Vec<(NamedDimension, u64)>,
     /// What must keep pods on one card of the node apart, where a pod takes shares; `None`: it does not say.
     pub isolation: Option<String>,
+    /// Whether settings of NCCL are written for what it is given.
+    pub nccl: bool,
+    /// What each container asks for itself; none: the pod asks as a whole. Where there are any, the pod asks for nothing beside.
+    pub containers: Vec<ContainerDeviceRequest>,
+}
+
+/// What one container asks of a node's typed devices for itself.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct ContainerDeviceRequest {
+    /// Its name.
+    pub container: String,
+    /// What it asks.
+    pub request: JointRequest,
+}
+
+/// What one container is given of its pod's devices.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ContainerDevices {
+    /// Its name.
+    pub container: String,
+    /// Its devices.
+    pub devices: DeviceAllocations,
+}
+
+/// What containers are given together: of a device that several have, the sum.
+pub fn together(containers: &[ContainerDevices]) -> DeviceAllocations {
+    let mut all: BTreeMap<DeviceType, BTreeMap<Minor, DeviceAllocation>> = BTreeMap::new();
+    for (&kind, devices) in containers.iter().flat_map(|container| &container.devices) {
+        for device in devices {
+            let of_type = all.entry(kind).or_default();
+            match of_type.get_mut(&device.minor) {
+                None => drop(of_type.insert(device.minor, device.clone())),
+                Some(known) => {
+                    known.amounts.add(&device.amounts);
+                    known.functions.extend(device.functions.iter().cloned());
+                }
+            }
+        }
+    }
+    all.into_iter().map(|(kind, devices)| (kind, devices.into_values().collect())).collect()
 }
 
 /// The devices of a pod's node, and what it asked for: what device plugins read of the pod depends on both.

@@ -4,10 +4,12 @@
 //! `pkg/scheduler/plugins/deviceshare`. Where Berth differs from that scheduler, the item says so.
 
 pub mod adaption;
+pub mod by_container;
 pub mod completion;
 pub mod dimension;
 mod hints;
 pub mod names;
+pub mod nccl;
 pub mod node;
 pub mod partitions;
 pub mod record;
@@ -159,21 +161,19 @@ impl Dialect for Koordinator {
     }
 
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
-        let carried = |devices| Carried {
-            assignment: Assignment {
-                devices,
-                reservation: reservation::allocated(pod),
-                ..Assignment::default()
-            },
-            ..Carried::default()
+        let carried = |devices| {
+            let (by_container, reservation) = (by_container::carried(pod), reservation::allocated(pod));
+            let assignment = Assignment { devices, by_container, reservation, ..Assignment::default() };
+            Carried { assignment, ..Carried::default() }
         };
         Ok(record::carried(pod)?.map(carried))
     }
 
     fn record(&self, assignment: &Assignment, _node: &str, _now: Timestamp) -> Record {
-        let annotation = (names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
-        let reservation = assignment.reservation.as_ref().map(reservation::written);
-        Record { annotations: [annotation].into_iter().chain(reservation).collect(), ..Record::default() }
+        let mut annotations = by_container::annotations(&assignment.by_container);
+        annotations.insert(names::ALLOCATED.to_owned(), record::encode(&assignment.devices));
+        annotations.extend(assignment.reservation.as_ref().map(reservation::written));
+        Record { annotations, ..Record::default() }
     }
 
     fn adaption(
@@ -182,7 +182,13 @@ impl Dialect for Koordinator {
         (node, place): (&str, &DevicePlace),
         now: Timestamp,
     ) -> Result<Record, String> {
-        adaption::record(given, (node, &place.devices), place.request.isolation.as_deref(), now)
+        let mut record =
+            adaption::record(given, (node, &place.devices), place.request.isolation.as_deref(), now)?;
+        if place.request.nccl {
+            let settings = nccl::settings(given, &place.devices);
+            record.annotations.extend(settings.map(|text| (names::NCCL_CONF.to_owned(), text)));
+        }
+        Ok(record)
     }
 
     /// koordlet reads the annotation when it starts the containers, and answers nothing.

@@ -6,6 +6,7 @@
 //! defects. Where it gives up since the NICs near the GPUs that it chose first are taken, `search` finds GPUs and NICs that are
 //! free together.
 
+mod containers;
 mod gpu;
 mod joint;
 mod partition;
@@ -21,6 +22,7 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use containers::by_container;
 pub use pick::order;
 pub use reserved::{AllocatePolicy, ReservedDevices, allocate_within};
 pub use scoring::{Scoring, Strategy};
@@ -103,6 +105,9 @@ pub fn score(
     settings: &Settings,
 ) -> Result<u64, Vec<Shortfall>> {
     let Some(scoring) = &settings.scoring else { return Ok(0) };
+    if !request.containers.is_empty() {
+        return containers::score_of(node, used, request, settings);
+    }
     let views = views(node, used, request, (settings, Reserved::Nothing))?;
     let of = |view: &View<'_>| {
         let devices = view.candidates.values();

@@ -156,7 +156,10 @@ impl Reserved {
     /// Whether the pod may use it, as far as it has not been used up.
     pub fn admits(&self, demand: &Demand) -> bool {
         let free = self.reservation.allowed == Use::Shared || self.users == 0;
-        free && self.reservation.is_for(demand) && self.covers(&demand.ask.resources)
+        // Reserved devices are given to a pod as a whole.
+        let mut asked = demand.ask.devices.iter().filter_map(|device| device.joint.as_ref());
+        let as_a_whole = asked.all(|joint| joint.containers.is_empty());
+        free && as_a_whole && self.reservation.is_for(demand) && self.covers(&demand.ask.resources)
     }
 
     /// Whether what is left of its other resources does, where the pod may have no more of those that it holds.

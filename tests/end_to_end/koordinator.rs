@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     machines::{hami_node, koordinator_node, npu_node},
     support::floor::Floor,
-    world::{World, annotation, node_of, pod},
+    world::{World, and_container, annotation, node_of, pod},
 };
 
 const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
@@ -97,9 +97,13 @@ pub(crate) async fn gpus_and_nics_are_chosen_together(floor: Floor) {
     world.create(pod("network", &json!({"koordinator.sh/rdma": "100"}))).await;
     let taken = minors(&world.running("network").await, "rdma")[0];
     // Two GPUs of the other root are free, and its NIC.
-    world.create(together("first")).await;
+    let mut asking = together("first");
+    asking["metadata"]["annotations"]["berth.dev/nccl"] = "true".into();
+    world.create(asking).await;
     let first = world.running("first").await;
     let nic = minors(&first, "rdma")[0];
+    let settings = format!("NCCL_IB_HCA==mlx5_{nic}\nNCCL_NET_GDR_LEVEL=PHB\n");
+    assert_eq!(annotation(&first, "berth.dev/nccl-conf"), settings);
     assert_eq!((minors(&first, "gpu")[0] / 2, nic), (nic, 1 - taken));
     // GPUs are left, NICs are not.
     world.create(together("second")).await;
@@ -366,5 +370,50 @@ pub(crate) async fn what_is_reserved_is_kept_for_its_owners(floor: Floor) {
     reservations.delete("first", &DeleteParams::default()).await.unwrap();
     let late = world.running("late").await;
     assert_eq!((node_of(&late), minors(&late, "gpu")), ("gpu-1", vec![0]));
+    world.agents_are_content();
+}
+
+pub(crate) async fn containers_have_gpus_of_their_own(floor: Floor) {
+    let Some(mut world) = World::with_webhook(floor, vec![], json!({})).await else { return };
+    world.join(floor, vec![koordinator_node("gpu-1", 3, 0)]).await;
+    let gpus = |percent: &str| json!({"koordinator.sh/gpu": percent});
+    let mut both = and_container(and_container(pod("both", &gpus("100")), &gpus("50")), &json!({"cpu": "1"}));
+    both["metadata"]["annotations"] = json!({"berth.dev/devices-per-container": "true"});
+    both["spec"]["schedulerName"].take();
+    world.create(both.clone()).await;
+    let running = world.running("both").await;
+    assert_eq!(minors(&running, "gpu"), [0, 1]);
+    let containers = &running.spec.as_ref().unwrap().containers;
+    let own: Value = serde_json::from_str(annotation(&running, "berth.dev/device-allocated")).unwrap();
+    let second = &own[&containers[1].name]["gpu"][0];
+    assert_eq!(
+        (&second["minor"], &second["resources"]["koordinator.sh/gpu-core"]),
+        (&json!(1), &json!("50"))
+    );
+    let shown = |at: usize| {
+        let variables = containers[at].env.as_ref().unwrap();
+        let variable = variables.iter().find(|variable| variable.name == "CUDA_VISIBLE_DEVICES").unwrap();
+        let field =
+            variable.value_from.as_ref().map(|source| source.field_ref.as_ref().unwrap().field_path.clone());
+        (variable.value.clone(), field)
+    };
+    let key = format!("berth.dev/visible-devices.{}", containers[0].name);
+    assert_eq!(annotation(&running, &key), "GPU-gpu-1-0");
+    assert_eq!(shown(0).1, Some(format!("metadata.annotations['{key}']")));
+    assert_eq!(shown(2), (Some("-1".to_owned()), None));
+    // Half a card is left of the second, and the third.
+    world.create(pod("half", &gpus("50"))).await;
+    world.running("half").await;
+    both["metadata"]["name"] = "second".into();
+    world.create(both.clone()).await;
+    world.unschedulable("second").await;
+    both["metadata"]["name"] = "refused".into();
+    both["metadata"]["annotations"] = json!({"berth.dev/devices-per-container": "perhaps"});
+    let refused = serde_json::from_value(both).unwrap();
+    let refusal = world.pods().create(&PostParams::default(), &refused).await.unwrap_err().to_string();
+    assert!(
+        refusal.contains("metadata.annotations[berth.dev/devices-per-container]: `perhaps` is neither"),
+        "{refusal}"
+    );
     world.agents_are_content();
 }

@@ -267,3 +267,56 @@ fn a_share_of_an_ascend_card_waits_for_its_template_on_nodes_of_its_model() {
     machine.show_pod(&share("third"));
     assert_eq!(machine.run().1, []);
 }
+
+/// A pod whose containers ask for GPUs of their own, each for so many percent.
+fn by_container(name: &str, percent: &[u32]) -> Value {
+    let container = |(at, percent): (usize, &u32)| {
+        let limits = json!({"koordinator.sh/gpu": percent.to_string()});
+        json!({"name": format!("c{at}"), "image": "train", "resources": {"limits": limits}})
+    };
+    let mut pod = pod(name, &json!({}));
+    pod["spec"]["containers"] = percent.iter().enumerate().map(container).collect();
+    pod["metadata"]["annotations"] = json!({"berth.dev/devices-per-container": "true"});
+    pod
+}
+
+#[test]
+fn containers_have_gpus_of_their_own_and_the_pod_has_them_all() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1), gpu(2)]));
+    // A whole card finds room although a share comes before it, and two shares make one card.
+    machine.show_pod(&by_container("pod", &[60, 200, 40]));
+    let effects = machine.settle();
+    let [Effect::Bind { allocations, node, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let dialect = machine.reader().dialects().named(&allocations[0].profile).unwrap().clone();
+    let written = dialect.record(&allocations[0].assignment, node, machine.now()).annotations;
+    let read = |key: &str| serde_json::from_str::<Value>(&written[key]).unwrap();
+    let whole = read(ALLOCATED);
+    let cores = |device: &Value| device["resources"]["koordinator.sh/gpu-core"].as_str().unwrap().to_owned();
+    let cores: Vec<_> = whole["gpu"].as_array().unwrap().iter().map(cores).collect();
+    assert_eq!(cores, ["100", "100", "100"]);
+    let own = read("berth.dev/device-allocated");
+    assert_eq!((&own["c0"]["gpu"][0]["minor"], &own["c2"]["gpu"][0]["minor"]), (&json!(2), &json!(2)));
+    assert_eq!(own["c2"]["gpu"][0]["resources"]["koordinator.sh/gpu-core"], "40");
+    assert_eq!(written["berth.dev/visible-devices.c1"], "GPU-0,GPU-1");
+    // After a restart the pod holds the same.
+    let mut restarted = self::machine(&["n1"]);
+    restarted.show_device(&device("n1", &[gpu(0), gpu(1), gpu(2)]));
+    restarted.show_pod(&bound(by_container("pod", &[60, 200, 40]), "n1", json!(written)));
+    restarted.show_pod(&pod("late", &json!({"koordinator.sh/gpu": "10"})));
+    assert_eq!(restarted.run().1, []);
+}
+
+#[test]
+fn a_pod_of_which_one_container_finds_nothing_is_given_nothing() {
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
+    machine.show_pod(&by_container("large", &[100, 60, 60]));
+    let (effects, bound_now) = machine.run();
+    assert_eq!(
+        (bound_now, &*told(&effects, "large")),
+        (Vec::new(), "0/1 nodes are available: 1 Insufficient GPU Devices.")
+    );
+    machine.show_pod(&by_container("fits", &[60, 40, 100]));
+    assert_eq!(machine.run().1, placed(&[("fits", "n1")]));
+}

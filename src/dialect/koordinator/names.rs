@@ -60,6 +60,16 @@ pub const PARTITION_SPEC: &str = "scheduling.koordinator.sh/gpu-partition-spec";
 pub const RESERVATION_ALLOCATED: &str = "scheduling.koordinator.sh/reservation-allocated";
 /// On a pod: the Reservations of which it must use one, as JSON.
 pub const RESERVATION_AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
+/// On a pod, Berth's own: `true` if each container is to have devices of its own.
+pub const BY_CONTAINER: &str = "berth.dev/devices-per-container";
+/// On a pod, Berth's own: which devices each container has, as JSON, in the form of [`ALLOCATED`] below the container's name.
+pub const ALLOCATED_BY_CONTAINER: &str = "berth.dev/device-allocated";
+/// What the annotation of Berth's own begins with that holds the uuids of a container's GPUs, before the container's name.
+pub const VISIBLE_DEVICES: &str = "berth.dev/visible-devices.";
+/// On a pod, Berth's own: `true` if settings of NCCL are to be written for it.
+pub const NCCL: &str = "berth.dev/nccl";
+/// On a pod, Berth's own: settings of NCCL, in the form of `/etc/nccl.conf`.
+pub const NCCL_CONF: &str = "berth.dev/nccl-conf";
 /// On a Device: the table of partitions, as JSON.
 pub const PARTITIONS: &str = "scheduling.koordinator.sh/gpu-partitions";
 /// On a Node or a Device: `Honor`, or anything else for `Prefer`.

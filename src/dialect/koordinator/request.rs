@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use super::hints::{partition_spec, unknown_types};
 use super::{
+    by_container,
     dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint},
-    names,
+    names, nccl,
     shape::{self, PerDevice, Refusal, Requests, Strategy},
     templates,
 };
@@ -18,8 +19,17 @@ use crate::{
     object::{Container, Pod},
 };
 
-/// What the pod asks; `None`: it names none of the resources, or each with 0.
+/// What the pod asks, as a whole or container by container; `None`: it names none of the resources, or each with 0.
 pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
+    let by_container = by_container::is_asked(&pod.metadata).map_err(|error| vec![error])?;
+    let asked = if by_container { by_container::request(pod) } else { as_a_whole(pod) }?;
+    let Some(asked) = asked else { return Ok(None) };
+    let nccl = nccl::is_asked(&pod.metadata).map_err(|error| vec![error])?;
+    Ok(Some(JointRequest { nccl, ..asked }))
+}
+
+/// What the pod asks as a whole.
+pub(super) fn as_a_whole(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
     let sums = sums(pod)?;
     if sums.is_empty() {
         return Ok(None);
@@ -40,7 +50,8 @@ pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
     let joint = joint(pod, &types, &hints).map_err(|error| vec![error])?;
     let shares = types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     let isolation = pod.metadata.label(names::ISOLATION).filter(|name| shares && !name.is_empty());
-    Ok(Some(JointRequest { types, joint, weights: weights(), isolation: isolation.map(str::to_owned) }))
+    let isolation = isolation.map(str::to_owned);
+    Ok(Some(JointRequest { types, joint, weights: weights(), isolation, ..JointRequest::default() }))
 }
 
 /// The joined types that the pod asks for; every device of a type needs no choice, so that type is not joined.

@@ -45,6 +45,47 @@ pub(super) struct Container {
     pub(super) restart_policy: Option<String>,
     /// Quantities by resource name.
     pub(super) resources: Resources,
+    /// Its environment.
+    pub(super) env: Vec<Variable>,
+}
+
+/// A variable of a container's environment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Variable {
+    /// Its name.
+    pub(super) name: String,
+    /// Its value, where it is stated.
+    pub(super) value: Option<String>,
+    /// Where its value comes from otherwise.
+    pub(super) value_from: Option<Source>,
+}
+
+/// What a variable's value comes from.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Source {
+    /// A field of the pod.
+    pub(super) field_ref: Option<FieldRef>,
+}
+
+/// A field of the pod.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct FieldRef {
+    /// As in `metadata.annotations['example.com/key']`.
+    pub(super) field_path: String,
+}
+
+impl Variable {
+    /// Its value in a pod with these annotations, as kubelet finds it: an annotation that is missing is an empty text.
+    pub(super) fn value(&self, annotations: &BTreeMap<String, String>) -> String {
+        let path = self.value_from.as_ref().and_then(|source| source.field_ref.as_ref());
+        let key = path
+            .and_then(|field| field.field_path.strip_prefix("metadata.annotations['")?.strip_suffix("']"));
+        let annotation = key.and_then(|key| annotations.get(key));
+        annotation.or(self.value.as_ref()).cloned().unwrap_or_default()
+    }
 }
 
 /// Limits and requests, as the API writes quantities.

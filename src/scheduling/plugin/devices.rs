@@ -3,10 +3,12 @@
 use std::{iter, sync::Arc};
 
 use crate::{
-    device::{Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota},
+    device::{
+        Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota, together,
+    },
     scheduling::{
         allocate::allocate,
-        devices,
+        devices::{self, Shortfall},
         filter::Scene,
         reason::{NodeReasons, Reason},
         snapshot::{Agent, NodeState},
@@ -66,6 +68,12 @@ fn typed(
         return Err(vec![Reason::UnreadableAssignment]);
     }
     let (used, settings) = (node.usage.devices(), devices::Settings::of(joint));
+    let reasons =
+        |shortfalls: Vec<Shortfall>| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>();
+    if !joint.containers.is_empty() {
+        let by_container = devices::by_container(offered, used, joint, &settings).map_err(reasons)?;
+        return Ok(Assignment { devices: together(&by_container), by_container, ..Assignment::default() });
+    }
     let given = match &node.within {
         Some(within) => {
             let (left, policy) = (within.devices_left(), within.reservation.policy);
@@ -73,8 +81,6 @@ fn typed(
         }
         None => devices::allocate(offered, used, joint, &settings),
     };
-    let given =
-        given.map_err(|shortfalls| shortfalls.into_iter().map(Reason::Devices).collect::<Vec<_>>())?;
     let reservation = node.within.as_ref().map(|within| within.reservation.name.clone());
-    Ok(Assignment { devices: given, reservation, ..Assignment::default() })
+    Ok(Assignment { devices: given.map_err(reasons)?, reservation, ..Assignment::default() })
 }

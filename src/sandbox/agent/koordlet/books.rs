@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Koordlet, hooks};
 use crate::sandbox::agent::{audit::Violation, fit::Lack, node::Health, view::Pod};
 
+/// The GPUs that CUDA shows a program.
+const CUDA_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+
 /// How resources begin that only Koordinator's node side serves.
 const RESOURCES: &str = "koordinator.sh/";
 
@@ -81,6 +84,13 @@ impl Books {
         };
         hooks::environment(annotations, labels).map_err(lack)?;
         koordlet.ascend(annotations, &given).map_err(lack)?;
+        for container in pod.in_kubelet_order() {
+            for variable in container.env.iter().filter(|variable| variable.name == CUDA_DEVICES) {
+                let value = variable.value(annotations);
+                let wrong = || lack(format!("container {}: {CUDA_DEVICES} is `{value}`", container.name));
+                hooks::shown(&given, &value).ok_or_else(wrong)?;
+            }
+        }
         match self.faults(node, koordlet, pod, &given).first() {
             Some(fault) => Err(lack(fault.to_string())),
             None => Ok(()),
@@ -303,6 +313,23 @@ mod tests {
             annotations.insert(key.to_owned(), value.to_owned());
         }
         assert_eq!(Books::default().start("n", &node, &pod), Ok(()));
+    }
+
+    #[test]
+    fn a_container_that_is_shown_a_gpu_of_another_pod_does_not_start() {
+        let shown = |key: &str| {
+            let mut pod = pod("a", &share(1, 50));
+            let annotations = pod.metadata.annotations.as_mut().unwrap();
+            annotations.insert("own".to_owned(), "GPU-1".to_owned());
+            annotations.insert("other".to_owned(), "GPU-1,GPU-0".to_owned());
+            let path = format!("metadata.annotations['{key}']");
+            let variable = json!({"name": CUDA_DEVICES, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+            pod.spec.containers[0].env = serde_json::from_value(json!([variable])).unwrap();
+            Books::default().start("n", &node(), &pod).map_err(|lack| lack.message)
+        };
+        assert_eq!(shown("own"), Ok(()));
+        let wrong = |value: &str| Err(format!("container main: CUDA_VISIBLE_DEVICES is `{value}`"));
+        assert_eq!((shown("other"), shown("missing")), (wrong("GPU-1,GPU-0"), wrong("")));
     }
 
     #[test]

@@ -80,6 +80,14 @@ pub fn ascend(given: &Given) -> String {
     of(given, "gpu").iter().map(name).collect::<Vec<_>>().join(",")
 }
 
+/// The GPUs that CUDA shows in a container with this variable, which has access to those given: it takes uuids, up to the first that there is
+/// not. `None`: the text names a GPU that the pod was not given, or none at all.
+pub fn shown(given: &Given, variable: &str) -> Option<Vec<String>> {
+    let gpus = of(given, "gpu");
+    let known = |uuid: &str| gpus.iter().any(|gpu| gpu.id == uuid).then(|| uuid.to_owned());
+    if variable == "-1" { Some(Vec::new()) } else { variable.split(',').map(known).collect() }
+}
+
 /// What a pod with these annotations was given; `None`: the annotation is missing.
 pub fn given(annotations: &BTreeMap<String, String>) -> Result<Option<Given>, String> {
     let Some(text) = annotations.get(ALLOCATED) else { return Ok(None) };
