@@ -94,11 +94,16 @@ impl Scheduler {
     fn tell_unlisted(&mut self, uid: &Uid) {
         let needed = self.needed(uid);
         let missing: Vec<&str> = self.snapshot.objects().unlisted(&needed).map(Kind::resource).collect();
-        let what = if needed == [Kind::Reservation] { "asks for devices" } else { "has claims" };
-        let message = format!(
-            "the Pod {what}, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
-            missing.join(", ")
-        );
+        let missing = missing.join(", ");
+        let message = if needed == [Kind::Reservation] {
+            format!(
+                "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+            )
+        } else {
+            format!(
+                "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+            )
+        };
         self.tell_unschedulable(uid, Blame::Lists, message);
     }
 }
