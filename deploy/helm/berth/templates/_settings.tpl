@@ -60,6 +60,10 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- $count := (first .names.hygon).name -}}
 {{- $_ := set $literals $count (prepend $added.resources (get $literals $count) | join "', '") -}}
 {{- $_ := set $literals .names.lastHint (prepend $added.hints .names.lastHint | join "', '") -}}
+{{- $koordinator := get (get .config "dialects" | default dict) "koordinator" | default dict -}}
+{{- if eq (get $koordinator "enabled" | toString) "false" -}}
+{{- $_ := set $literals "koordinator.sh/" "-" -}}
+{{- end -}}
 {{- toJson $literals -}}
 {{- end -}}
 
