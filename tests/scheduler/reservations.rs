@@ -208,6 +208,9 @@ fn cpu_that_is_reserved_is_kept_from_others() {
     let mut reserved = reservation("r", "n1", &gpus(&[0], 100));
     reserved["status"]["allocatable"] = json!({"cpu": "63"});
     machine.show_reservation(&reserved);
+    let mut negative = reservation("s", "n1", &json!({}));
+    negative["status"]["allocatable"] = json!({"cpu": "-60"});
+    machine.show_reservation(&negative);
     let mut other = whole("other");
     other["spec"]["containers"][0]["resources"]["limits"]["cpu"] = json!("2");
     machine.show_pod(&other);
