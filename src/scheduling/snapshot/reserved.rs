@@ -60,6 +60,7 @@ impl Snapshot {
     pub(in crate::scheduling) fn has_reservation_for(&self, demand: &Demand) -> bool {
         let Some(pod) = &demand.footprint.reservation else { return false };
         let mut all = self.objects().of_kind(Kind::Reservation);
-        pod.affinity.is_some() || all.any(|object| matches!(object, Object::Reservation(_, one) if one.is_for(demand)))
+        pod.affinity.is_some()
+            || all.any(|object| matches!(object, Object::Reservation(_, one) if one.is_for(demand)))
     }
 }
