@@ -32,6 +32,8 @@ mod preemption;
 mod quota;
 #[path = "simulation/record.rs"]
 mod record;
+#[path = "simulation/reservation.rs"]
+mod reservation;
 #[path = "simulation/run.rs"]
 mod run;
 #[path = "simulation/spread.rs"]

@@ -136,6 +136,7 @@ pub(crate) const CHOICES: &[Choice] = &[
     },
     settings(NAMES),
     settings("scheduling: {preemption: {enabled: false}}\n"),
+    settings("dialects: {koordinator: {enabled: false}}\n"),
     settings(VENDORS),
     settings(RENAMED_VENDORS),
     settings(NO_VENDORS),

@@ -6,7 +6,7 @@ use berth::{
     device::{DeviceAllocation, DeviceAllocations, DeviceCount, DeviceType, DevicesUsed, ModelTemplates},
     dialect::koordinator::{node, record, request},
     object::{Metadata, Pod},
-    scheduling::devices::{Settings, allocate},
+    scheduling::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
 };
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ use super::{
 };
 
 const NOT_CACHED: &str = "about upstream's own cache of nodes and of the pod's state";
-const RESERVED: &str = "about a Reservation or an allocation that is designated; Berth places neither";
+const DESIGNATED: &str =
+    "about an allocation that another of upstream's plugins has designated; Berth decides by itself";
 const NODE_LABEL: &str = "the plugin of isolation and its label has tests of its own; upstream answers with an error of the scheduler";
 const UNSHARED: &str = "a list of models in upstream's settings; Berth has none";
 const LEDGER: &str = "Berth's ledger is a fold over pods, of which nothing is taken back";
@@ -40,16 +41,13 @@ fn koordinator_phases() {
             ("Test_Plugin_Reserve#01", NOT_CACHED),
             ("cases_unreserve", LEDGER),
             ("cases_prebind", WRITTEN),
-            ("Test_Plugin_Filter#19", RESERVED),
-            ("Test_Plugin_Filter#20", RESERVED),
-            ("Test_Plugin_Filter#25", RESERVED),
-            ("Test_Plugin_Filter#26", RESERVED),
-            ("Test_Plugin_Filter#27", RESERVED),
-            ("Test_Plugin_Filter#28", RESERVED),
-            ("Test_Plugin_Reserve#18", RESERVED),
-            ("Test_Plugin_Reserve#19", RESERVED),
-            ("Test_Plugin_Reserve#20", RESERVED),
-            ("Test_Plugin_Reserve#21", RESERVED),
+            ("Test_Plugin_Filter#25", DESIGNATED),
+            ("Test_Plugin_Filter#26", DESIGNATED),
+            ("Test_Plugin_Filter#27", DESIGNATED),
+            ("Test_Plugin_Filter#28", DESIGNATED),
+            ("Test_Plugin_Reserve#19", DESIGNATED),
+            ("Test_Plugin_Reserve#20", DESIGNATED),
+            ("Test_Plugin_Reserve#21", DESIGNATED),
         ],
     };
     table.check(judge);
@@ -61,13 +59,13 @@ fn judge(case: &Case) -> Verdict {
         "cases_prefilter" => before_nodes(input),
         "cases_filter" => {
             let cache = &input["nodeDeviceCache"];
-            on_a_node(&input["state"], (cache, &input["nodeInfo"]["node"]), None)
+            on_a_node(&input["state"], (cache, &input["nodeInfo"]["node"]), (None, &input["reserved"]))
                 .map_or_else(|verdict| verdict, |given| Verdict::of(&given.is_ok(), &input["want"].is_null()))
         }
         "cases_reserve" => {
             let args = &input["args"];
             let node = (&args["nodeDeviceCache"], &args["node"]);
-            on_a_node(&args["state"], node, Some("")).map_or_else(
+            on_a_node(&args["state"], node, (Some(""), &args["reserved"])).map_or_else(
                 |verdict| verdict,
                 |given| {
                     let fails = !input["wants"]["status"].is_null();
@@ -111,7 +109,7 @@ fn before_nodes(input: &Value) -> Verdict {
 fn on_a_node(
     state: &Value,
     (cache, object): (&Value, &Value),
-    strategy: Option<&str>,
+    (strategy, reserved): (Option<&str>, &Value),
 ) -> Result<Result<DeviceAllocations, Vec<String>>, Verdict> {
     let requests = merged(&state["podRequests"]);
     let cache = &cache["nodeDeviceInfos"]["test-node"];
@@ -138,7 +136,13 @@ fn on_a_node(
         })
         .collect();
     let scoring = strategy.map(|name| default_scoring(&name.into()));
-    let given = allocate(&node, &DevicesUsed::of(&held), &request, &Settings { scoring, numa: None });
+    let (used, settings) = (DevicesUsed::of(&held), Settings { scoring, numa: None });
+    let given = if reserved.is_null() {
+        allocate(&node, &used, &request, &settings)
+    } else {
+        let left = (&reserved_devices(reserved), AllocatePolicy::Aligned);
+        allocate_within(&node, &used, &request, &settings, left)
+    };
     Ok(given.map_err(|shortfalls| shortfalls.iter().map(ToString::to_string).collect()))
 }
 
@@ -155,6 +159,14 @@ fn listed_templates() -> ModelTemplates {
         "vir02_1c": template(2, 1, 25, "6Gi"),
         "vir04": template(4, 4, 50, "12Gi"),
     }}))
+}
+
+/// What is left of a Reservation that holds these devices.
+fn reserved_devices(held: &Value) -> ReservedDevices {
+    let of_type = |devices: Vec<DeviceAllocation>| {
+        devices.into_iter().map(|device| (device.minor, device.amounts)).collect()
+    };
+    allocations(held).into_iter().map(|(kind, devices)| (kind, of_type(devices))).collect()
 }
 
 fn list_is_empty(requests: &Value) -> bool {

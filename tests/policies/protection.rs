@@ -9,7 +9,7 @@ use super::world::{
     refused,
 };
 
-const ASSIGNMENT_KEYS: [&str; 9] = [
+const ASSIGNMENT_KEYS: [&str; 12] = [
     "hami.io/vgpu-devices-allocated",
     "hami.io/bind-phase",
     "volcano.sh/vgpu-ids-new",
@@ -19,6 +19,9 @@ const ASSIGNMENT_KEYS: [&str; 9] = [
     "hami.io/Ascend910B3-devices-allocated",
     "CAMBRICON_DSMLU_PROFILE",
     "assigned.berth.dev/mig",
+    "scheduling.koordinator.sh/device-allocated",
+    "scheduling.koordinator.sh/reservation-allocated",
+    "scheduling.koordinator.sh/gpu-minors",
 ];
 
 const NODE_KEYS: [&str; 9] = [

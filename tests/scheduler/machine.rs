@@ -35,6 +35,7 @@ impl Machine {
         for kind in Kind::STORAGE {
             machine.tell(Event::Listed(*kind, Vec::new()));
         }
+        machine.tell(Event::Unserved(Kind::Reservation));
         machine
     }
 
@@ -44,7 +45,7 @@ impl Machine {
         Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
     }
 
-    /// A scheduler to which volumes and claims were not listed yet.
+    /// A scheduler to which volumes, claims and Reservations were not listed yet.
     pub(crate) fn without_storage(config: &Config, nodes: &[Value]) -> Self {
         Self::begin(config, nodes, &[])
     }
@@ -59,7 +60,6 @@ impl Machine {
         machine.scheduler.observe(Event::Nodes(nodes), now);
         machine.scheduler.observe(Event::Quotas(Vec::new()), now);
         machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
-        machine.scheduler.observe(Event::Unserved(Kind::Reservation), now);
         machine.scheduler.observe(Event::Pods(pods), now);
         machine
     }

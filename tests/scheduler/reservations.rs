@@ -1,11 +1,14 @@
 //! Koordinator's Reservations: what they hold of a node is kept for their owners, and given to these first.
 
-use berth::scheduling::{BindOutcome, Effect, Event, object::Kind};
+use berth::{
+    config::Config,
+    scheduling::{BindOutcome, Effect, Event, object::Kind},
+};
 use serde_json::{Value, json};
 
 use super::{
     devices::{ALLOCATED, device, gpu, machine, whole},
-    machine::{Machine, bound, placed, pod, told},
+    machine::{Machine, bound, node, placed, pod, told},
 };
 
 const USED: &str = "scheduling.koordinator.sh/reservation-allocated";
@@ -205,6 +208,9 @@ fn cpu_that_is_reserved_is_kept_from_others() {
     let mut reserved = reservation("r", "n1", &gpus(&[0], 100));
     reserved["status"]["allocatable"] = json!({"cpu": "63"});
     machine.show_reservation(&reserved);
+    let mut negative = reservation("s", "n1", &json!({}));
+    negative["status"]["allocatable"] = json!({"cpu": "-60"});
+    machine.show_reservation(&negative);
     let mut other = whole("other");
     other["spec"]["containers"][0]["resources"]["limits"]["cpu"] = json!("2");
     machine.show_pod(&other);
@@ -271,4 +277,22 @@ fn the_ledger_holds_after_each_of_these() {
     effects.extend(machine.run().0);
     let drifts = effects.iter().filter(|effect| matches!(effect, Effect::ReportDrift { .. }));
     assert_eq!(drifts.count(), 0, "{effects:?}");
+}
+
+#[test]
+fn no_device_is_given_away_before_reservations_are_listed() {
+    let mut machine = Machine::without_storage(&Config::default(), &[node("n1", &json!({}))]);
+    machine.show_device(&device("n1", &[gpu(0)]));
+    machine.show_pod(&whole("a"));
+    assert_eq!(machine.run().1, []);
+    machine.pass(30);
+    let why = "the Pod asks for devices, and these are not listed yet: reservations; Berth's ServiceAccount must be allowed to list and watch them";
+    assert_eq!(told(&machine.run().0, "a"), why);
+    let (reserved, _) = berth::cluster::read::reservation::reservation(
+        &serde_json::from_value(reservation("r", "n1", &gpus(&[0], 50))).unwrap(),
+    );
+    machine.tell(Event::Listed(Kind::Reservation, vec![reserved]));
+    assert_eq!(machine.run().1, []);
+    machine.show_pod(&pod("half", &json!({"koordinator.sh/gpu": "50"})));
+    assert_eq!(machine.run().1, placed(&[("half", "n1")]));
 }

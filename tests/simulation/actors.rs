@@ -25,6 +25,7 @@ use crate::{
     plan::Weather,
     pod,
     record::Pod,
+    reservation,
     story::{Act, Sky, Story},
     time_division::{JOBS, Stated, zone_of},
     world::{NODES, REPLICAS, World, node},
@@ -112,6 +113,7 @@ impl Actors {
             Act::Behave => self.behave(world),
             Act::Sicken => return self.sicken(world).await,
             Act::Device => return self.device(world).await,
+            Act::Reserve => return self.reserve(world).await,
             Act::Provision => return self.provision(world),
             Act::Compact => {
                 world.sandbox.compact();
@@ -450,6 +452,25 @@ impl Actors {
         Some(())
     }
 
+    /// Another scheduler reserves a GPU that is free, or a Reservation ends.
+    async fn reserve(&mut self, world: &World) -> Option<()> {
+        let there = world.sandbox.objects_of(devices::GROUP, "reservations");
+        if let Some(oldest) = there.first().filter(|_| there.len() > 1) {
+            let name = oldest["metadata"]["name"].as_str().unwrap();
+            let gone = reservations(world).delete(name, &DeleteParams::default()).await.is_ok();
+            world.watch.say(&format!("{name} ends: {gone}"));
+            return Some(());
+        }
+        let (node, minor) = world.watch.log().checker.free_gpu(&mut self.dice)?;
+        self.foreign += 1;
+        let name = format!("reservation-{}", self.foreign);
+        let object = reservation::object(&mut self.dice, &name, &node, minor);
+        let object: DynamicObject = serde_json::from_value(object).unwrap();
+        reservations(world).create(&PostParams::default(), &object).await.unwrap();
+        world.watch.say(&format!("{name} holds GPU {minor} of {node}: {}", object.data["spec"]));
+        Some(())
+    }
+
     /// Everyone behaves, every node is back, and nothing goes wrong any more.
     pub(crate) async fn calm(&mut self, world: &World) {
         {
@@ -519,6 +540,11 @@ fn quotas(world: &World) -> Api<core::ResourceQuota> {
 
 fn devices(world: &World) -> Api<DynamicObject> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(devices::GROUP, "v1alpha1", "Device"));
+    Api::all_with(world.client.clone(), &kind)
+}
+
+fn reservations(world: &World) -> Api<DynamicObject> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(devices::GROUP, "v1alpha1", "Reservation"));
     Api::all_with(world.client.clone(), &kind)
 }
 

@@ -67,6 +67,8 @@ pub(crate) enum Bug {
     SickDeviceGiven,
     /// The devices of a Device that was deleted are still given.
     DeviceOutlivesItsObject,
+    /// What Reservations hold is given to any pod.
+    ReservationNotRead,
 }
 
 /// All is full, and what is free is taken at once.
@@ -343,6 +345,7 @@ const DEVICES: Story = Story {
         (Act::Delete, 9),
         (Act::Device, 3),
         (Act::Sicken, 3),
+        (Act::Reserve, 3),
         (Act::Recreate, 1),
         (Act::SwapNode, 1),
         (Act::Cordon, 1),
@@ -356,7 +359,7 @@ const DEVICES: Story = Story {
 };
 
 impl Bug {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -387,6 +390,7 @@ impl Bug {
         Self::FunctionGivenTwice,
         Self::SickDeviceGiven,
         Self::DeviceOutlivesItsObject,
+        Self::ReservationNotRead,
     ];
 
     /// What shows it.
@@ -411,7 +415,8 @@ impl Bug {
             Self::UseForgottenWithDevice
             | Self::FunctionGivenTwice
             | Self::SickDeviceGiven
-            | Self::DeviceOutlivesItsObject => &DEVICES,
+            | Self::DeviceOutlivesItsObject
+            | Self::ReservationNotRead => &DEVICES,
         }
     }
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::{
     devices::{self, Devices},
+    dice::Dice,
     fresh,
     gang::Gangs,
     preemption::Preemptions,
@@ -102,6 +103,12 @@ impl Checker {
         self.read.values().map(|(_, pod)| pod.clone()).collect()
     }
 
+    /// A GPU that works and of which nothing is given away or reserved, by its node and number.
+    pub(crate) fn free_gpu(&mut self, dice: &mut Dice) -> Option<(String, u64)> {
+        let pods = self.pods();
+        self.devices.free_gpu(dice, &pods)
+    }
+
     /// Looks at everything, if anything was written.
     pub(crate) fn look(&mut self, writer: Writer) {
         let revision = self.sandbox.resource_version();
@@ -117,7 +124,9 @@ impl Checker {
         }
         let living: Vec<&Pod> =
             pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
-        self.devices.see(&self.sandbox.objects_of(devices::GROUP, "devices"), now);
+        let of_koordinator = |plural| self.sandbox.objects_of(devices::GROUP, plural);
+        let (devices, reservations) = (of_koordinator("devices"), of_koordinator("reservations"));
+        self.devices.see(&devices, &reservations, (&pods, now));
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         self.violations.extend(self.preemptions.see(&pods, now));
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     dice::Dice,
     record::{Pod, annotation, text},
+    reservation::{self, Reservations},
 };
 
 /// The nodes of a story with Koordinator's devices.
@@ -69,6 +70,9 @@ pub(crate) fn ask(dice: &mut Dice, pods: u64, pod: &mut Value) {
     if pods > 0 && dice.in_thousand(pods) {
         let (annotations, limits) = request(dice);
         pod["metadata"]["annotations"] = annotations;
+        if dice.in_thousand(300) {
+            pod["metadata"]["labels"] = json!({"app": reservation::OWNER});
+        }
         pod["spec"]["containers"] = json!([{"name": "main", "image": "i", "resources": {"limits": limits}}]);
     }
 }
@@ -131,7 +135,7 @@ impl Wish {
 }
 
 /// A device, by its type and number.
-type Key = (String, u64);
+pub(crate) type Key = (String, u64);
 
 /// A device that a pod was given.
 #[derive(Clone, Debug)]
@@ -203,12 +207,19 @@ fn read(device: &Value) -> Machine {
 /// The devices of all nodes, each with when they were last so.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
+    reservations: Reservations,
     known: BTreeMap<String, Vec<(Timestamp, Machine)>>,
 }
 
 impl Devices {
-    /// Takes in the Devices as they stand.
-    pub(crate) fn see(&mut self, devices: &[Arc<Value>], now: Timestamp) {
+    /// Takes in the Devices, the Reservations and the pods as they stand.
+    pub(crate) fn see(
+        &mut self,
+        devices: &[Arc<Value>],
+        reservations: &[Arc<Value>],
+        (pods, now): (&[Arc<Pod>], Timestamp),
+    ) {
+        self.reservations.see(reservations, pods, now);
         let mut there: BTreeMap<String, Machine> =
             self.known.keys().map(|name| (name.clone(), Machine::new())).collect();
         there.extend(devices.iter().map(|device| (text(device, "/metadata/name").to_owned(), read(device))));
@@ -238,6 +249,9 @@ impl Devices {
             Ok(given) => given,
             Err(error) => return vec![format!("{} asks for {wish:?}: {error}", pod.name)],
         };
+        if pod.reservation.is_some() && !pod.owner {
+            return vec![format!("{} uses a Reservation that is for others", pod.name)];
+        }
         let here: Vec<_> =
             living.iter().filter(|other| other.node == pod.node).map(|other| held(other)).collect();
         let mut violations = Vec::new();
@@ -251,6 +265,10 @@ impl Devices {
                     violations
                         .push(format!("{}: function {function} of {} is given twice", pod.name, pod.node));
                 }
+            }
+            for (name, _) in self.reservations.kept_from(pod, since).filter(|(_, gpu)| *gpu == key) {
+                violations
+                    .push(format!("{} was given {key:?} of {}, which {name} holds", pod.name, pod.node));
             }
             let forms = self.healthy(&pod.node, key, since);
             for name in own.amounts.keys() {
@@ -266,6 +284,20 @@ impl Devices {
             }
         }
         violations
+    }
+
+    /// A GPU that works and of which nothing is given away or reserved, by its node and number.
+    pub(crate) fn free_gpu(&self, dice: &mut Dice, pods: &[Arc<Pod>]) -> Option<(String, u64)> {
+        let mut free = Vec::new();
+        for (node, known) in &self.known {
+            let here = pods.iter().filter(|pod| pod.is_live() && pod.node == *node);
+            let held: BTreeSet<Key> = here.flat_map(|pod| held(pod)).map(|(key, _)| key).collect();
+            let gpus = known.last()?.1.iter().filter(|(key, one)| key.0 == "gpu" && one.healthy);
+            let unused = gpus.filter(|(key, _)| !held.contains(*key) && !self.reservations.holds(node, key));
+            free.extend(unused.map(|(key, _)| (node.clone(), key.1)));
+        }
+        let at = usize::try_from(dice.below(free.len() as u64)).unwrap();
+        free.get(at).cloned()
     }
 
     /// Whether the pod was given what it asks for, of devices that its node had.
@@ -307,7 +339,13 @@ impl Devices {
         if !is_accounted(wish, node, &there) {
             return false;
         }
-        let held: Vec<_> = there.iter().flat_map(|pod| held(pod)).collect();
+        let mut held: Vec<_> = there.iter().flat_map(|pod| held(pod)).collect();
+        // Whether an owner finds room in a Reservation is left to the fresh look.
+        held.extend(self.reservations.left(name, pods, cores).into_iter().map(|(key, percent)| {
+            let amounts = [(CORE, percent), (RATIO, percent)];
+            let amounts = amounts.into_iter().map(|(name, percent)| (name.to_owned(), percent)).collect();
+            (key, Given { id: String::new(), amounts, functions: Vec::new() })
+        }));
         let gpus = || {
             machine
                 .iter()
@@ -324,6 +362,12 @@ impl Devices {
         }
         nics().any(|(_, nic)| gpus().filter(|(_, gpu)| gpu.pcie == nic.pcie).count() as u64 >= count)
     }
+}
+
+/// The percent of a GPU that a pod holds.
+fn cores(pod: &Pod, gpu: &Key) -> u64 {
+    let own = held(pod).into_iter().filter(|(key, _)| key == gpu);
+    own.filter_map(|(_, given)| given.amounts.get(CORE).copied()).sum()
 }
 
 /// What a pod holds; what is unreadable was judged when it was bound.

@@ -10,7 +10,7 @@ use berth::{
         watch::read_namespace,
     },
     config::Config,
-    object::{Device, Namespace, Node, Pod, ResourceQuota},
+    object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
     sandbox::Sandbox,
     scheduling::{
         Effect, Event, PodKey, Scheduler,
@@ -46,7 +46,7 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
         scheduler.observe(Event::Unserved(*kind), now);
     }
     scheduler.observe(Event::Listed(Kind::Device, node_devices(sandbox)), now);
-    scheduler.observe(Event::Listed(Kind::Reservation, Vec::new()), now);
+    scheduler.observe(Event::Listed(Kind::Reservation, reservations(sandbox)), now);
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
     }
@@ -61,6 +61,14 @@ fn node_devices(sandbox: &Sandbox) -> Vec<Object> {
         Object::Device(device.metadata.name.as_str().into(), Arc::new(read::devices(&device).0))
     };
     sandbox.objects_of(devices::GROUP, "devices").iter().map(offer).collect()
+}
+
+fn reservations(sandbox: &Sandbox) -> Vec<Object> {
+    let object = |object: &Arc<Value>| {
+        let read: Reservation = serde_json::from_value((**object).clone()).unwrap();
+        read::reservation::reservation(&read).0
+    };
+    sandbox.objects_of(devices::GROUP, "reservations").iter().map(object).collect()
 }
 
 fn differs(effect: Effect, told: impl Fn(&PodKey) -> String) -> Option<String> {

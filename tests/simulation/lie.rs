@@ -172,6 +172,9 @@ impl Lie {
                     device["health"] = json!(true);
                 }
             }
+            Bug::ReservationNotRead if call.path.contains("/reservations") => {
+                object["status"] = json!({});
+            }
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::devices;
 use crate::gang::GROUP;
+use crate::reservation;
 use crate::time_division::Member;
 
 /// A part of a card: MiB and percent.
@@ -114,6 +115,10 @@ pub(crate) struct Pod {
     /// Init containers first.
     pub(crate) wishes: Vec<Wish>,
     pub(crate) inits: usize,
+    /// The uid of the Reservation that it uses.
+    pub(crate) reservation: Option<String>,
+    /// Whether Reservations are for it.
+    pub(crate) owner: bool,
     /// What it asks for of Koordinator's devices.
     pub(crate) devices: Option<devices::Wish>,
     pub(crate) record: Option<String>,
@@ -170,6 +175,8 @@ impl Pod {
             wishes: wishes.unwrap_or_default(),
             inits: inits.len(),
             devices: devices::Wish::of(object),
+            reservation: reservation::used(object),
+            owner: text(object, "/metadata/labels/app") == reservation::OWNER,
             record: of(Family::record).or_else(|| annotation(object, devices::ALLOCATED).map(str::to_owned)),
             record_node: of(Family::node).unwrap_or_default(),
             allocating: of(Family::phase).as_deref() == Some("allocating") && !is_withdrawn(object),

@@ -68,6 +68,8 @@ pub(crate) enum Act {
     Sicken,
     /// The Device of a node is deleted, or written again.
     Device,
+    /// Another scheduler reserves a GPU, or a Reservation ends.
+    Reserve,
     /// The provisioner of volumes stops, or goes on.
     Provision,
     /// History is compacted.
@@ -83,7 +85,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 22] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -99,6 +101,7 @@ impl Act {
         Self::Behave,
         Self::Sicken,
         Self::Device,
+        Self::Reserve,
         Self::Provision,
         Self::Compact,
         Self::RestartServer,

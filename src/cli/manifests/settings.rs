@@ -24,6 +24,12 @@ const PROTECTION_POLICIES: [&str; 2] = ["berth-assignments.berth.dev", "berth-no
 /// The webhook that is asked about workloads of other projects.
 const CUSTOM_WORKLOADS: &str = "custom-workload.berth.dev";
 
+/// What the names of Koordinator's resources begin with.
+const KOORDINATOR: &str = "koordinator.sh/";
+
+/// No resource's name begins so.
+const NO_NAME: &str = "-";
+
 /// The hint beside which other vendors' hints stand.
 const LAST_HINT: &str = "hygon.com/nouse-gpuuuid";
 
@@ -164,6 +170,9 @@ impl Settings {
         let pairs = names(&Config::default()).into_iter().zip(names(&self.config));
         let mut renamed: Vec<_> = pairs.filter(|(before, after)| before != after).collect();
         renamed.extend(self.vendors());
+        if !self.config.dialects.koordinator.enabled {
+            renamed.push((KOORDINATOR.to_owned(), NO_NAME.to_owned()));
+        }
         renamed
     }
 

@@ -57,8 +57,8 @@ pub fn reservation(read: &object::Reservation) -> Reading<Object> {
         name: ReservationName { name: metadata.name.clone(), uid: metadata.uid.clone() },
         labels: metadata.labels.clone().unwrap_or_default(),
         node: koordinator::reservation::is_available(read).then(|| status.node_name.as_str().into()),
-        // Devices are held one by one.
-        resources: resources.without(koordinator::names::is_device),
+        // Devices are held one by one; what is negative holds nothing.
+        resources: resources.without(koordinator::names::is_device).left(&ResourceAmounts::default()),
         allocation,
         owners: spec.owners.clone(),
         admission: if closed { Admission::Closed } else { Admission::Owners },

@@ -99,11 +99,16 @@ impl Scheduler {
     fn tell_unlisted(&mut self, uid: &Uid) {
         let kinds = self.unlisted_kinds(uid);
         let missing: Vec<&str> = kinds.iter().map(|kind| kind.resource()).collect();
-        let what = if kinds == [Kind::Reservation] { "asks for devices" } else { "has claims" };
-        let message = format!(
-            "the Pod {what}, and these are not listed yet: {}; Berth's ServiceAccount must be allowed to list and watch them",
-            missing.join(", ")
-        );
+        let missing = missing.join(", ");
+        let message = if kinds == [Kind::Reservation] {
+            format!(
+                "the Pod asks for devices, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+            )
+        } else {
+            format!(
+                "the Pod has claims, and these are not listed yet: {missing}; Berth's ServiceAccount must be allowed to list and watch them"
+            )
+        };
         self.tell_unschedulable(uid, Blame::Lists, message);
     }
 }

@@ -58,8 +58,9 @@ impl Snapshot {
 
     /// Whether a Reservation is for the pod, or the pod must use one: what is found for it holds for no other.
     pub(in crate::scheduling) fn has_reservation_for(&self, demand: &Demand) -> bool {
-        let wants = demand.footprint.reservation.as_ref().is_some_and(|pod| pod.affinity.is_some());
+        let Some(pod) = &demand.footprint.reservation else { return false };
         let mut all = self.objects().of_kind(Kind::Reservation);
-        wants || all.any(|object| matches!(object, Object::Reservation(_, one) if one.is_for(demand)))
+        pod.affinity.is_some()
+            || all.any(|object| matches!(object, Object::Reservation(_, one) if one.is_for(demand)))
     }
 }

@@ -68,6 +68,10 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
 {{- end -}}
 {{- $_ := set $literals $count ($resources | join "', '") -}}
 {{- $_ := set $literals .names.lastHint (prepend $added.hints .names.lastHint | join "', '") -}}
+{{- $koordinator := get (get .config "dialects" | default dict) "koordinator" | default dict -}}
+{{- if eq (get $koordinator "enabled" | toString) "false" -}}
+{{- $_ := set $literals "koordinator.sh/" "-" -}}
+{{- end -}}
 {{- toJson $literals -}}
 {{- end -}}
 

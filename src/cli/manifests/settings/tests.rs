@@ -123,11 +123,22 @@ fn the_files_write_no_literal_that_the_exchange_would_miss() {
 fn no_condition_is_met_by_an_amount_of_0() {
     let all: String = installed("").iter().map(expressions).collect();
     let asking = all.matches("amounts.exists(name,").count();
-    assert_eq!((asking, all.matches("&& amounts[name] != '0')").count()), (6, 6), "{all}");
+    assert_eq!((asking, all.matches("&& amounts[name] != '0')").count()), (8, 8), "{all}");
     assert!(
         !all.contains("'nvidia.com/gpucores', 'nvidia.com/priority', 'hygon"),
         "a priority alone requests no share"
     );
+}
+
+#[test]
+fn koordinators_names_are_no_shares_where_its_dialect_is_turned_off() {
+    let policies = |text: &str| -> String {
+        let all = installed(text);
+        all.iter().filter(|object| object["kind"] == "ValidatingAdmissionPolicy").map(expressions).collect()
+    };
+    let asks = "name.startsWith('koordinator.sh/')";
+    assert_eq!(policies("").matches(asks).count(), 2);
+    assert_eq!(policies("dialects: {koordinator: {enabled: false}}").matches(asks).count(), 0);
 }
 
 #[test]
