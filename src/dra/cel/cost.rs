@@ -38,7 +38,9 @@ impl Estimate {
 
     /// Adds the cost of the value, and returns how large it can be.
     fn value(&mut self, node: &IdedExpr) -> Bound {
-        self.pay(1);
+        if !is_free(node) {
+            self.pay(1);
+        }
         match &node.expr {
             Expr::Literal(literal) => literal_bound(literal),
             Expr::Ident(name) => self.variable(name),
@@ -113,11 +115,13 @@ impl Estimate {
     fn comprehension(&mut self, one: &ComprehensionExpr) -> Bound {
         let over = self.value(&one.iter_range);
         let begin = self.copied(&one.accu_init);
-        let element = over.part().or(&Bound::name());
+        let element = over.part();
         let declared = vec![(&*one.accu_var, begin.clone()), (&*one.iter_var, element.clone())];
         let (body, step) = self.apart(declared, |estimate| {
             estimate.value(&one.loop_cond);
-            estimate.copied(&one.loop_step)
+            let step = estimate.value(&one.loop_step);
+            estimate.pay(step.size - 1);
+            step
         });
         self.pay(body.saturating_add(element.size).saturating_mul(over.length));
         // What a loop collects has an element for each turn; whatever else it keeps is no larger after one turn than after all.
@@ -127,6 +131,14 @@ impl Estimate {
         self.pay(cost);
         result
     }
+}
+
+/// Whether a step is counted with its operands: what only joins them, and what is counted by their sizes.
+fn is_free(node: &IdedExpr) -> bool {
+    use cel::common::ast::operators::{CONDITIONAL, NOT_STRICTLY_FALSE};
+    let Expr::Call(call) = &node.expr else { return false };
+    let joins = call.args.len() == 2 && call.func_name != CONDITIONAL;
+    is_operator(&call.func_name) && (joins || call.func_name == NOT_STRICTLY_FALSE)
 }
 
 /// Whether a value is part of a variable.

@@ -215,8 +215,8 @@ fn a_loop_costs_its_body_as_often_as_its_list_can_have_elements() {
         let tens = (0..depth).map(|at| format!("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(x{at}, "));
         format!("{}x0 > 0{}", tens.collect::<String>(), ")".repeat(depth))
     };
-    assert_eq!(evaluate(&in_tens(3)), Ok(true));
-    assert!(matches!(Expression::compile(&in_tens(7)), Err(CompileError::TooExpensive(_))));
+    assert_eq!(evaluate(&in_tens(5)), Ok(true));
+    assert!(matches!(Expression::compile(&in_tens(6)), Err(CompileError::TooExpensive(_))));
     // As many attributes as a device may have, each with as many values.
     let roots = r#"device.attributes["gpu.example.com"].roots"#;
     let pairs = format!("{roots}.all(a, {roots}.exists(b, a == b))");
@@ -224,9 +224,9 @@ fn a_loop_costs_its_body_as_often_as_its_list_can_have_elements() {
     let fours = format!("{roots}.all(a, {roots}.all(b, {roots}.all(c, {roots}.exists(d, a + b == c + d))))");
     assert!(matches!(Expression::compile(&fours), Err(CompileError::TooExpensive(_))));
     // Only one side of a condition is evaluated.
-    let (one, two) = (in_tens(4), in_tens(5));
-    assert_eq!(evaluate(&format!("true ? {one} : {one}")), evaluate(&one));
-    assert!(matches!(Expression::compile(&format!("{two} && {two}")), Err(CompileError::TooExpensive(_))));
+    let one = in_tens(5);
+    assert_eq!(evaluate(&format!("true ? {one} : {one}")), Ok(true));
+    assert!(matches!(Expression::compile(&format!("{one} && {one}")), Err(CompileError::TooExpensive(_))));
 }
 
 #[test]

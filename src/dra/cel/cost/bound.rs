@@ -104,7 +104,8 @@ impl Bound {
         }
     }
 
-    /// The attributes or the capacities by domain.
+    /// The attributes or the capacities by domain. No key of either map is larger than the values, so a loop over keys costs no more than is
+    /// estimated.
     fn domains() -> Self {
         let text = Self::name().size;
         let size = (counted(MOST_VALUES) + 2 * counted(MOST_NAMES)) * (text + 1);

@@ -44,7 +44,7 @@ impl Estimate {
             }
             // Where the values have no order, the error quotes both.
             _ => {
-                self.pay(left.size.saturating_add(right.size));
+                self.pay(left.size.max(right.size));
                 Bound::single()
             }
         }
