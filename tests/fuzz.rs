@@ -204,6 +204,11 @@ fn reviews() {
 }
 
 #[test]
+fn selectors() {
+    hold("selector");
+}
+
+#[test]
 fn settings() {
     hold("settings");
 }

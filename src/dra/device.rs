@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     capacity::Capacity,
-    cel::{EvaluationError, Value},
+    cel::{EvaluationError, View},
     node::NodeSelection,
 };
 use crate::object::{
@@ -71,7 +71,7 @@ pub struct Device {
     /// Whether several requests can share it.
     pub(super) shareable: bool,
     /// What selectors see of it.
-    pub(super) view: Result<Value, EvaluationError>,
+    pub(super) view: Result<View, EvaluationError>,
 }
 
 impl Device {

@@ -149,8 +149,8 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
     );
     assert_eq!(
         error(&with_selector("device.", "ExactCount")),
-        "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at character 8: \
-         the expression ends too early"
+        "claim team/c: spec.devices.requests[0].exactly.selectors[0]: CEL compile error: at line 1, \
+         column 8: expected identifier after '.'"
     );
     assert_eq!(
         error(&request(json!({"deviceClassName": "none"}))),

@@ -3,29 +3,18 @@
 use super::*;
 use crate::object::Quantity;
 
-fn device() -> Value {
-    let map = |entries: Vec<(&str, Value)>| {
-        Value::Map(Map::new(entries.into_iter().map(|(name, value)| (Value::text(name), value))))
-    };
-    let every = |value: Value| match value {
-        Value::Map(map) => Value::Map(map.with_every_key()),
-        other => other,
-    };
-    let version = |text: &str| Value::Version(semver::Version::parse(text).unwrap().into());
-    let quantity = |text: &str| Value::Quantity(Quantity::from(text).amount().unwrap());
-    let attributes = map(vec![
-        ("model", Value::text("A100")),
-        ("index", Value::Int(3)),
-        ("healthy", Value::Bool(true)),
+fn device() -> View {
+    let version = |text: &str| Shown::Version(semver::Version::parse(text).unwrap());
+    let text = |text: &str| Shown::Text(text.to_owned());
+    let attributes = [
+        ("model", text("A100")),
+        ("index", Shown::Int(3)),
+        ("healthy", Shown::Bool(true)),
         ("driverVersion", version("550.54.15")),
-        ("roots", Value::list([Value::text("pci0"), Value::text("pci1")])),
-    ]);
-    map(vec![
-        ("driver", Value::text("gpu.example.com")),
-        ("attributes", every(map(vec![("gpu.example.com", attributes)]))),
-        ("capacity", every(map(vec![("gpu.example.com", map(vec![("memory", quantity("40Gi"))]))]))),
-        ("allowMultipleAllocations", Value::Bool(true)),
-    ])
+        ("roots", Shown::List(vec![text("pci0"), text("pci1")])),
+    ];
+    let memory = Shown::Quantity(Quantity::from("40Gi").amount().unwrap());
+    View::new("gpu.example.com", attributes, [("memory", memory)], true).unwrap()
 }
 
 fn evaluate(text: &str) -> Result<bool, EvaluationError> {
@@ -34,7 +23,7 @@ fn evaluate(text: &str) -> Result<bool, EvaluationError> {
 
 #[test]
 fn expressions_that_selectors_use_are_true_of_the_device() {
-    for text in [
+    let all = [
         r#"device.driver == "gpu.example.com""#,
         r#"device.driver == 'gpu.example.com' && device.attributes["gpu.example.com"].healthy"#,
         r#"device.attributes["gpu.example.com"].model in ["A100", "H100"]"#,
@@ -60,14 +49,15 @@ fn expressions_that_selectors_use_are_true_of_the_device() {
         // One operand decides, whatever the other one is.
         r#"device.attributes["gpu.example.com"].absent == 1 || device.driver.endsWith(".com")"#,
         r#"!(device.attributes["gpu.example.com"].absent == 1 && device.driver == "x")"#,
-    ] {
-        assert_eq!(evaluate(text), Ok(true), "{text}");
-    }
+    ];
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
 }
 
 #[test]
 fn the_language_is_that_of_cel() {
-    for text in [
+    let all = [
         "1 + 2 * 3 == 7 && (1 + 2) * 3 == 9 && 7 % 4 == 3 && -7 / 2 == -3",
         "-9223372036854775808 < 0 && 0x1F == 31 && 5u == 5 && 1 == 1.0 && .5 < 1 && 1e3 == 1000.0",
         "true ? 1 < 2 : false",
@@ -80,11 +70,17 @@ fn the_language_is_that_of_cel() {
         r#""hello".indexOf("l") == 2 && "hello".lastIndexOf("l") == 3 && "a-b".replace("-", "+") == "a+b""#,
         r#"int("7") == 7 && string(7) == "7" && double("1.5") == 1.5 && type(1) == int"#,
         "[[1, 2], [3]].exists(list, list.exists(x, x == 3)) // a comment",
+        r#""a-1".matches(r"^\w-\d$") && "x1y22".findAll(r"\d+") == ["1", "22"] && "x1".find("[0-9]") == "1""#,
+        "[1, 2].sum() == 3 && [1.5, 2.0].sum() == 3.5 && [3, 1].min() == 1 && ['a', 'b'].max() == 'b'",
+        "[1, 2, 2].lastIndexOf(2) == 2 && [1, 2].indexOf(3) == -1 && [1, 1, 2].isSorted() && ![2, 1].isSorted()",
+        "cel.bind(x, 2, cel.bind(y, x + 1, [1, 2].map(z, z * x + y))) == [5, 7] && [0].all(cel, cel == 0)",
+        "[1].all(device, device == 1) && optional.of(1).hasValue() && optional.none().orValue(2) == 2",
         r#"quantity("1.5Gi").isInteger() && quantity("500m").add(1).compareTo(quantity("1500m")) == 0"#,
         r#"isQuantity("1Ki") && !isQuantity("x") && isSemver("1.2.3") && !isSemver("1.2")"#,
-    ] {
-        assert_eq!(evaluate(text), Ok(true), "{text}");
-    }
+    ];
+    let wrong: Vec<_> =
+        all.iter().map(|text| (*text, evaluate(text))).filter(|(_, value)| *value != Ok(true)).collect();
+    assert_eq!(wrong, []);
 }
 
 #[test]
@@ -92,17 +88,18 @@ fn what_has_no_value_is_an_error_and_not_false() {
     let missing = EvaluationError::NoSuchKey("absent".to_owned());
     assert_eq!(evaluate(r#"device.attributes["gpu.example.com"].absent == 1"#), Err(missing.clone()));
     assert_eq!(evaluate(r#"device.attributes["other.example.com"].absent"#), Err(missing));
-    assert_eq!(evaluate("1"), Err(EvaluationError::NotBool("int")));
+    assert_eq!(evaluate("1"), Err(EvaluationError::NotBool("int".to_owned())));
     for text in [
         "device.driver > 1",
         r#"device.driver.compareTo(quantity("1")) > 0"#,
-        "1 + 1.0 == 2.0",
         "device.driver && true",
         "!device.driver",
     ] {
         assert!(matches!(evaluate(text), Err(EvaluationError::NoSuchOverload { .. })), "{text}");
     }
     for text in [
+        "1 + 1.0 == 2.0",
+        "1 + 1.0 == 2.0",
         "1 / 0 == 1",
         "9223372036854775807 + 1 > 0",
         r#"quantity("x").isInteger()"#,
@@ -144,6 +141,11 @@ fn what_is_not_served_does_not_compile() {
             "{text}"
         );
     }
+    let place = |text: &str| match compile(text) {
+        CompileError::Syntax { line, column, .. } => (line, column),
+        other => panic!("{text}: {other}"),
+    };
+    assert_eq!([place("1 +\n 2)"), place("'é']"), place("1 +\n\n  §")], [(2, 3), (1, 4), (3, 3)]);
     assert_eq!(compile(&" ".repeat(LONGEST + 1)), CompileError::TooLong(LONGEST + 1));
 }
 
@@ -156,6 +158,10 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
         format!("device{} == 1", ".a".repeat(4000)),
         format!("{}true", "true ? true : ".repeat(600)),
         "[".repeat(9000),
+        // A parser that goes on after an error calls itself as deeply as without one.
+        format!("true ? }} : {}true", "true ? true : ".repeat(600)),
+        format!("(true ? ] : {}true", "true ? true : ".repeat(600)),
+        format!("true ? § : {}true", "true ? true : ".repeat(600)),
     ] {
         assert!(Expression::compile(&text).is_err(), "{}", &text[..20]);
     }
@@ -163,10 +169,75 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
     assert_eq!(evaluate(&long), Ok(true));
 
     let list = format!("[{}]", vec!["1"; 200].join(","));
-    let nested = format!("{list}.all(a, {list}.all(b, {list}.all(c, {list}.all(d, a + b + c + d > 0))))");
-    assert_eq!(evaluate(&nested), Err(EvaluationError::TooExpensive));
-    let doubled = format!("[\"0123456789\"]{}.size() == 1", ".map(x, x + x)".repeat(60));
-    assert_eq!(evaluate(&doubled), Err(EvaluationError::TooExpensive));
-    let lists = format!("[[1]]{}.size() == 1", ".map(x, [x, x, x, x])".repeat(60));
-    assert_eq!(evaluate(&lists), Err(EvaluationError::TooExpensive));
+    let matched =
+        |pattern: &str| format!("{list}.all(a, {list}.all(b, device.driver.matches(\"{pattern}\")))");
+    for text in [
+        format!("{list}.all(a, {list}.all(b, {list}.all(c, {list}.all(d, a + b + c + d > 0))))"),
+        format!("[\"0123456789\"]{}.size() == 1", ".map(x, x + x)".repeat(18)),
+        format!("[[1]]{}.size() == 1", ".map(x, [x, x, x, x])".repeat(12)),
+        format!("\"0123456789\"{}.size() == 1", ".replace(\"\", \"0123456789\")".repeat(7)),
+        matched("a"),
+        format!("cel.bind(list, {list}, list.all(a, list.all(b, list.all(c, a + b + c > 0))))"),
+    ] {
+        let error = Expression::compile(&text).unwrap_err();
+        assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
+    }
+}
+
+#[test]
+fn brackets_in_texts_and_comments_do_not_nest() {
+    let brackets = "([{".repeat(100);
+    for text in [
+        format!("device.driver != '{brackets}'"),
+        format!("device.driver != \"\\\"{brackets}\""),
+        format!(r#"device.driver != r"\" && device.driver != "{brackets}""#),
+        format!("device.driver != '''it's {brackets}'''"),
+        format!("true // {brackets}\n && true"),
+        format!("false{}", " || device.driver.size() > 1".repeat(200)),
+        format!("[{}].size() == 300", vec!["1 + 1"; 300].join(",")),
+    ] {
+        assert_eq!(evaluate(&text), Ok(true), "{text}");
+    }
+    for text in [
+        format!("true{}", " ? true : true".repeat(101)),
+        format!("true{}", " ? true && true : true".repeat(101)),
+        format!("0{} == 1", " in [0]".repeat(60)),
+        format!("device.attributes{} == 1", "['a']".repeat(101)),
+        format!("{}0{} == 0", "(".repeat(101), ")".repeat(101)),
+    ] {
+        assert_eq!(Expression::compile(&text).unwrap_err(), CompileError::TooDeep, "{text}");
+    }
+}
+
+#[test]
+fn a_loop_costs_its_body_as_often_as_its_list_can_have_elements() {
+    let in_tens = |depth: usize| {
+        let tens = (0..depth).map(|at| format!("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].all(x{at}, "));
+        format!("{}x0 > 0{}", tens.collect::<String>(), ")".repeat(depth))
+    };
+    assert_eq!(evaluate(&in_tens(5)), Ok(true));
+    assert!(matches!(Expression::compile(&in_tens(6)), Err(CompileError::TooExpensive(_))));
+    // As many attributes as a device may have, each with as many values.
+    let roots = r#"device.attributes["gpu.example.com"].roots"#;
+    let pairs = format!("{roots}.all(a, {roots}.exists(b, a == b))");
+    assert_eq!(evaluate(&pairs), Ok(true));
+    let fours = format!("{roots}.all(a, {roots}.all(b, {roots}.all(c, {roots}.exists(d, a + b == c + d))))");
+    assert!(matches!(Expression::compile(&fours), Err(CompileError::TooExpensive(_))));
+    // Only one side of a condition is evaluated.
+    let one = in_tens(5);
+    assert_eq!(evaluate(&format!("true ? {one} : {one}")), Ok(true));
+    assert!(matches!(Expression::compile(&format!("{one} && {one}")), Err(CompileError::TooExpensive(_))));
+}
+
+#[test]
+fn a_device_beyond_the_limits_of_the_api_has_no_view() {
+    let refused =
+        |attributes: Vec<(&str, Shown)>| View::new("d", attributes, [], false).unwrap_err().to_string();
+    let names: Vec<String> = (0..65).map(|at| format!("a{at}")).collect();
+    let many = names.iter().map(|name| (name.as_str(), Shown::Int(1))).collect();
+    assert_eq!(refused(many), "the device has 65 attributes and capacities, and 64 are allowed");
+    let list = vec![("list", Shown::List(vec![Shown::Bool(true); 65]))];
+    assert_eq!(refused(list), "the device has 65 values of attributes, and 64 are allowed");
+    let long = vec![("text", Shown::Text("x".repeat(65)))];
+    assert_eq!(refused(long), "the device has 65 bytes in a name or a value, and 64 are allowed");
 }

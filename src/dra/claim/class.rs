@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     dra::{
         AllocationError,
-        cel::{Expression, Value},
+        cel::{Expression, View},
         device::Device,
     },
     object::{
@@ -98,7 +98,7 @@ impl Selector {
 
     /// Whether the device passes.
     pub(in crate::dra) fn admits(&self, device: &Device) -> Result<bool, AllocationError> {
-        let view: &Value = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
+        let view: &View = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;
         self.expression.is_true(view).map_err(|reason| self.error(device, reason))
     }
 

@@ -1,16 +1,14 @@
-//! What an expression sees of a device: the variable `device` (kubernetes `dynamic-resource-allocation/cel/compile.go`).
-
-use std::{collections::BTreeMap, sync::Arc};
+//! What an expression sees of a device (kubernetes `dynamic-resource-allocation/cel/compile.go`).
 
 use semver::Version;
 
 use crate::{
-    dra::cel::{EvaluationError, Map, Value},
+    dra::cel::{EvaluationError, Shown, View},
     object::resource_slice::{DeviceAttribute, SliceDevice},
 };
 
-/// The variable; the error is why no expression has a value for the device.
-pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<Value, EvaluationError> {
+/// The variable `device`; the error is why no expression has a value for the device.
+pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<View, EvaluationError> {
     let attributes = device
         .attributes
         .iter()
@@ -18,55 +16,31 @@ pub(super) fn of(driver: &str, device: &SliceDevice) -> Result<Value, Evaluation
     let capacity = device.capacity.iter().map(|(name, capacity)| {
         let amount = capacity.value.amount();
         let amount = amount.map_err(|error| unreadable(name, &error))?;
-        Ok((name.as_str(), Value::Quantity(amount)))
+        Ok((name.as_str(), Shown::Quantity(amount)))
     });
-    let fields = [
-        ("driver", Value::text(driver)),
-        ("attributes", by_domain(driver, attributes)?),
-        ("capacity", by_domain(driver, capacity)?),
-        ("allowMultipleAllocations", Value::Bool(device.allow_multiple_allocations)),
-    ];
-    Ok(Value::Map(Map::new(fields.map(|(name, value)| (Value::text(name), value)))))
+    let attributes = attributes.collect::<Result<Vec<_>, EvaluationError>>()?;
+    let capacity = capacity.collect::<Result<Vec<_>, EvaluationError>>()?;
+    View::new(driver, attributes, capacity, device.allow_multiple_allocations)
 }
 
-/// A map of each domain's names; a domain without names is an empty map.
-fn by_domain<'a>(
-    driver: &'a str,
-    named: impl Iterator<Item = Result<(&'a str, Value), EvaluationError>>,
-) -> Result<Value, EvaluationError> {
-    let mut domains: BTreeMap<&str, BTreeMap<&str, Value>> = BTreeMap::new();
-    for named in named {
-        let (name, value) = named?;
-        let (domain, name) = name.split_once('/').unwrap_or((driver, name));
-        domains.entry(domain).or_default().insert(name, value);
-    }
-    let map = |names: BTreeMap<&str, Value>| {
-        Value::Map(Map::new(names.into_iter().map(|(name, value)| (Value::text(name), value))))
-    };
-    let domains = domains.into_iter().map(|(domain, names)| (Value::text(domain), map(names)));
-    Ok(Value::Map(Map::new(domains).with_every_key()))
-}
-
-fn attribute_value(name: &str, attribute: &DeviceAttribute) -> Result<Value, EvaluationError> {
+fn attribute_value(name: &str, attribute: &DeviceAttribute) -> Result<Shown, EvaluationError> {
     let DeviceAttribute { int, bool, string, version, ints, bools, strings, versions } = attribute;
-    let read = |text: &String| {
-        let version = Version::parse(text).map_err(|error| unreadable(name, &error))?;
-        Ok(Value::Version(Arc::new(version)))
-    };
+    let read =
+        |text: &String| Version::parse(text).map(Shown::Version).map_err(|error| unreadable(name, &error));
     let value = if let Some(ints) = ints {
-        Value::list(ints.iter().copied().map(Value::Int))
+        Shown::List(ints.iter().copied().map(Shown::Int).collect())
     } else if let Some(bools) = bools {
-        Value::list(bools.iter().copied().map(Value::Bool))
+        Shown::List(bools.iter().copied().map(Shown::Bool).collect())
     } else if let Some(strings) = strings {
-        Value::list(strings.iter().map(|text| Value::text(text)))
+        Shown::List(strings.iter().cloned().map(Shown::Text).collect())
     } else if let Some(versions) = versions {
-        Value::list(versions.iter().map(read).collect::<Result<Vec<_>, _>>()?)
+        Shown::List(versions.iter().map(read).collect::<Result<_, _>>()?)
     } else if let Some(int) = int {
-        Value::Int(*int)
+        Shown::Int(*int)
     } else if let Some(bool) = bool {
-        Value::Bool(*bool)
+        Shown::Bool(*bool)
     } else if let Some(string) = string {
-        Value::text(string)
+        Shown::Text(string.clone())
     } else if let Some(version) = version {
         read(version)?
     } else {

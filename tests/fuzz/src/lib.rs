@@ -8,6 +8,7 @@ pub mod mig;
 pub mod quantity;
 pub mod register;
 pub mod review;
+pub mod selector;
 pub mod settings;
 pub mod world;
 
@@ -22,13 +23,14 @@ pub struct Target {
 }
 
 /// Every kind.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "assignment", run: assignment::run, seeds: assignment::seeds },
     Target { name: "lock", run: lock::run, seeds: lock::seeds },
     Target { name: "mig", run: mig::run, seeds: mig::seeds },
     Target { name: "quantity", run: quantity::run, seeds: quantity::seeds },
     Target { name: "register", run: register::run, seeds: register::seeds },
     Target { name: "review", run: review::run, seeds: review::seeds },
+    Target { name: "selector", run: selector::run, seeds: selector::seeds },
     Target { name: "settings", run: settings::run, seeds: settings::seeds },
 ];
 

@@ -1,77 +1,117 @@
-//! Functions of lists and maps, and `includes`, which is the same for an attribute with one value and with several.
+//! Functions of lists (kubernetes `staging/src/k8s.io/apiserver/pkg/cel/library/lists.go`), and `includes`, which is the same for an attribute with one
+//! value and with several.
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "the crate has one type for all functions"
+)]
 
 use std::cmp::Ordering;
 
-use super::{EvaluationError, Row, Style, Value, unreadable};
-use crate::dra::cel::{operator, syntax::Operator};
+use cel::{
+    DeclarationError, Env, ExecutionError,
+    common::{
+        types::{CelBool, CelInt, DYN_TYPE, Kind, LIST_TYPE},
+        value::{CowVal, Val},
+    },
+};
 
-pub(super) const TABLE: &[Row] = &[
-    ("size", Style::Global, 1, 1, size),
-    ("size", Style::Member, 1, 1, size),
-    ("includes", Style::Member, 2, 2, includes),
-    ("indexOf", Style::Member, 2, 2, |arguments| Ok(position(arguments, |found| found.next()))),
-    ("lastIndexOf", Style::Member, 2, 2, |arguments| Ok(position(arguments, |found| found.last()))),
-    ("isSorted", Style::Member, 1, 1, is_sorted),
-    ("min", Style::Member, 1, 1, |arguments| extreme(arguments, "min", Ordering::is_lt)),
-    ("max", Style::Member, 1, 1, |arguments| extreme(arguments, "max", Ordering::is_gt)),
-    ("sum", Style::Member, 1, 1, sum),
-];
+use super::unreadable;
 
-fn size(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let count = match &arguments[0] {
-        Value::List(elements) => elements.len(),
-        Value::Map(map) => map.len(),
-        Value::Text(text) => text.chars().count(),
-        _ => return Ok(None),
-    };
-    Ok(Some(Value::Int(i64::try_from(count).unwrap_or(i64::MAX))))
+type Called<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
+
+pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
+    env.add_member_overload("includes", "dyn.includes(dyn)", DYN_TYPE, vec![DYN_TYPE], includes)?;
+    env.add_member_overload("indexOf", "list.indexOf(dyn)", LIST_TYPE, vec![DYN_TYPE], index_of)?;
+    env.add_member_overload(
+        "lastIndexOf",
+        "list.lastIndexOf(dyn)",
+        LIST_TYPE,
+        vec![DYN_TYPE],
+        last_index_of,
+    )?;
+    env.add_member_overload("isSorted", "list.isSorted()", LIST_TYPE, vec![], is_sorted)?;
+    env.add_member_overload("min", "list.min()", LIST_TYPE, vec![], min)?;
+    env.add_member_overload("max", "list.max()", LIST_TYPE, vec![], max)?;
+    env.add_member_overload("sum", "list.sum()", LIST_TYPE, vec![], sum)
+}
+
+/// The elements of a list; `None`: it is none.
+fn elements<'b, 'v>(list: &'b (dyn Val + 'v)) -> Option<Vec<&'b (dyn Val + 'v)>> {
+    let mut elements = list.as_iterable()?.iter();
+    Some(std::iter::from_fn(|| elements.next()).collect())
+}
+
+fn of<'b, 'v>(list: &'b (dyn Val + 'v), function: &str) -> Result<Vec<&'b (dyn Val + 'v)>, ExecutionError> {
+    elements(list).ok_or_else(|| unreadable(function, "the value is no list"))
 }
 
 /// Kubernetes, KEP-5491: one of the values where there are several, else the value itself.
-fn includes(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let found = match &arguments[0] {
-        Value::List(elements) => elements.iter().any(|element| element.equals(&arguments[1])),
-        value => value.equals(&arguments[1]),
+fn includes<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    let (value, wanted) = (arguments[0].as_ref(), arguments[1].as_ref());
+    let is_list = value.get_type().kind() == Kind::List;
+    let included = match elements(value).filter(|_| is_list) {
+        Some(elements) => elements.into_iter().any(|element| element.equals(wanted)),
+        None => value.equals(wanted),
     };
-    Ok(Some(Value::Bool(found)))
+    Ok(CowVal::owned(CelBool::from(included)))
 }
 
-fn position(
-    arguments: &[Value],
-    choose: fn(&mut dyn Iterator<Item = usize>) -> Option<usize>,
-) -> Option<Value> {
-    let Value::List(elements) = &arguments[0] else { return None };
-    let mut found = (0..elements.len()).filter(|at| elements[*at].equals(&arguments[1]));
-    let at = choose(&mut found).and_then(|at| i64::try_from(at).ok());
-    Some(Value::Int(at.unwrap_or(-1)))
+fn index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    place(of(&*arguments[0], "indexOf")?.iter().position(|element| element.equals(&*arguments[1])))
 }
 
-fn is_sorted(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let Value::List(elements) = &arguments[0] else { return Ok(None) };
-    let orders: Option<Vec<_>> = elements.windows(2).map(|pair| pair[0].order(&pair[1])).collect();
-    Ok(orders.map(|orders| Value::Bool(orders.iter().all(|order| order.is_le()))))
+fn last_index_of<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    place(of(&*arguments[0], "lastIndexOf")?.iter().rposition(|element| element.equals(&*arguments[1])))
 }
 
-fn extreme(
-    arguments: &[Value],
-    name: &'static str,
-    is_better: fn(Ordering) -> bool,
-) -> Result<Option<Value>, EvaluationError> {
-    let Value::List(elements) = &arguments[0] else { return Ok(None) };
-    let mut best = elements.first().ok_or_else(|| unreadable(name, "the list is empty"))?;
-    for element in elements.iter() {
-        let Some(order) = element.order(best) else { return Ok(None) };
-        if is_better(order) {
+/// -1: there is none.
+fn place<'b, 'v>(found: Option<usize>) -> Called<'b, 'v> {
+    let place = found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1);
+    Ok(CowVal::owned(CelInt::from(place)))
+}
+
+fn order(one: &dyn Val, other: &dyn Val, function: &str) -> Result<Ordering, ExecutionError> {
+    let types = || [one, other].map(|value| value.get_type().name().to_owned()).to_vec();
+    let comparer = one.as_comparer().ok_or_else(|| ExecutionError::no_such_overload(function, types()))?;
+    comparer.compare(other)
+}
+
+fn is_sorted<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    let mut sorted = true;
+    for pair in of(&*arguments[0], "isSorted")?.windows(2) {
+        sorted &= order(pair[0], pair[1], "isSorted")?.is_le();
+    }
+    Ok(CowVal::owned(CelBool::from(sorted)))
+}
+
+fn min<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    extreme(&*arguments[0], "min", Ordering::is_lt)
+}
+
+fn max<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    extreme(&*arguments[0], "max", Ordering::is_gt)
+}
+
+fn extreme<'b, 'v>(list: &(dyn Val + 'v), function: &str, is_better: fn(Ordering) -> bool) -> Called<'b, 'v> {
+    let elements = of(list, function)?;
+    let mut best = *elements.first().ok_or_else(|| unreadable(function, "the list is empty"))?;
+    for element in elements {
+        if is_better(order(element, best, function)?) {
             best = element;
         }
     }
-    Ok(Some(best.clone()))
+    Ok(CowVal::Owned(best.clone_as_boxed()))
 }
 
-fn sum(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let Value::List(elements) = &arguments[0] else { return Ok(None) };
-    let mut elements = elements.iter();
-    let Some(first) = elements.next() else { return Ok(Some(Value::Int(0))) };
-    let sum = elements.try_fold(first.clone(), |sum, next| operator::apply(Operator::Add, &sum, next));
-    sum.map(Some)
+fn sum<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Called<'b, 'v> {
+    let mut sum: Box<dyn Val + 'v> = Box::new(CelInt::from(0));
+    for (at, element) in of(&*arguments[0], "sum")?.into_iter().enumerate() {
+        let kind = element.get_type();
+        let adder = sum.as_adder().filter(|_| matches!(kind.kind(), Kind::Int | Kind::UInt | Kind::Double));
+        let adder =
+            adder.ok_or_else(|| ExecutionError::no_such_overload("sum", vec![kind.name().to_owned()]))?;
+        sum = if at == 0 { element.clone_as_boxed() } else { adder.add(element)?.into_owned() };
+    }
+    Ok(CowVal::Owned(sum))
 }

@@ -1,43 +1,64 @@
-//! Functions of regular expressions. CEL has the syntax of RE2, and so has the crate.
+//! Functions of regular expressions (kubernetes `staging/src/k8s.io/apiserver/pkg/cel/library/regex.go`). CEL has the syntax of RE2, and so has the
+//! crate, which needs time in proportion to pattern and text.
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "the crate hands over every argument by reference")]
 
+use cel::{
+    DeclarationError, Env, ExecutionError, add_member_overload, add_overload,
+    common::{
+        types::{CelBool, CelInt, CelList, CelString},
+        value::Val,
+    },
+};
 use regex::{Regex, RegexBuilder};
 
-use super::{EvaluationError, Row, Style, Value, unreadable};
-
-pub(super) const TABLE: &[Row] = &[
-    ("matches", Style::Global, 2, 2, matches),
-    ("matches", Style::Member, 2, 2, matches),
-    ("find", Style::Member, 2, 2, find),
-    ("findAll", Style::Member, 2, 3, find_all),
-];
+use super::unreadable;
 
 /// How many bytes a compiled expression may take.
-const LARGEST: usize = 1 << 20;
+const LARGEST: usize = 1 << 18;
 
-fn compiled(pattern: &str, function: &'static str) -> Result<Regex, EvaluationError> {
-    let built = RegexBuilder::new(pattern).size_limit(LARGEST).dfa_size_limit(LARGEST).build();
+pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
+    add_overload!(env, fn matches: (CelString, CelString) -> Result<CelBool>)?;
+    add_member_overload!(env, fn matches: (CelString, CelString) -> Result<CelBool>)?;
+    add_member_overload!(env, fn find: (CelString, CelString) -> Result<CelString>)?;
+    add_member_overload!(env, fn find_all: (CelString, CelString) -> Result<CelList>)?;
+    add_member_overload!(env, fn find_some: (CelString, CelString, CelInt) -> Result<CelList>, name = "findAll")
+}
+
+fn compiled(pattern: &CelString<'_>, function: &str) -> Result<Regex, ExecutionError> {
+    let built = RegexBuilder::new(pattern.inner()).size_limit(LARGEST).dfa_size_limit(LARGEST).build();
     built.map_err(|error| unreadable(function, error))
 }
 
-fn matches(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let [Value::Text(text), Value::Text(pattern)] = arguments else { return Ok(None) };
-    Ok(Some(Value::Bool(compiled(pattern, "matches")?.is_match(text))))
+fn matches(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelBool, ExecutionError> {
+    Ok(compiled(pattern, "matches")?.is_match(text.inner()).into())
 }
 
-fn find(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let [Value::Text(text), Value::Text(pattern)] = arguments else { return Ok(None) };
-    let found = compiled(pattern, "find")?.find(text).map_or("", |found| found.as_str());
-    Ok(Some(Value::text(found)))
+fn find(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelString<'static>, ExecutionError> {
+    let pattern = compiled(pattern, "find")?;
+    let found = pattern.find(text.inner()).map_or("", |found| found.as_str());
+    Ok(found.to_owned().into())
 }
 
-fn find_all(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let (text, pattern, most) = match arguments {
-        [Value::Text(text), Value::Text(pattern)] => (text, pattern, usize::MAX),
-        [Value::Text(text), Value::Text(pattern), Value::Int(most)] => {
-            (text, pattern, usize::try_from(*most).unwrap_or(usize::MAX))
-        }
-        _ => return Ok(None),
-    };
+fn find_all(text: &CelString<'_>, pattern: &CelString<'_>) -> Result<CelList<'static>, ExecutionError> {
+    found(text, pattern, usize::MAX)
+}
+
+/// A negative number: all.
+fn find_some(
+    text: &CelString<'_>,
+    pattern: &CelString<'_>,
+    most: &CelInt,
+) -> Result<CelList<'static>, ExecutionError> {
+    found(text, pattern, usize::try_from(*most.inner()).unwrap_or(usize::MAX))
+}
+
+fn found(
+    text: &CelString<'_>,
+    pattern: &CelString<'_>,
+    most: usize,
+) -> Result<CelList<'static>, ExecutionError> {
     let pattern = compiled(pattern, "findAll")?;
-    Ok(Some(Value::list(pattern.find_iter(text).take(most).map(|found| Value::text(found.as_str())))))
+    let found = pattern.find_iter(text.inner()).take(most);
+    let texts = found.map(|found| Box::new(CelString::from(found.as_str().to_owned())) as Box<dyn Val>);
+    Ok(CelList::from(texts.collect::<Vec<_>>()))
 }

@@ -1,49 +1,49 @@
 //! Functions of versions (kubernetes `staging/src/k8s.io/apiserver/pkg/cel/library/semverlib.go`).
+#![expect(clippy::trivially_copy_pass_by_ref, reason = "the crate hands over every argument by reference")]
 
-use std::{cmp::Ordering, sync::Arc};
+use cel::{
+    DeclarationError, Env, ExecutionError, add_member_overload, add_overload,
+    common::types::{CelBool, CelInt, CelString},
+};
 
-use semver::Version;
+use super::unreadable;
+use crate::dra::cel::value::Version;
 
-use super::{EvaluationError, Row, Style, Value, unreadable};
-
-pub(super) const TABLE: &[Row] =
-    &[
-        ("semver", Style::Global, 1, 2, read),
-        ("isSemver", Style::Global, 1, 2, is_version),
-        ("major", Style::Member, 1, 1, |arguments| part(arguments, |version| version.major)),
-        ("minor", Style::Member, 1, 1, |arguments| part(arguments, |version| version.minor)),
-        ("patch", Style::Member, 1, 1, |arguments| part(arguments, |version| version.patch)),
-        ("isGreaterThan", Style::Member, 2, 2, |arguments| {
-            Ok(order(arguments).map(|order| Value::Bool(order.is_gt())))
-        }),
-        ("isLessThan", Style::Member, 2, 2, |arguments| {
-            Ok(order(arguments).map(|order| Value::Bool(order.is_lt())))
-        }),
-        ("compareTo", Style::Member, 2, 2, |arguments| {
-            Ok(order(arguments).map(|order| Value::Int(order as i64)))
-        }),
-    ];
-
-fn read(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    let Some(version) = parsed(arguments) else { return Ok(None) };
-    let version = version.map_err(|error| unreadable("semver", error))?;
-    Ok(Some(Value::Version(Arc::new(version))))
+pub(super) fn extension(env: &mut Env) -> Result<(), DeclarationError> {
+    add_overload!(env, fn semver: (CelString) -> Result<Version>)?;
+    add_overload!(env, fn semver_in_form: (CelString, CelBool) -> Result<Version>, name = "semver")?;
+    add_overload!(env, fn is_semver: (CelString) -> CelBool)?;
+    add_overload!(env, fn is_semver_in_form: (CelString, CelBool) -> CelBool, name = "isSemver")?;
+    add_member_overload!(env, fn major: (Version) -> Result<CelInt>)?;
+    add_member_overload!(env, fn minor: (Version) -> Result<CelInt>)?;
+    add_member_overload!(env, fn patch: (Version) -> Result<CelInt>)?;
+    add_member_overload!(env, fn is_greater_than: (Version, Version) -> CelBool)?;
+    add_member_overload!(env, fn is_less_than: (Version, Version) -> CelBool)?;
+    add_member_overload!(env, fn compare_to: (Version, Version) -> CelInt)
 }
 
-fn is_version(arguments: &[Value]) -> Result<Option<Value>, EvaluationError> {
-    Ok(parsed(arguments).map(|version| Value::Bool(version.is_ok())))
+fn semver(text: &CelString<'_>) -> Result<Version, ExecutionError> {
+    read(text.inner())
 }
 
-/// The second argument: whether a version may have a leading `v`, leading zeros, and fewer than three numbers.
-fn parsed(arguments: &[Value]) -> Option<Result<Version, semver::Error>> {
-    match arguments {
-        [Value::Text(text)] | [Value::Text(text), Value::Bool(false)] => Some(Version::parse(text)),
-        [Value::Text(text), Value::Bool(true)] => Some(Version::parse(&normalized(text))),
-        _ => None,
-    }
+/// `normalized`: whether a version may have a leading `v`, leading zeros, and fewer than three numbers.
+fn semver_in_form(text: &CelString<'_>, normalized: &CelBool) -> Result<Version, ExecutionError> {
+    if *normalized.inner() { read(&in_form(text.inner())) } else { read(text.inner()) }
 }
 
-fn normalized(text: &str) -> String {
+fn is_semver(text: &CelString<'_>) -> CelBool {
+    semver(text).is_ok().into()
+}
+
+fn is_semver_in_form(text: &CelString<'_>, normalized: &CelBool) -> CelBool {
+    semver_in_form(text, normalized).is_ok().into()
+}
+
+fn read(text: &str) -> Result<Version, ExecutionError> {
+    semver::Version::parse(text).map(Version).map_err(|error| unreadable("semver", error))
+}
+
+fn in_form(text: &str) -> String {
     let text = text.strip_prefix('v').unwrap_or(text);
     let (numbers, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let mut parts: Vec<_> = numbers.split('.').map(without_zeros).collect();
@@ -60,15 +60,30 @@ fn without_zeros(number: &str) -> &str {
     }
 }
 
-fn part(arguments: &[Value], part: fn(&Version) -> u64) -> Result<Option<Value>, EvaluationError> {
-    let Value::Version(version) = &arguments[0] else { return Ok(None) };
-    let number = i64::try_from(part(version)).map_err(|error| unreadable("semver", error))?;
-    Ok(Some(Value::Int(number)))
+fn major(this: &Version) -> Result<CelInt, ExecutionError> {
+    number(this.0.major)
 }
 
-fn order(arguments: &[Value]) -> Option<Ordering> {
-    match (&arguments[0], &arguments[1]) {
-        (Value::Version(a), Value::Version(b)) => Some(a.cmp_precedence(b)),
-        _ => None,
-    }
+fn minor(this: &Version) -> Result<CelInt, ExecutionError> {
+    number(this.0.minor)
+}
+
+fn patch(this: &Version) -> Result<CelInt, ExecutionError> {
+    number(this.0.patch)
+}
+
+fn number(part: u64) -> Result<CelInt, ExecutionError> {
+    i64::try_from(part).map(CelInt::from).map_err(|error| unreadable("semver", error))
+}
+
+fn is_greater_than(this: &Version, other: &Version) -> CelBool {
+    this.order(other).is_gt().into()
+}
+
+fn is_less_than(this: &Version, other: &Version) -> CelBool {
+    this.order(other).is_lt().into()
+}
+
+fn compare_to(this: &Version, other: &Version) -> CelInt {
+    (this.order(other) as i64).into()
 }

@@ -1,0 +1,149 @@
+//! What the parser leaves open: every variable and every function that an expression names must exist, and `cel.bind` declares a variable.
+//!
+//! The crate finds out neither before it evaluates, and its parser expands the macros of CEL itself alone.
+
+use cel::{
+    IdedExpr,
+    common::ast::{ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue},
+    parser::Expression,
+};
+
+use super::{
+    CompileError,
+    function::{self, Style},
+};
+
+/// The types that an expression can compare with.
+const TYPES: &[&str] =
+    &["bool", "double", "int", "list", "map", "null_type", "optional_type", "string", "type", "uint"];
+
+/// The tree, which can be evaluated as far as names go.
+pub(super) fn checked(root: Expression) -> Result<Expression, CompileError> {
+    Check { variables: vec!["device".to_owned()] }.checked(root)
+}
+
+/// The name of the function that a call names, how it is called, and how many arguments it has with the receiver. `a.f()` names `a.f` where that
+/// is a function.
+pub(super) fn called(call: &cel::common::ast::CallExpr) -> (String, Style, usize) {
+    match call.target.as_deref() {
+        None => (call.func_name.clone(), Style::Global, call.args.len()),
+        Some(IdedExpr { expr: Expr::Ident(name), .. }) if name == "optional" => {
+            (format!("optional.{}", call.func_name), Style::Global, call.args.len())
+        }
+        Some(_) => (call.func_name.clone(), Style::Member, call.args.len() + 1),
+    }
+}
+
+/// Whether a call is an operator: the parser gives these names that no expression can spell.
+pub(super) fn is_operator(name: &str) -> bool {
+    !name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '.')
+        && name.contains(['_', '@'])
+        && name.contains(|part: char| !(part.is_ascii_alphanumeric() || part == '_'))
+}
+
+struct Check {
+    variables: Vec<String>,
+}
+
+impl Check {
+    fn checked(&mut self, node: IdedExpr) -> Result<IdedExpr, CompileError> {
+        let IdedExpr { id, expr } = node;
+        let expr = match expr {
+            Expr::Literal(LiteralValue::Bytes(_)) => return Err(CompileError::NotServed("bytes")),
+            Expr::Struct(_) => return Err(CompileError::NotServed("messages")),
+            Expr::Unspecified => return Err(CompileError::NotServed("empty expressions")),
+            Expr::Ident(name) if self.is_declared(&name) => Expr::Ident(name),
+            Expr::Ident(name) => return Err(CompileError::UndeclaredReference(name)),
+            Expr::Literal(value) => Expr::Literal(value),
+            Expr::Select(mut select) => {
+                *select.operand = self.checked(*select.operand)?;
+                Expr::Select(select)
+            }
+            Expr::List(mut list) => {
+                list.elements = self.all(list.elements)?;
+                Expr::List(list)
+            }
+            Expr::Map(mut map) => {
+                for entry in &mut map.entries {
+                    let EntryExpr::MapEntry(entry) = &mut entry.expr else {
+                        return Err(CompileError::NotServed("messages"));
+                    };
+                    entry.key = self.checked(std::mem::take(&mut entry.key))?;
+                    entry.value = self.checked(std::mem::take(&mut entry.value))?;
+                }
+                Expr::Map(map)
+            }
+            Expr::Call(call) if is_bind(&call) => self.bind(call)?,
+            Expr::Call(call) => self.call(call)?,
+            Expr::Comprehension(comprehension) => self.comprehension(*comprehension)?,
+        };
+        Ok(IdedExpr { id, expr })
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        self.variables.iter().any(|known| known == name) || TYPES.contains(&name)
+    }
+
+    fn all(&mut self, nodes: Vec<IdedExpr>) -> Result<Vec<IdedExpr>, CompileError> {
+        nodes.into_iter().map(|node| self.checked(node)).collect()
+    }
+
+    fn call(&mut self, mut call: cel::common::ast::CallExpr) -> Result<Expr, CompileError> {
+        let (name, style, arguments) = called(&call);
+        if !is_operator(&name) {
+            if function::outcome(&name, style, arguments).is_none() {
+                return Err(CompileError::UndeclaredFunction { name, arguments });
+            }
+            if style == Style::Member {
+                call.target = match call.target {
+                    Some(target) => Some(Box::new(self.checked(*target)?)),
+                    None => None,
+                };
+            }
+        }
+        call.args = self.all(call.args)?;
+        Ok(Expr::Call(call))
+    }
+
+    fn comprehension(&mut self, mut one: ComprehensionExpr) -> Result<Expr, CompileError> {
+        one.iter_range = self.checked(one.iter_range)?;
+        one.accu_init = self.checked(one.accu_init)?;
+        let declared = self.variables.len();
+        self.variables.push(one.accu_var.clone());
+        one.result = self.checked(one.result)?;
+        self.variables.extend([one.iter_var.clone()].into_iter().chain(one.iter_var2.clone()));
+        one.loop_cond = self.checked(one.loop_cond)?;
+        one.loop_step = self.checked(one.loop_step)?;
+        self.variables.truncate(declared);
+        Ok(Expr::Comprehension(Box::new(one)))
+    }
+
+    /// `cel.bind(variable, value, body)`: the result, with the variable, of a loop over nothing that begins with the value.
+    fn bind(&mut self, mut call: cel::common::ast::CallExpr) -> Result<Expr, CompileError> {
+        let mut take = |at: usize| std::mem::take(&mut call.args[at]);
+        let (variable, value, body) = (take(0), take(1), take(2));
+        let id = variable.id;
+        let Expr::Ident(variable) = variable.expr else {
+            return Err(CompileError::NotServed("calls of cel.bind without a variable's name"));
+        };
+        let node = |expr: Expr| IdedExpr { id, expr };
+        let end = || node(Expr::Literal(LiteralValue::Boolean(false.into())));
+        self.comprehension(ComprehensionExpr {
+            iter_range: node(Expr::List(ListExpr::default())),
+            iter_var: "@nothing".to_owned(),
+            iter_var2: None,
+            accu_var: variable,
+            accu_init: value,
+            loop_cond: end(),
+            loop_step: end(),
+            result: body,
+        })
+    }
+}
+
+fn is_bind(call: &cel::common::ast::CallExpr) -> bool {
+    let target = call.target.as_deref().map(|target| &target.expr);
+    call.func_name == "bind"
+        && call.args.len() == 3
+        && matches!(target, Some(Expr::Ident(name)) if name == "cel")
+}

@@ -1,0 +1,105 @@
+//! What operators and functions cost, and how large their results can be.
+
+use cel::{
+    IdedExpr,
+    common::ast::{CallExpr, Expr, LiteralValue, operators},
+};
+
+use super::{Bound, Estimate, bound::CHARACTERS, is_path};
+use crate::dra::cel::function::{Outcome, Style, outcome};
+
+/// What it costs to compile a regular expression, whatever it is: it is done at each evaluation.
+const COMPILED: u64 = 1_000;
+
+impl Estimate {
+    pub(super) fn operator(&mut self, name: &str, operands: &[IdedExpr]) -> Bound {
+        if let ([condition, then, otherwise], operators::CONDITIONAL) = (operands, name) {
+            self.value(condition);
+            let (then_cost, then) = self.apart(Vec::new(), |estimate| estimate.value(then));
+            let (otherwise_cost, otherwise) = self.apart(Vec::new(), |estimate| estimate.value(otherwise));
+            self.pay(then_cost.max(otherwise_cost));
+            return then.or(&otherwise);
+        }
+        let bounds: Vec<Bound> = operands.iter().map(|operand| self.value(operand)).collect();
+        let [left, right] = &bounds[..] else { return Bound::single() };
+        match name {
+            operators::ADD => {
+                let sum = left.and(right);
+                self.pay(sum.size);
+                sum
+            }
+            operators::INDEX | operators::OPT_INDEX | operators::OPT_SELECT => {
+                let found = left.part();
+                let borrowed = name == operators::INDEX && is_path(&operands[0]);
+                // The error about a key of a wrong type quotes what has no such keys.
+                let quoted = if is_plain_key(&operands[1]) { 0 } else { left.size };
+                let copied = if borrowed { 1 } else { found.size };
+                self.pay(right.size.saturating_add(copied).saturating_add(quoted));
+                found
+            }
+            operators::LOGICAL_AND | operators::LOGICAL_OR => Bound::single(),
+            operators::EQUALS | operators::NOT_EQUALS => {
+                self.pay(left.size.min(right.size));
+                Bound::single()
+            }
+            // Where the values have no order, the error quotes both.
+            _ => {
+                self.pay(left.size.max(right.size));
+                Bound::single()
+            }
+        }
+    }
+
+    pub(super) fn function(&mut self, name: &str, how: (Style, usize), call: &CallExpr) -> Bound {
+        let (style, count) = how;
+        let receiver = call.target.as_deref().filter(|_| style == Style::Member);
+        let arguments: Vec<Bound> =
+            receiver.into_iter().chain(&call.args).map(|argument| self.value(argument)).collect();
+        for argument in &arguments {
+            self.pay(argument.size);
+        }
+        let argument = |at: usize| arguments.get(at).cloned().unwrap_or_else(Bound::single);
+        let (first, second) = (argument(0), argument(1));
+        let places = first.length.saturating_add(1);
+        // As Kubernetes counts it: ten characters of a text are a step for every four of the pattern.
+        let matching = (places / CHARACTERS + 1).saturating_mul(second.length / 4 + 1);
+        let matching = matching.saturating_add(COMPILED);
+        let result = match outcome(name, style, count).unwrap_or(Outcome::Single) {
+            Outcome::Single => Bound::single(),
+            Outcome::Spelled => Bound::number().or(&first),
+            Outcome::First => first,
+            Outcome::OneOf => arguments.iter().fold(first.part(), |largest, one| largest.or(one)),
+            Outcome::Place => {
+                self.pay(places.saturating_mul(second.size));
+                Bound::single()
+            }
+            Outcome::Replaced => {
+                Bound::text(places.saturating_mul(argument(2).length).saturating_add(first.length))
+            }
+            Outcome::Parts => Bound::parts(places, first.length),
+            Outcome::Joined => {
+                let joined = first.size.saturating_mul(CHARACTERS);
+                Bound::text(joined.saturating_add(places.saturating_mul(second.length)))
+            }
+            Outcome::Matched => {
+                self.pay(matching);
+                Bound::single()
+            }
+            Outcome::Found => {
+                self.pay(matching);
+                first
+            }
+            Outcome::AllFound => {
+                self.pay(matching);
+                Bound::parts(places, first.length)
+            }
+        };
+        self.pay(result.size);
+        result
+    }
+}
+
+/// Whether a key is a literal that a map or a list can have as one.
+fn is_plain_key(node: &IdedExpr) -> bool {
+    matches!(node.expr, Expr::Literal(LiteralValue::String(_) | LiteralValue::Int(_) | LiteralValue::UInt(_)))
+}
