@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use berth::cli::manifests::ManifestsArgs;
 use k8s_openapi::api::{authorization::v1::SubjectAccessReview, core::v1 as core};
-use kube::{Api, Client, api::PostParams};
+use kube::{
+    Api, Client,
+    api::{ListParams, PostParams},
+};
 use serde_json::json;
 
 use super::{
@@ -74,6 +77,10 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         ("create authentication.k8s.io/tokenreviews", false, true),
         ("create authorization.k8s.io/subjectaccessreviews", false, true),
         ("delete /pods", false, true),
+        ("patch resource.k8s.io/resourceclaims/status", false, true),
+        ("patch resource.k8s.io/resourceclaims/binding", false, true),
+        ("watch /configmaps:gpu-shared-resource-templates", false, true),
+        ("list /configmaps", false, false),
         ("patch /pods", false, false),
         ("create /pods", false, false),
     ];
@@ -81,6 +88,11 @@ async fn webhook_and_binder_apart_run_with_the_rights_of_their_own_accounts() {
         assert_eq!(may(&client, WEBHOOK, what).await, by_webhook, "webhook: {what}");
         assert_eq!(may(&client, BINDER, what).await, by_binder, "binder: {what}");
     }
+    // The role names one ConfigMap: a list is allowed as the binder asks for it, and no other.
+    let config_maps: Api<core::ConfigMap> = Api::all(plane.client(BINDER));
+    let only = ListParams::default().fields(berth::dialect::koordinator::templates::FIELDS);
+    assert_eq!(config_maps.list(&only).await.unwrap().items.len(), 0);
+    assert!(config_maps.list(&ListParams::default()).await.is_err());
     assert!(webhook.stop().await.success());
     assert!(binder.stop().await.success());
     assert_eq!(fleet.violations(), []);
