@@ -26,16 +26,32 @@ pub const LONGEST: usize = 10 * 1024;
 /// What one evaluation may cost: a step of the evaluation, or an element or ten characters that it reads or makes.
 pub const COST_LIMIT: u64 = 1_000_000;
 
+/// The functions that expressions can call. Making them takes longer than reading most expressions does.
+#[derive(Clone)]
+pub struct Functions(Arc<Env>);
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self(Arc::new(function::environment()))
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Functions")
+    }
+}
+
 /// An expression that can be evaluated.
 #[derive(Clone)]
 pub struct Expression {
     root: Arc<IdedExpr>,
-    functions: Arc<Env>,
+    functions: Functions,
 }
 
 impl Expression {
     /// Reads an expression about the variable `device`.
-    pub fn compile(text: &str) -> Result<Self, CompileError> {
+    pub fn compile(text: &str, functions: &Functions) -> Result<Self, CompileError> {
         if text.len() > LONGEST {
             return Err(CompileError::TooLong(text.len()));
         }
@@ -43,12 +59,12 @@ impl Expression {
         let parsed = PrattParser::new().enable_optional_syntax(true).parse(text);
         let root = check::checked(parsed.map_err(|errors| error::syntax(&errors))?)?;
         cost::within_limit(&root)?;
-        Ok(Self { root: Arc::new(root), functions: Arc::new(function::environment()) })
+        Ok(Self { root: Arc::new(root), functions: functions.clone() })
     }
 
     /// Whether the expression is true of a device.
     pub fn is_true(&self, device: &View) -> Result<bool, EvaluationError> {
-        let mut context = Context::with_env(self.functions.clone());
+        let mut context = Context::with_env(self.functions.0.clone());
         context.set_variable_resolver(device);
         let value = Value::resolve_val(&self.root, &context)?;
         let result = value.downcast_ref::<CelBool>().map(|result| *result.inner());

@@ -132,7 +132,12 @@ impl Reader<'_> {
             reason,
         };
         let object = format!("claim {}", self.claim);
-        let selectors = Selector::read_all(&object, &format!("{field}.selectors"), &devices.selectors)?;
+        let selectors = Selector::read_all(
+            &object,
+            &format!("{field}.selectors"),
+            &devices.selectors,
+            self.classes.functions(),
+        )?;
         if devices.device_class_name.is_empty() {
             return Err(unserved("missing device class name (unsupported request type?)".to_owned()));
         }

@@ -10,7 +10,7 @@ use std::{
 
 use super::{object::full_name, pod::Uid};
 use crate::{
-    dra::{Classes, HeldDevices, Inventory, PoolId, held},
+    dra::{AllocationError, Claim, Classes, HeldDevices, Inventory, PoolId, held},
     object::{
         DeviceClass, Pod, ResourceClaim, ResourceSlice, pod::PodResourceClaim,
         resource_claim::AllocationResult,
@@ -47,6 +47,8 @@ pub struct ClaimCharge {
 struct Standing {
     /// As it was last seen; `None`: it is gone.
     seen: Option<Arc<ResourceClaim>>,
+    /// What it asks for, read by the classes as they stand.
+    asked: Option<Result<Arc<Claim>, AllocationError>>,
     /// What pods that are placed have of it.
     charge: ClaimCharge,
     /// What a write that may still arrive gives it, although the pod for which it was sent has gone elsewhere.
@@ -97,18 +99,41 @@ impl ResourceClaims {
     /// Takes in a class, new or changed.
     pub(super) fn set_class(&mut self, class: &DeviceClass) -> Freed {
         self.classes.set(class);
+        self.read_again();
         Freed::Nothing
     }
 
     /// Takes a class out.
     pub(super) fn remove_class(&mut self, name: &str) -> Freed {
         self.classes.remove(name);
+        self.read_again();
         Freed::Nothing
     }
 
     /// Takes in a claim as it is seen; `None`: it is gone.
     pub(super) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
-        self.change(name, |standing| standing.seen = claim)
+        let asked = claim.as_ref().and_then(|claim| self.read(claim));
+        self.change(name, |standing| (standing.seen, standing.asked) = (claim, asked))
+    }
+
+    /// What a claim asks for, unless it has its devices.
+    fn read(&self, claim: &ResourceClaim) -> Option<Result<Arc<Claim>, AllocationError>> {
+        let waits = claim.status.allocation.is_none();
+        waits.then(|| Claim::read(claim, &self.classes).map(Arc::new))
+    }
+
+    /// Reads every claim anew, by the classes as they stand now.
+    fn read_again(&mut self) {
+        let mut claims = std::mem::take(&mut self.claims);
+        for standing in claims.values_mut() {
+            standing.asked = standing.seen.as_ref().and_then(|claim| self.read(claim));
+        }
+        self.claims = claims;
+    }
+
+    /// What a claim of a namespace asks for; `None`: it is gone, or has its devices.
+    pub(super) fn asked(&self, namespace: &str, name: &str) -> Option<Result<Arc<Claim>, AllocationError>> {
+        self.claims.get(&full_name(namespace, name))?.asked.clone()
     }
 
     /// Takes in what pods that are placed have of a claim.
@@ -181,10 +206,6 @@ impl ResourceClaims {
 
     pub(super) fn inventory(&self) -> &Inventory {
         &self.inventory
-    }
-
-    pub(super) fn classes(&self) -> &Classes {
-        &self.classes
     }
 
     pub(super) fn held(&self) -> &HeldDevices {

@@ -323,3 +323,18 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), "0/1 nodes are available: 1 cannot allocate all claims.");
 }
+
+#[test]
+fn a_class_that_is_missing_is_named_and_wakes_the_pod_once_it_is_there() {
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "late"}});
+    let asking = json!({"metadata": {"name": "c", "namespace": "default", "uid": "uid-c", "resourceVersion": "1"},
+        "spec": {"devices": {"requests": [request]}}});
+    let mut machine = machine(&[("n1", 1)], [Event::Seen(Object::ResourceClaim(parsed(&asking)))]);
+    machine.show_pod(&user("p", "c"));
+    let message = told(&machine.settle(), "p");
+    assert!(message.contains("late"), "{message}");
+    machine.tell(Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": "late"}})))));
+    machine.pass(15);
+    let effects = machine.settle();
+    assert!(matches!(&writes(&effects)[..], [PrebindWrite::ProtectClaim { .. }]), "{effects:?}");
+}

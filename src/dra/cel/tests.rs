@@ -18,7 +18,9 @@ fn device() -> View {
 }
 
 fn evaluate(text: &str) -> Result<bool, EvaluationError> {
-    Expression::compile(text).unwrap_or_else(|error| panic!("{text}: {error}")).is_true(&device())
+    Expression::compile(text, &Functions::default())
+        .unwrap_or_else(|error| panic!("{text}: {error}"))
+        .is_true(&device())
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn what_has_no_value_is_an_error_and_not_false() {
 
 #[test]
 fn what_is_not_served_does_not_compile() {
-    let compile = |text: &str| Expression::compile(text).unwrap_err();
+    let compile = |text: &str| Expression::compile(text, &Functions::default()).unwrap_err();
     assert_eq!(compile("noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
     // Even where its value would not be asked for.
     assert_eq!(compile("true || noSuchVar"), CompileError::UndeclaredReference("noSuchVar".to_owned()));
@@ -163,7 +165,7 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
         format!("(true ? ] : {}true", "true ? true : ".repeat(600)),
         format!("true ? § : {}true", "true ? true : ".repeat(600)),
     ] {
-        assert!(Expression::compile(&text).is_err(), "{}", &text[..20]);
+        assert!(Expression::compile(&text, &Functions::default()).is_err(), "{}", &text[..20]);
     }
     let long = format!("true{}", " && true".repeat(1000));
     assert_eq!(evaluate(&long), Ok(true));
@@ -179,7 +181,7 @@ fn an_expression_can_neither_nest_nor_cost_without_end() {
         matched("a"),
         format!("cel.bind(list, {list}, list.all(a, list.all(b, list.all(c, a + b + c > 0))))"),
     ] {
-        let error = Expression::compile(&text).unwrap_err();
+        let error = Expression::compile(&text, &Functions::default()).unwrap_err();
         assert!(matches!(error, CompileError::TooExpensive(_)), "{text}: {error}");
     }
 }
@@ -205,7 +207,11 @@ fn brackets_in_texts_and_comments_do_not_nest() {
         format!("device.attributes{} == 1", "['a']".repeat(101)),
         format!("{}0{} == 0", "(".repeat(101), ")".repeat(101)),
     ] {
-        assert_eq!(Expression::compile(&text).unwrap_err(), CompileError::TooDeep, "{text}");
+        assert_eq!(
+            Expression::compile(&text, &Functions::default()).unwrap_err(),
+            CompileError::TooDeep,
+            "{text}"
+        );
     }
 }
 
@@ -216,17 +222,23 @@ fn a_loop_costs_its_body_as_often_as_its_list_can_have_elements() {
         format!("{}x0 > 0{}", tens.collect::<String>(), ")".repeat(depth))
     };
     assert_eq!(evaluate(&in_tens(5)), Ok(true));
-    assert!(matches!(Expression::compile(&in_tens(6)), Err(CompileError::TooExpensive(_))));
+    assert!(matches!(
+        Expression::compile(&in_tens(6), &Functions::default()),
+        Err(CompileError::TooExpensive(_))
+    ));
     // As many attributes as a device may have, each with as many values.
     let roots = r#"device.attributes["gpu.example.com"].roots"#;
     let pairs = format!("{roots}.all(a, {roots}.exists(b, a == b))");
     assert_eq!(evaluate(&pairs), Ok(true));
     let fours = format!("{roots}.all(a, {roots}.all(b, {roots}.all(c, {roots}.exists(d, a + b == c + d))))");
-    assert!(matches!(Expression::compile(&fours), Err(CompileError::TooExpensive(_))));
+    assert!(matches!(Expression::compile(&fours, &Functions::default()), Err(CompileError::TooExpensive(_))));
     // Only one side of a condition is evaluated.
     let one = in_tens(5);
     assert_eq!(evaluate(&format!("true ? {one} : {one}")), Ok(true));
-    assert!(matches!(Expression::compile(&format!("{one} && {one}")), Err(CompileError::TooExpensive(_))));
+    assert!(matches!(
+        Expression::compile(&format!("{one} && {one}"), &Functions::default()),
+        Err(CompileError::TooExpensive(_))
+    ));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     dra::{
         AllocationError,
-        cel::{Expression, View},
+        cel::{Expression, Functions, View},
         device::Device,
     },
     object::{
@@ -18,6 +18,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Classes {
     by_name: BTreeMap<String, Result<Arc<Class>, AllocationError>>,
+    functions: Functions,
 }
 
 /// A class.
@@ -40,19 +41,27 @@ pub struct Selector {
 impl Classes {
     /// Reads classes. One that can't be read is an error where a request asks for it.
     pub fn new<'a>(classes: impl IntoIterator<Item = &'a DeviceClass>) -> Self {
-        let named =
-            classes.into_iter().map(|class| (class.metadata.name.clone(), Class::read(class).map(Arc::new)));
-        Self { by_name: named.collect() }
+        let mut named = Self::default();
+        for class in classes {
+            named.set(class);
+        }
+        named
     }
 
     /// Takes in a class, new or changed.
     pub fn set(&mut self, class: &DeviceClass) {
-        self.by_name.insert(class.metadata.name.clone(), Class::read(class).map(Arc::new));
+        let read = Class::read(class, &self.functions).map(Arc::new);
+        self.by_name.insert(class.metadata.name.clone(), read);
     }
 
     /// Takes a class out.
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
+    }
+
+    /// What selectors can call.
+    pub(in crate::dra) fn functions(&self) -> &Functions {
+        &self.functions
     }
 
     /// The class of this name; `None`: there is none.
@@ -62,10 +71,10 @@ impl Classes {
 }
 
 impl Class {
-    fn read(class: &DeviceClass) -> Result<Self, AllocationError> {
+    fn read(class: &DeviceClass, functions: &Functions) -> Result<Self, AllocationError> {
         let name = class.metadata.name.clone();
-        let selectors =
-            Selector::read_all(&format!("class {name}"), "spec.selectors", &class.spec.selectors)?;
+        let (object, field) = (format!("class {name}"), "spec.selectors");
+        let selectors = Selector::read_all(&object, field, &class.spec.selectors, functions)?;
         Ok(Self { name, selectors, config: class.spec.config.clone() })
     }
 }
@@ -76,6 +85,7 @@ impl Selector {
         object: &str,
         field: &str,
         selectors: &[DeviceSelector],
+        functions: &Functions,
     ) -> Result<Vec<Self>, AllocationError> {
         let object: Arc<str> = object.into();
         let read = |(at, selector): (usize, &DeviceSelector)| {
@@ -84,7 +94,7 @@ impl Selector {
                 let reason = "CEL expression empty (unsupported selector type?)".to_owned();
                 return Err(AllocationError::Claim { claim: object.to_string(), field, reason });
             };
-            match Expression::compile(&cel.expression) {
+            match Expression::compile(&cel.expression, functions) {
                 Ok(expression) => Ok(Self { object: object.clone(), field, expression }),
                 Err(reason) => Err(AllocationError::Selector {
                     object: object.to_string(),

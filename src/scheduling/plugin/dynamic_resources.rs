@@ -63,7 +63,7 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     /// The pod is to be added to the users of these claims, which hold devices already.
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
-    waiting: Vec<(&'a ResourceClaim, Claim)>,
+    waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
 }
 
 impl<'a> PodClaims<'a> {
@@ -87,9 +87,11 @@ impl<'a> PodClaims<'a> {
     fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), Reason> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
-            if self.waiting.iter().all(|(known, _)| known.metadata.name != *name) {
-                let read = Claim::read(claim, self.known.classes());
-                self.waiting.push((claim, read.map_err(|error| rejected(&error.to_string()))?));
+            let asked = self.known.asked(&demand.footprint.namespace, name);
+            if let Some(asked) = asked
+                && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
+            {
+                self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
             }
             return Ok(());
         };
@@ -118,7 +120,7 @@ impl<'a> PodClaims<'a> {
         if self.waiting.is_empty() {
             return Ok(choices);
         }
-        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| claim).collect();
+        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
         let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;

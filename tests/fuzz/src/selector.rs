@@ -1,11 +1,11 @@
 //! Selectors in CEL: a text is an expression or an error, and an expression is true or false of a device or an error, whatever the text is.
 
-use berth::dra::cel::{CompileError, Expression, LONGEST, Shown, View};
+use berth::dra::cel::{CompileError, Expression, Functions, LONGEST, Shown, View};
 
 /// A selector as a user wrote it.
 pub fn run(data: &[u8]) {
     let Some(text) = super::text(data) else { return };
-    let compiled = Expression::compile(text);
+    let compiled = Expression::compile(text, &Functions::default());
     assert_eq!(
         matches!(compiled, Err(CompileError::TooLong(_))),
         text.len() > LONGEST,
