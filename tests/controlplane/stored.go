@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,6 +56,9 @@ var strategies = map[reflect.Type]rest.RESTCreateStrategy{
 	reflect.TypeFor[*storagev1.CSIDriver]():          csidriver.Strategy,
 	reflect.TypeFor[*storagev1.CSIStorageCapacity](): csistoragecapacity.Strategy,
 	reflect.TypeFor[*storagev1.VolumeAttachment]():   volumeattachment.Strategy,
+	reflect.TypeFor[*resourcev1.ResourceClaim]():     nil,
+	reflect.TypeFor[*resourcev1.ResourceSlice]():     nil,
+	reflect.TypeFor[*resourcev1.DeviceClass]():       nil,
 }
 
 // An unknown field is an error: an object with one tests something else than it says.

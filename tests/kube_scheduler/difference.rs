@@ -95,7 +95,8 @@ impl Difference {
 /// Every difference about a pod that itself asks for `asked`, in a cluster with `families`.
 ///
 /// If Berth does not serve a family that the pod asks for, no node may fit for Berth. If kube-scheduler refuses a node for a family
-/// that Berth does not serve and the pod does not ask for, the node is not compared.
+/// that Berth does not serve and the pod does not ask for, the node is not compared. Nor is one for which a plugin of kube-scheduler fails with an
+/// error: an error on one node, such as all devices of which one can't be had, ends its attempt for all nodes.
 pub(crate) fn differences(
     families: &BTreeSet<Family>,
     asked: &BTreeSet<Family>,
@@ -116,8 +117,10 @@ pub(crate) fn differences(
         };
         match unserved {
             Some(family) if our.fits => found.push(difference(Way::NotRefused, family.name(), String::new())),
-            None if our.fits && !node.fits && !is_unseen(families, node) => {
-                found.push(difference(Way::OnlyBerth, &node.plugin, node.reasons.join("; ")));
+            None if our.fits && !node.fits && !node.failed && !is_unseen(families, node) => {
+                let by =
+                    if node.failed { format!("{} with an error", node.plugin) } else { node.plugin.clone() };
+                found.push(difference(Way::OnlyBerth, &by, node.reasons.join("; ")));
             }
             None if !our.fits && node.fits => {
                 let by = our.reasons().first().copied().unwrap_or_default().to_owned();

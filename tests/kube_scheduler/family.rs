@@ -2,6 +2,8 @@
 
 #[path = "family/claims.rs"]
 mod claims;
+#[path = "family/devices.rs"]
+mod devices;
 #[path = "family/disks.rs"]
 mod disks;
 #[path = "family/nodes.rs"]
@@ -62,6 +64,8 @@ pub(crate) enum Family {
     AttachLimits,
     /// Features of the kubelet that a pod needs.
     NodeFeatures,
+    /// Claims of devices, some of which are held by others.
+    DeviceClaims,
     /// Preferred node affinity.
     PreferredNodes,
     /// Taints of effect `PreferNoSchedule`.
@@ -108,6 +112,7 @@ const ROWS: &[Row] = &[
     Row(Family::Disks, "disks", &["VolumeRestrictions"], disks::disks),
     Row(Family::AttachLimits, "attach-limits", &["NodeVolumeLimits"], disks::attach_limits),
     Row(Family::NodeFeatures, "node-features", &["NodeDeclaredFeatures"], pods::node_features),
+    Row(Family::DeviceClaims, "device-claims", &["DynamicResources", "PreFilter"], devices::claims),
     Row(Family::PreferredNodes, "preferred-nodes", &["NodeAffinity"], preferences::nodes),
     Row(Family::SoftTaints, "soft-taints", &["TaintToleration"], preferences::taints),
     Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),

@@ -95,6 +95,9 @@ pub(crate) struct NodeVerdict {
     /// Whether it fails only by the room that is kept for nominated pods.
     #[serde(default)]
     pub(crate) nominated: bool,
+    /// Whether the plugin did not decide but failed with an error.
+    #[serde(default)]
+    pub(crate) failed: bool,
 }
 
 impl PodVerdict {
