@@ -163,7 +163,7 @@ impl Dialect for Koordinator {
     fn assignment(&self, pod: &Pod) -> Result<Option<Carried>, Unreadable> {
         let carried = |devices| {
             let (by_container, reservation) = (by_container::carried(pod), reservation::allocated(pod));
-            let assignment = Assignment { devices, by_container, reservation, ..Assignment::default() };
+            let assignment = Assignment { devices, reservation, by_container, ..Assignment::default() };
             Carried { assignment, ..Carried::default() }
         };
         Ok(record::carried(pod)?.map(carried))

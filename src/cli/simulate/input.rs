@@ -119,6 +119,23 @@ impl Priorities {
 }
 
 impl Input {
+    /// Takes in a document of Koordinator's; whether it is one.
+    fn take_of_koordinator(&mut self, document: &Document, called: &str) -> Result<bool, DocumentError> {
+        let ours = koordinator::is_of_group(document.api_version());
+        match document.kind() {
+            "Device" if ours => {
+                let device: Device = document.read()?;
+                self.devices.insert(device.metadata.name.clone(), (device, called.to_owned()));
+            }
+            "Reservation" if ours => self.take_reservation(document.read()?, called),
+            "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
+                self.take_templates(&document.read()?, called);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// Takes in the templates of shares.
     fn take_templates(&mut self, config_map: &ConfigMap, called: &str) {
         let (object, troubles) = share_templates(config_map);
@@ -166,16 +183,6 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
         let expanded = expansion.pods(document)?;
         match document.kind() {
             "Node" => input.nodes.push((document.read()?, called)),
-            "Device" if koordinator::is_of_group(document.api_version()) => {
-                let device: Device = document.read()?;
-                input.devices.insert(device.metadata.name.clone(), (device, called));
-            }
-            "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
-                input.take_templates(&document.read()?, &called);
-            }
-            "Reservation" if koordinator::is_of_group(document.api_version()) => {
-                input.take_reservation(document.read()?, &called);
-            }
             "PriorityClass" => input.priorities.learn(document.read()?),
             "ResourceQuota" => {
                 let read = namespaced(document, |one: &mut ResourceQuota| &mut one.metadata)?;
@@ -190,7 +197,7 @@ pub(super) fn read(documents: &[Document], config: &Config) -> Result<Input, Doc
                     input.arrive(document, Places::default());
                 }
             }
-            _ if input.claims.read(document, &called)? => {}
+            _ if input.claims.read(document, &called)? || input.take_of_koordinator(document, &called)? => {}
             _ => match object(document)? {
                 Some(object) => input.objects.push(object),
                 None if expanded.is_some() => {

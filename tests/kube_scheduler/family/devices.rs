@@ -77,21 +77,21 @@ fn publish(world: &mut World, side: Side) -> Vec<(String, String, bool)> {
         // A pool of which a slice is missing gives nothing.
         let missing = world.dice.in_thousand(300) && side == Side::Incomplete;
         let slices = if missing { 2 } else { 1 };
-        world.objects.push(slice(DRIVER, &node, slices, &json!({"nodeName": node}), devices));
+        world.objects.push(slice(DRIVER, &node, slices, &json!({"nodeName": node}), &devices));
     }
-    let reach = match world.dice.below(3) {
-        0 => json!({"allNodes": true}),
-        _ => {
-            let zone = json!({"key": ZONE, "operator": "In", "values": ["a", "b"]});
-            json!({"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}})
-        }
+    let zone = json!({"key": ZONE, "operator": "In", "values": ["a", "b"]});
+    let reach = if world.dice.below(3) == 0 {
+        json!({"allNodes": true})
+    } else {
+        json!({"nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}})
     };
-    let devices = (0..world.dice.below(3)).map(|at| json!({"name": format!("link-{at}")})).collect();
-    world.objects.push(slice(FABRIC, "fabric", 1, &reach, devices));
+    let devices: Vec<Value> =
+        (0..world.dice.below(3)).map(|at| json!({"name": format!("link-{at}")})).collect();
+    world.objects.push(slice(FABRIC, "fabric", 1, &reach, &devices));
     published
 }
 
-fn slice(driver: &str, pool: &str, slices: u64, reach: &Value, devices: Vec<Value>) -> Value {
+fn slice(driver: &str, pool: &str, slices: u64, reach: &Value, devices: &[Value]) -> Value {
     let mut slice = json!({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice",
         "metadata": {"name": format!("{pool}-{driver}")},
         "spec": {"driver": driver, "devices": devices,
