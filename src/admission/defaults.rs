@@ -113,6 +113,9 @@ pub fn complete_koordinator(draft: &mut Draft, facts: &Facts) {
 /// Shows each container its own GPUs alone, where containers have devices of their own: koordlet makes all GPUs of the pod visible in every
 /// container. CUDA takes uuids, and shows nothing behind a number that there is not.
 pub fn show_own_gpus(draft: &mut Draft, facts: &Facts) {
+    if by_container::is_asked(&draft.pod().metadata) != Ok(true) {
+        return;
+    }
     let Some(dialect) = facts.dialects.named(&koordinator::NAME.into()) else { return };
     let Ok(Some(asked)) = dialect.joint_request(draft.pod()) else { return };
     if asked.containers.is_empty() {

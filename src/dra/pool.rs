@@ -156,11 +156,15 @@ impl Inventory {
         }
     }
 
+    /// The pools of which this node might reach a slice, by driver and name.
+    pub fn pools_near(&self, node: &str) -> impl Iterator<Item = &PoolId> {
+        self.of_node.get(node).into_iter().flatten().chain(&self.of_many)
+    }
+
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
     pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
-        let own = self.of_node.get(node.name).into_iter().flatten();
-        let ids: BTreeSet<&PoolId> = own.chain(&self.of_many).collect();
+        let ids: BTreeSet<&PoolId> = self.pools_near(node.name).collect();
         let pools = ids.into_iter().filter_map(|id| self.pools.get_key_value(id));
         let mut pools: Vec<_> =
             pools.filter_map(|(id, generations)| seen_from(id, &generations.published, node)).collect();

@@ -53,7 +53,7 @@ impl<'a> Cycle<'a> {
             zones: Zones::prepare(demand, around.objects),
             spread: Spread::prepare(demand, around, counts),
             neighbours: Neighbours::prepare(demand, around, counts),
-            devices: PodClaims::prepare(demand, around)?,
+            devices: PodClaims::prepare(demand, around, counts)?,
             finish: Finish::of(&demand.ask, around.now),
         })
     }
@@ -79,7 +79,7 @@ impl<'a> Cycle<'a> {
         self.zones.as_ref().map_or(Ok(()), |zones| zones.test(&node.info.labels)).map_err(alone)?;
         self.spread.as_ref().map_or(Ok(()), |spread| spread.test(node)).map_err(alone)?;
         self.neighbours.as_ref().map_or(Ok(()), |neighbours| neighbours.test(node)).map_err(alone)?;
-        self.devices(node).map(drop)
+        self.devices.as_ref().map_or(Ok(()), |claims| claims.test(node)).map_err(alone)
     }
 
     /// The devices that the pod's claims are given on this node.

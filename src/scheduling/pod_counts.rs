@@ -11,9 +11,16 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    footprint::Footprint, images::Images, nominations::Nominations, object::Objects,
-    plugin::volume_binding::Reservations, pod_selector::PodSelector, quota::Quotas,
-    resource_claims::ResourceClaims, snapshot::NodeState, topology::Topology,
+    footprint::Footprint,
+    images::Images,
+    nominations::Nominations,
+    object::Objects,
+    plugin::{dynamic_resources::ClaimFits, volume_binding::Reservations},
+    pod_selector::PodSelector,
+    quota::Quotas,
+    resource_claims::ResourceClaims,
+    snapshot::NodeState,
+    topology::Topology,
 };
 
 /// The nodes and what beside them plugins read that look at more than one node.
@@ -95,6 +102,7 @@ pub struct PodCounts {
     by_selector: HashMap<Counted, Counts>,
     asked: u64,
     topologies: HashMap<Arc<str>, Arc<Topology>>,
+    claim_fits: ClaimFits,
 }
 
 /// Selectors beyond this number are forgotten, those first that were not asked for longest.
@@ -136,6 +144,11 @@ impl PodCounts {
         counted.filter_map(|(slot, (state, (_, count)))| {
             Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
         })
+    }
+
+    /// On which nodes there are devices for claims.
+    pub(super) fn claim_fits(&mut self) -> &mut ClaimFits {
+        &mut self.claim_fits
     }
 
     /// The domains of a topology key.

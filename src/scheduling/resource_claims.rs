@@ -42,13 +42,16 @@ pub struct ClaimCharge {
     pub users: BTreeSet<Uid>,
 }
 
+/// What a claim asks for: as a text that is equal for claims that ask for the same, and read.
+pub(super) type Asked = (Arc<str>, Result<Arc<Claim>, AllocationError>);
+
 /// A claim as it stands.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     /// As it was last seen; `None`: it is gone.
     seen: Option<Arc<ResourceClaim>>,
-    /// What it asks for, read by the classes as they stand.
-    asked: Option<Result<Arc<Claim>, AllocationError>>,
+    /// What it asks for while it waits, read by the classes as they stand.
+    asked: Option<Asked>,
     /// What pods that are placed have of it.
     charge: ClaimCharge,
     /// What a write that may still arrive gives it, although the pod for which it was sent has gone elsewhere.
@@ -81,18 +84,28 @@ pub struct ResourceClaims {
     /// The claims that hold devices of each pool.
     by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
+    /// Greater after every change.
+    version: u64,
+    /// By pool, the version at which its devices or what is held of them changed last.
+    changed: BTreeMap<PoolId, u64>,
+    /// The version at which a pool last began or ceased to be reached by some node.
+    reach: u64,
+    /// The version at which a class changed last.
+    class_version: u64,
 }
 
 impl ResourceClaims {
     /// Takes in a slice, new or changed.
     pub(super) fn set_slice(&mut self, slice: Arc<ResourceSlice>) -> Freed {
-        self.inventory.set(slice);
+        let touched = self.inventory.set(slice);
+        self.note_published(touched);
         Freed::Nothing
     }
 
     /// Takes a slice out.
     pub(super) fn remove_slice(&mut self, name: &str) -> Freed {
-        self.inventory.remove(name);
+        let touched = self.inventory.remove(name);
+        self.note_published(touched);
         Freed::Nothing
     }
 
@@ -117,13 +130,32 @@ impl ResourceClaims {
     }
 
     /// What a claim asks for, unless it has its devices.
-    fn read(&self, claim: &ResourceClaim) -> Option<Result<Arc<Claim>, AllocationError>> {
-        let waits = claim.status.allocation.is_none();
-        waits.then(|| Claim::read(claim, &self.classes).map(Arc::new))
+    fn read(&self, claim: &ResourceClaim) -> Option<Asked> {
+        let read = || (format!("{:?}", claim.spec).into(), Claim::read(claim, &self.classes).map(Arc::new));
+        claim.status.allocation.is_none().then(read)
+    }
+
+    fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
+        self.version += 1;
+        self.reach = self.version;
+        self.changed.extend(pools.into_iter().map(|pool| (pool, self.version)));
+    }
+
+    /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
+    pub(super) fn stamp(&self, node: &str) -> u64 {
+        let changed = self.inventory.pools_near(node).filter_map(|pool| self.changed.get(pool));
+        changed.copied().fold(self.reach, u64::max)
+    }
+
+    /// Moves whenever a class changes.
+    pub(super) fn class_version(&self) -> u64 {
+        self.class_version
     }
 
     /// Reads every claim anew, by the classes as they stand now.
     fn read_again(&mut self) {
+        self.version += 1;
+        self.class_version = self.version;
         let mut claims = std::mem::take(&mut self.claims);
         for standing in claims.values_mut() {
             standing.asked = standing.seen.as_ref().and_then(|claim| self.read(claim));
@@ -132,7 +164,7 @@ impl ResourceClaims {
     }
 
     /// What a claim of a namespace asks for; `None`: it is gone, or has its devices.
-    pub(super) fn asked(&self, namespace: &str, name: &str) -> Option<Result<Arc<Claim>, AllocationError>> {
+    pub(super) fn asked(&self, namespace: &str, name: &str) -> Option<Asked> {
         self.claims.get(&full_name(namespace, name))?.asked.clone()
     }
 
@@ -179,6 +211,8 @@ impl ResourceClaims {
 
     /// Folds anew what is held of a pool.
     fn refold(&mut self, pool: &PoolId) {
+        self.version += 1;
+        self.changed.insert(pool.clone(), self.version);
         self.held.clear(pool);
         let Some(claims) = self.by_pool.get(pool) else { return };
         for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {
@@ -208,7 +242,8 @@ impl ResourceClaims {
         &self.inventory
     }
 
-    pub(super) fn held(&self) -> &HeldDevices {
+    /// What is in use of each device.
+    pub fn held(&self) -> &HeldDevices {
         &self.held
     }
 }

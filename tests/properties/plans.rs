@@ -127,7 +127,7 @@ impl Seen {
             charges: (0..6).map(|pod| snapshot.ledger().get(&uid(pod)).cloned()).collect(),
             left: snapshot.quotas().left("team-0", &"test".into()).memory,
             reserved: format!("{:?}", snapshot.reservations()),
-            claims: format!("{:?}", snapshot.resource_claims()),
+            claims: format!("{:?}", snapshot.resource_claims().held()),
         }
     }
 

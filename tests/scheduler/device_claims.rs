@@ -338,3 +338,24 @@ fn a_class_that_is_missing_is_named_and_wakes_the_pod_once_it_is_there() {
     let effects = machine.settle();
     assert!(matches!(&writes(&effects)[..], [PrebindWrite::ProtectClaim { .. }]), "{effects:?}");
 }
+
+#[test]
+fn what_was_found_of_a_node_holds_until_its_devices_or_what_is_held_of_them_change() {
+    let mut machine = machine(&[("n1", 1), ("n2", 0)], ["a", "b", "c"].map(free));
+    for (pod, claim) in [("p", "a"), ("q", "b"), ("r", "c")] {
+        machine.show_pod(&user(pod, claim));
+    }
+    let effects = machine.settle();
+    assert_eq!(writes(&effects).len(), 1);
+    for waits in ["q", "r"] {
+        assert_eq!(told(&effects, waits), "0/2 nodes are available: 2 cannot allocate all claims.");
+    }
+    machine.tell(slice("n2", 1));
+    machine.pass(15);
+    let effects = machine.settle();
+    assert_eq!(writes(&effects).len(), 1, "one more device is there: {effects:?}");
+    machine.tell(slice("n2", 2));
+    machine.pass(15);
+    let effects = machine.settle();
+    assert_eq!(writes(&effects).len(), 1, "and one more: {effects:?}");
+}

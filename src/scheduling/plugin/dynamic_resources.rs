@@ -4,6 +4,8 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
 //! free none, as upstream has it.
 
+mod fits;
+
 use std::{fmt, sync::Arc};
 
 use crate::{
@@ -15,11 +17,13 @@ use crate::{
         node::NodeInfo,
         object::{Kind, full_name},
         pod::Demand,
-        pod_counts::Surroundings,
+        pod_counts::{PodCounts, Surroundings},
         reason::Reason,
         resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
+        snapshot::NodeState,
     },
 };
+pub use fits::ClaimFits;
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -64,6 +68,10 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
     waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
+    /// What the waiting claims ask for.
+    asked: Vec<Arc<str>>,
+    /// By slot, whether the node has devices for the waiting claims.
+    fits: Vec<Result<(), Reason>>,
 }
 
 impl<'a> PodClaims<'a> {
@@ -71,15 +79,28 @@ impl<'a> PodClaims<'a> {
     pub(in crate::scheduling) fn prepare(
         demand: &Demand,
         around: Surroundings<'a>,
+        counts: &mut PodCounts,
     ) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
         if uses.is_empty() {
             return Ok(None);
         }
         let known = around.resource_claims;
-        let mut claims = Self { known, allocated: Vec::new(), joined: Vec::new(), waiting: Vec::new() };
+        let mut claims = Self {
+            known,
+            allocated: Vec::new(),
+            joined: Vec::new(),
+            waiting: Vec::new(),
+            asked: Vec::new(),
+            fits: Vec::new(),
+        };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
+        }
+        if !claims.waiting.is_empty() {
+            let asked = (known.class_version(), claims.asked.clone());
+            let judge = |node: &NodeState| claims.allocate(&node.info).map(drop);
+            claims.fits = counts.claim_fits().of(asked, around, judge);
         }
         Ok(Some(claims))
     }
@@ -88,10 +109,11 @@ impl<'a> PodClaims<'a> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
-            if let Some(asked) = asked
+            if let Some((text, asked)) = asked
                 && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
             {
                 self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
+                self.asked.push(text);
             }
             return Ok(());
         };
@@ -109,24 +131,38 @@ impl<'a> PodClaims<'a> {
         Ok(())
     }
 
+    /// Fails on a node from which the claims can't be used.
+    pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
+        self.test_allocated(&node.info)?;
+        self.fits.get(node.slot).cloned().unwrap_or(Ok(()))
+    }
+
     /// What the claims are given with the pod on this node.
     pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
-        let node = dra::Node { name: &node.name, labels: &node.labels };
-        let selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
-        if !selectors.into_iter().all(|selector| node.matches(selector)) {
-            return Err(Reason::ResourceClaims(ClaimRejection::Elsewhere));
-        }
+        self.test_allocated(node)?;
         let mut choices = self.joined.clone();
-        if self.waiting.is_empty() {
-            return Ok(choices);
+        if !self.waiting.is_empty() {
+            choices.extend(self.allocate(node)?);
         }
+        Ok(choices)
+    }
+
+    fn test_allocated(&self, node: &NodeInfo) -> Result<(), Reason> {
+        let node = dra::Node { name: &node.name, labels: &node.labels };
+        let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
+        let usable = selectors.all(|selector| node.matches(selector));
+        if usable { Ok(()) } else { Err(Reason::ResourceClaims(ClaimRejection::Elsewhere)) }
+    }
+
+    /// Devices of the node for the waiting claims.
+    fn allocate(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
+        let node = dra::Node { name: &node.name, labels: &node.labels };
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
         let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
         let given = self.waiting.iter().zip(allocation.results);
-        choices.extend(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))));
-        Ok(choices)
+        Ok(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect())
     }
 }
 
@@ -213,7 +249,7 @@ mod tests {
         if let Some(claim) = claim {
             snapshot.set_object(Object::ResourceClaim(serde_json::from_value(claim).unwrap()));
         }
-        let prepared = PodClaims::prepare(&demand(pod), snapshot.surroundings());
+        let prepared = PodClaims::prepare(&demand(pod), snapshot.surroundings(), &mut PodCounts::default());
         let allocated = prepared.map(|claims| claims.map(|claims| claims.allocated.len()));
         allocated.map_err(|reason| reason.to_string())
     }
