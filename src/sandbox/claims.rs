@@ -7,7 +7,7 @@ mod audit;
 mod controller;
 pub mod driver;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::{Stream, stream};
 use k8s_openapi::api::core::v1::Pod;
@@ -15,7 +15,7 @@ use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimTemplate, Resou
 use kube::Client;
 use tokio::task::JoinSet;
 
-use super::controller::watched;
+use super::controller::{Violations, watched};
 
 /// The controller, gone when dropped; claims stay.
 pub struct DeviceClaims {
@@ -25,13 +25,13 @@ pub struct DeviceClaims {
 
 struct Shared {
     client: Client,
-    violations: Mutex<Vec<String>>,
+    violations: Violations,
 }
 
 impl DeviceClaims {
     /// Starts the controller on the API server of this client.
     pub fn start(client: Client) -> Self {
-        let shared = Arc::new(Shared { client, violations: Mutex::default() });
+        let shared = Arc::new(Shared { client, violations: Violations::default() });
         let mut tasks = JoinSet::new();
         tasks.spawn(controller::run(Arc::clone(&shared)));
         Self { shared, _tasks: tasks }
@@ -39,18 +39,11 @@ impl DeviceClaims {
 
     /// What a scheduler wrote that kubelet or a driver could not use, and devices that were given twice; each once.
     pub fn violations(&self) -> Vec<String> {
-        self.shared.violations.lock().expect("no holder of this lock panics").clone()
+        self.shared.violations.all()
     }
 }
 
 impl Shared {
-    fn violation(&self, violation: String) {
-        let mut known = self.violations.lock().expect("no holder of this lock panics");
-        if !known.contains(&violation) {
-            known.push(violation);
-        }
-    }
-
     /// One item for each change of a claim, a template, a slice or a pod.
     fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
         let client = &self.client;

@@ -1,6 +1,6 @@
 //! What controllers have in common: a round over all objects at each change, and again after a while where it has failed.
 
-use std::{pin::pin, time::Duration};
+use std::{pin::pin, sync::Mutex, time::Duration};
 
 use futures::{Stream, StreamExt as _, stream::BoxStream};
 use kube::{
@@ -17,6 +17,25 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// As many changes are taken together as have come meanwhile, up to so many.
 const AT_ONCE: usize = 256;
+
+/// What a scheduler did that a controller must not find, each once.
+#[derive(Debug, Default)]
+pub(super) struct Violations(Mutex<Vec<String>>);
+
+impl Violations {
+    /// Takes in a violation.
+    pub(super) fn note(&self, violation: String) {
+        let mut known = self.0.lock().expect("no holder of this lock panics");
+        if !known.contains(&violation) {
+            known.push(violation);
+        }
+    }
+
+    /// All of them, in the order in which they were found.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no holder of this lock panics").clone()
+    }
+}
 
 /// One item for each change of an object of a kind.
 pub(super) fn watched<K>(client: &Client) -> BoxStream<'static, ()>

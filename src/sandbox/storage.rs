@@ -8,7 +8,7 @@ mod controller;
 mod provisioner;
 mod view;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::{Stream, stream};
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
@@ -16,7 +16,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::controller::watched;
+use super::controller::{Violations, watched};
 
 /// The name of the provisioner, as a storage class gives it.
 pub const PROVISIONER: &str = "storage.example.com";
@@ -42,13 +42,13 @@ pub struct Storage {
 struct Shared {
     client: Client,
     conduct: watch::Sender<Conduct>,
-    violations: Mutex<Vec<String>>,
+    violations: Violations,
 }
 
 impl Storage {
     /// Starts both on the API server of this client.
     pub fn start(client: Client) -> Self {
-        let (conduct, violations) = (watch::Sender::default(), Mutex::default());
+        let (conduct, violations) = (watch::Sender::default(), Violations::default());
         let shared = Arc::new(Shared { client, conduct, violations });
         let mut tasks = JoinSet::new();
         tasks.spawn(controller::run(Arc::clone(&shared)));
@@ -63,18 +63,11 @@ impl Storage {
 
     /// What a scheduler wrote that the volume controller can't make use of, and pods that were bound before their claims; each once.
     pub fn violations(&self) -> Vec<String> {
-        self.shared.violations.lock().expect("no holder of this lock panics").clone()
+        self.shared.violations.all()
     }
 }
 
 impl Shared {
-    fn violation(&self, violation: String) {
-        let mut known = self.violations.lock().expect("no holder of this lock panics");
-        if !known.contains(&violation) {
-            known.push(violation);
-        }
-    }
-
     /// One item for each change of a claim, a volume, a class or a pod.
     fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
         let client = &self.client;

@@ -90,6 +90,14 @@ fn status(allocation: &AllocationResult, users: &[&str]) -> Value {
     json!({"allocation": serde_json::to_value(allocation).unwrap(), "reservedFor": users})
 }
 
+/// The first device of a node, which can be used there alone.
+fn device_of(node: &str) -> AllocationResult {
+    let result = json!({"request": "gpu", "driver": "gpu.example.com", "pool": node, "device": "gpu-0"});
+    let name = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    let selector = json!({"nodeSelectorTerms": [{"matchFields": [name]}]});
+    parsed(&json!({"devices": {"results": [result]}, "nodeSelector": selector}))
+}
+
 /// Takes the claim `c` of pod `p` to the write of its status; returns what that gives the claim.
 fn reserving(machine: &mut Machine) -> (Vec<Effect>, AllocationResult) {
     let effects = machine.settle();
@@ -148,10 +156,7 @@ fn a_device_is_given_once_and_free_again_with_its_claim() {
 
 #[test]
 fn what_was_begun_before_a_restart_is_taken_up() {
-    let allocation: AllocationResult = parsed(&json!({"devices": {"results": [{"request": "gpu",
-        "driver": "gpu.example.com", "pool": "n2", "device": "gpu-0"}]},
-        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
-            {"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]}}));
+    let allocation = device_of("n2");
     let nodes = [("n1", 1), ("n2", 1)];
     let mut finished = machine(&nodes, [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
     finished.show_pod(&user("p", "c"));
@@ -228,10 +233,7 @@ fn a_write_without_an_answer_holds_the_devices_until_it_can_no_longer_arrive() {
 
 #[test]
 fn an_allocation_that_nobody_uses_is_given_up_for_a_node_with_room() {
-    let allocation: AllocationResult = parsed(&json!({"devices": {"results": [{"request": "gpu",
-        "driver": "gpu.example.com", "pool": "gone", "device": "gpu-0"}]},
-        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
-            {"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]}}));
+    let allocation = device_of("gone");
     let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
     machine.show_pod(&user("p", "c"));
     let effects = machine.settle();
@@ -249,10 +251,7 @@ fn an_allocation_that_nobody_uses_is_given_up_for_a_node_with_room() {
 
 #[test]
 fn an_allocation_in_use_stays() {
-    let allocation: AllocationResult = parsed(&json!({"devices": {"results": [{"request": "gpu",
-        "driver": "gpu.example.com", "pool": "gone", "device": "gpu-0"}]},
-        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [
-            {"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]}}));
+    let allocation = device_of("gone");
     let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p", "other"]))]);
     machine.show_pod(&user("p", "c"));
     let effects = [machine.settle(), machine.settle()].concat();

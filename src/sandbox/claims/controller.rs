@@ -31,7 +31,7 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
     let claims: Vec<ResourceClaim> = all(client).await?;
     let slices: Vec<ResourceSlice> = all(client).await?;
     let faults = audit::pods(&pods, &claims, &slices).into_iter().chain(audit::devices(&claims, &slices));
-    faults.for_each(|fault| shared.violation(fault));
+    faults.for_each(|fault| shared.violations.note(fault));
     let templates: Vec<ResourceClaimTemplate> = all(client).await?;
     for pod in pods.iter().filter(|pod| !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()) {
         for entry in pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten()) {

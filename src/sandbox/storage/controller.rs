@@ -29,7 +29,7 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
     let volumes: Vec<PersistentVolume> = all(client).await?;
     let classes = view::classes(client).await?;
     let faults = audit::pods(&pods, &claims).into_iter().chain(audit::volumes(&volumes, &claims));
-    faults.for_each(|fault| shared.violation(fault));
+    faults.for_each(|fault| shared.violations.note(fault));
     for volume in &volumes {
         sync_volume(client, volume, &claims).await?;
     }
