@@ -7,10 +7,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{names, record, request};
+use super::{hints, names, record, request};
 use crate::{
     device::{ContainerDeviceRequest, ContainerDevices, DeviceType, JointRequest},
-    dialect::{Problem, Unreadable, go_bool},
+    dialect::{Problem, Unreadable},
     object::{Container, Metadata, Pod},
 };
 
@@ -23,11 +23,7 @@ const HAMI_CORE: &str = "HAMi-core";
 
 /// Whether the pod asks for devices by container; an error: the annotation is neither true nor false.
 pub fn is_asked(pod: &Metadata) -> Result<bool, Unreadable> {
-    let Some(text) = pod.annotation(names::BY_CONTAINER) else { return Ok(false) };
-    go_bool(text).ok_or_else(|| {
-        let message = format!("`{text}` is neither true nor false; write `true` or `false`");
-        Unreadable::annotation(Problem::Hint, names::BY_CONTAINER, message)
-    })
+    hints::flag(pod, names::BY_CONTAINER)
 }
 
 /// What each container asks; `None`: none asks for anything.

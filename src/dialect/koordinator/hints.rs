@@ -13,9 +13,18 @@ use crate::{
         DeviceType, Exclusive, JointScope, LabelFilter, LabelRule, PartitionChoice, PartitionSpec,
         TopologyScope,
     },
-    dialect::{Problem, Unreadable},
+    dialect::{Problem, Unreadable, go_bool},
     object::{LabelSelector, Metadata, Quantity},
 };
+
+/// Whether a yes-or-no annotation of the pod says yes; a missing one says no. An error: its text is neither true nor false.
+pub(super) fn flag(pod: &Metadata, key: &str) -> Result<bool, Unreadable> {
+    let Some(text) = pod.annotation(key) else { return Ok(false) };
+    go_bool(text).ok_or_else(|| {
+        let message = format!("`{text}` is neither true nor false; write `true` or `false`");
+        Unreadable::annotation(Problem::Hint, key, message)
+    })
+}
 
 /// A hint for one type, as it is written.
 #[derive(Default, Deserialize)]

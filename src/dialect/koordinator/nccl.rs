@@ -3,10 +3,10 @@
 //! Names and values: NCCL's user guide, "Environment Variables" (`NCCL_IB_HCA`, `NCCL_NET_GDR_LEVEL`, `/etc/nccl.conf`). A file, since a variable
 //! whose annotation is missing would be empty, and NCCL reads an empty level as one.
 
-use super::names;
+use super::{hints, names};
 use crate::{
     device::{DeviceAllocation, DeviceAllocations, DeviceTopology, DeviceType, NodeDevices},
-    dialect::{Problem, Unreadable, go_bool},
+    dialect::Unreadable,
     object::Metadata,
 };
 
@@ -23,11 +23,7 @@ enum Distance {
 
 /// Whether the pod asks for settings of NCCL; an error: the annotation is neither true nor false.
 pub fn is_asked(pod: &Metadata) -> Result<bool, Unreadable> {
-    let Some(text) = pod.annotation(names::NCCL) else { return Ok(false) };
-    go_bool(text).ok_or_else(|| {
-        let message = format!("`{text}` is neither true nor false; write `true` or `false`");
-        Unreadable::annotation(Problem::Hint, names::NCCL, message)
-    })
+    hints::flag(pod, names::NCCL)
 }
 
 /// The settings, in the form of `/etc/nccl.conf`; `None`: the pod has no NIC, or nothing of its devices decides a setting.
