@@ -96,31 +96,27 @@ pub struct ResourceClaims {
 
 impl ResourceClaims {
     /// Takes in a slice, new or changed.
-    pub(super) fn set_slice(&mut self, slice: Arc<ResourceSlice>) -> Freed {
+    pub(super) fn set_slice(&mut self, slice: Arc<ResourceSlice>) {
         let touched = self.inventory.set(slice);
         self.note_published(touched);
-        Freed::Nothing
     }
 
     /// Takes a slice out.
-    pub(super) fn remove_slice(&mut self, name: &str) -> Freed {
+    pub(super) fn remove_slice(&mut self, name: &str) {
         let touched = self.inventory.remove(name);
         self.note_published(touched);
-        Freed::Nothing
     }
 
     /// Takes in a class, new or changed.
-    pub(super) fn set_class(&mut self, class: &DeviceClass) -> Freed {
+    pub(super) fn set_class(&mut self, class: &DeviceClass) {
         self.classes.set(class);
         self.read_again();
-        Freed::Nothing
     }
 
     /// Takes a class out.
-    pub(super) fn remove_class(&mut self, name: &str) -> Freed {
+    pub(super) fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
         self.read_again();
-        Freed::Nothing
     }
 
     /// Takes in a claim as it is seen; `None`: it is gone.

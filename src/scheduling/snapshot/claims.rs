@@ -19,11 +19,11 @@ impl Snapshot {
         let claims = Arc::make_mut(&mut self.resource_claims);
         let freed = match (kind, object) {
             (_, Some(Object::ResourceClaim(claim))) => claims.see(name, Some(claim)),
-            (_, Some(Object::ResourceSlice(slice))) => claims.set_slice(slice),
-            (_, Some(Object::DeviceClass(class))) => claims.set_class(&class),
             (Kind::ResourceClaim, _) => claims.see(name, None),
-            (Kind::ResourceSlice, _) => claims.remove_slice(name),
-            _ => claims.remove_class(name),
+            (_, Some(Object::ResourceSlice(slice))) => return claims.set_slice(slice),
+            (Kind::ResourceSlice, _) => return claims.remove_slice(name),
+            (_, Some(Object::DeviceClass(class))) => return claims.set_class(&class),
+            _ => return claims.remove_class(name),
         };
         if freed == Freed::Some {
             self.changes.push(Change::DevicesFreed);
