@@ -71,7 +71,7 @@ impl ResourceAmounts {
         Self(self.0.iter().map(left).collect())
     }
 
-    /// These without the resources of which this is said.
+    /// The amounts without those of the resources whose names match.
     #[must_use]
     pub fn without(mut self, left_out: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|name, _| !left_out(name));

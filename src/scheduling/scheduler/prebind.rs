@@ -251,7 +251,7 @@ impl Scheduler {
     }
 }
 
-/// What the pod is told of a claim that was not bound in time.
+/// The pod's message when a claim was not bound in time.
 fn timed_out(step: &PrebindStep, node: &str) -> String {
     match step {
         PrebindStep::Volume(_) => format!("binding volumes: timed out on node {node}"),
@@ -261,7 +261,7 @@ fn timed_out(step: &PrebindStep, node: &str) -> String {
     }
 }
 
-/// What the pod is told of a write that the API server does not accept.
+/// The pod's message when the API server refuses a write.
 fn refused(step: &PrebindStep, message: &str) -> String {
     match step {
         PrebindStep::Volume(_) => format!("binding volumes was refused: {message}"),

@@ -35,7 +35,7 @@ impl Snapshot {
         fold(info, reservations.values(), &charges, (usage, requested))
     }
 
-    /// Takes in what is said now of the Reservation of this name; returns the nodes on which it holds something, or did.
+    /// Replaces the Reservation of this name; `None`: it is gone. Returns the nodes on which it holds something, or did.
     pub(super) fn set_reservation(&mut self, name: &Arc<str>, object: Option<&Object>) -> Vec<NodeName> {
         let mut nodes = Vec::new();
         self.reserved.retain(|node, of_node| {

@@ -69,7 +69,7 @@ impl Device {
     }
 }
 
-/// What Ascend's device plugin is told by the pod: a share as number and template, whole cards as numbers.
+/// The value of the pod's annotation that Ascend's device plugin reads: a share as number and template, whole cards as numbers.
 ///
 /// Source: koordinator `pkg/scheduler/plugins/deviceshare/device_plugin_adapter.go`, for the reader's side.
 pub fn ascend(given: &Given) -> String {
