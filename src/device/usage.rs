@@ -4,6 +4,7 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
+mod claimed;
 mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ use super::{
     profile::ProfileName,
     slice::Slice,
 };
+
+pub use claimed::Claimed;
 
 /// What is in use of one card.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

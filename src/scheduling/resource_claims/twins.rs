@@ -1,0 +1,134 @@
+//! What is in use of the devices that a node can reach, with what others than their own pool's claims use of the hardware that they are:
+//! pods that hold shares of the same card, and claims on another driver's device.
+//!
+//! Found for one node and forgotten: nothing of it is stored.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use super::{
+    ResourceClaims,
+    cards::{CORES, MEMORY, percent},
+};
+use crate::{
+    device::{CardId, CardUsage, Claimed, CoreUnit, Cores, Usage},
+    dra::{
+        HeldDevices, PoolId,
+        device::{Device, DeviceId},
+        held::Held,
+    },
+    object::{Amount, resource_claim::AllocationResult},
+    scheduling::{node::NodeInfo, node_state::NodeState},
+};
+
+/// Bytes of a MiB.
+const MIB: u64 = 1 << 20;
+
+/// Whether the pod asks for shares of registered cards beside its claims.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(in crate::scheduling) enum Beside {
+    /// It does not.
+    Nothing,
+    /// It does: which cards it gets is not known when its claims are decided on, so these get none that is registered.
+    Shares,
+}
+
+/// What others use of the hardware of a device, and how many more shares of it can be given; `None`: as many as its capacities allow.
+type Others = (Option<Held>, Option<u32>);
+
+impl ResourceClaims {
+    /// What is in use of the devices that the node can reach: by claims, and beside them of the cards that some of the devices are.
+    pub(in crate::scheduling) fn in_use(&self, node: &NodeState, beside: Beside) -> Cow<'_, HeldDevices> {
+        let name = &*node.info.name;
+        let mut others: BTreeMap<&DeviceId, Others> = BTreeMap::new();
+        for (pool, device) in self.inventory.hardware_of(name) {
+            let used = self.others(node, (pool, device), beside);
+            if used != (None, None) {
+                others.insert(&device.id, used);
+            }
+        }
+        if others.is_empty() {
+            return Cow::Borrowed(&self.held);
+        }
+        let mut held = self.held.of_pools(self.inventory.pools_near(name));
+        for (id, (used, shares_left)) in others {
+            held.add_unclaimed(id, used, shares_left);
+        }
+        Cow::Owned(held)
+    }
+
+    fn others(&self, node: &NodeState, (pool, device): (&PoolId, &Device), beside: Beside) -> Others {
+        let Some(id) = device.hardware.as_ref().map(CardId::from) else { return (None, None) };
+        let all = || (Some(Held { whole: true, ..Held::default() }), None);
+        let registered = node.registered();
+        if registered.unread().iter().any(|profile| node.info.may_have(&id, profile))
+            || beside == Beside::Shares && node.info.has_card(&id)
+        {
+            return all();
+        }
+        let slots = node.info.cards_named(&id).map(|(_, card)| card.slots).max();
+        let shares_left = slots.map(|slots| slots.saturating_sub(node.usage.card(&id).slots));
+        let claims = self.cards.beside(&node.info.name, pool, &id);
+        if registered.users(&id).is_none() && claims == Claimed::default() {
+            return (None, shares_left.filter(|_| device.shareable));
+        }
+        shared(&node.info, registered, (&id, device), claims).map_or_else(all, |used| (Some(used), shares_left))
+    }
+
+    /// Whether two of these devices, of different pools, are one card.
+    pub(in crate::scheduling) fn are_one_card(&self, node: &str, given: &[AllocationResult]) -> bool {
+        if self.inventory.hardware_pools(node) < 2 {
+            return false;
+        }
+        let results = given.iter().flat_map(|allocation| &allocation.devices.results);
+        let mut pools: BTreeMap<&str, &DeviceId> = BTreeMap::new();
+        let devices = results.filter(|result| result.admin_access != Some(true)).filter_map(|result| {
+            self.inventory.device(&DeviceId::new(&result.driver, &result.pool, &result.device))
+        });
+        devices.filter_map(|device| Some((device.hardware.as_deref()?, &device.id))).any(|(hardware, id)| {
+            let known = pools.insert(hardware, id);
+            known.is_some_and(|known| (&known.driver, &known.pool) != (&id.driver, &id.pool))
+        })
+    }
+}
+
+/// What others use of a device's capacities; `None`: none of it can be given.
+fn shared(
+    node: &NodeInfo,
+    registered: &Usage,
+    (id, device): (&CardId, &Device),
+    claims: Claimed,
+) -> Option<Held> {
+    let users = registered.users(id);
+    let sliced = users.is_some_and(|users| !users.slices.is_empty());
+    if !device.shareable || claims.whole || sliced {
+        return None;
+    }
+    let amounts = users.map(|users| users.amounts).unwrap_or_default();
+    let memory = amounts.memory.known()?.get().saturating_mul(MIB).saturating_add(claims.memory);
+    let cores = percent_of(node, id, amounts)?.saturating_add(claims.cores);
+    if cores >= 100 {
+        return None;
+    }
+    let (spelled, _) = device.capacity(MEMORY)?;
+    let memory = Amount::units(i64::try_from(memory).unwrap_or(i64::MAX));
+    let mut consumed = BTreeMap::from([(spelled.to_owned(), memory)]);
+    if let Some((spelled, all)) = device.capacity(CORES) {
+        let part = i128::from(all.units_rounded_up()) * i128::from(cores);
+        let part = part / 100 + i128::from(part % 100 != 0);
+        consumed.insert(spelled.to_owned(), Amount::units(i64::try_from(part).unwrap_or(i64::MAX)));
+    }
+    Some(Held { whole: false, consumed })
+}
+
+/// The compute of a card that pods hold by their shares, in percent; `None`: it is not known, as no plugin offers the card any more.
+fn percent_of(node: &NodeInfo, id: &CardId, amounts: CardUsage) -> Option<u32> {
+    let held = amounts.cores.known()?;
+    if held == Cores::NONE {
+        return Some(0);
+    }
+    let of_cards = node.cards_named(id).map(|(unit, card)| match unit {
+        CoreUnit::Percent => held.get(),
+        CoreUnit::Units => percent(held.get().into(), card.cores.get().into()),
+    });
+    of_cards.max().or_else(|| node.has_card(id).then_some(held.get()))
+}
