@@ -193,6 +193,11 @@ impl Usage {
         &self.unread
     }
 
+    /// Whether no card and no device is in use, as far as is known, and none may be.
+    pub fn is_nothing(&self) -> bool {
+        self.cards.is_empty() && self.unread.is_empty() && self.devices == DevicesUsed::default()
+    }
+
     /// Every card in use, by uuid.
     pub fn cards(&self) -> impl Iterator<Item = (&CardId, CardUsage)> {
         self.cards.iter().map(|(id, usage)| (id, usage.amounts))

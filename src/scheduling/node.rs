@@ -166,7 +166,8 @@ impl NodeInfo {
 
     /// The cards of this name, as each plugin offers them, with what their compute is counted in.
     pub(super) fn cards_named<'a>(&'a self, id: &'a CardId) -> impl Iterator<Item = (CoreUnit, &'a Card)> {
-        let inventories = self.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        let inventories =
+            self.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
         let cards =
             inventories.flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
         cards.filter(move |(_, card)| self.names_of(id).any(|name| *name == card.id))
@@ -174,7 +175,10 @@ impl NodeInfo {
 
     /// Whether a plugin offers this card, as a card or as a device by type.
     pub(super) fn has_card(&self, id: &CardId) -> bool {
-        self.offers.iter().filter_map(|offer| offer.inventory.as_ref()).any(|offered| self.is_among(id, offered))
+        self.offers
+            .iter()
+            .filter_map(|offer| offer.inventory.as_ref())
+            .any(|offered| self.is_among(id, offered))
     }
 
     /// Whether this card may be one of a plugin's: for all that is known it is where the plugin doesn't say which are its own.

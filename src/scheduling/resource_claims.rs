@@ -12,7 +12,6 @@ use std::{
 };
 
 use super::{node::NodeName, object::full_name, pod::Uid};
-use cards::ClaimedCards;
 use crate::{
     dra::{AllocationError, Claim, Classes, HeldDevices, Inventory, PoolId, held},
     object::{
@@ -20,6 +19,7 @@ use crate::{
         resource_claim::AllocationResult,
     },
 };
+use cards::ClaimedCards;
 
 pub use crate::dra::held::unreadable;
 pub(super) use cards::{Doubt, NodeClaims};

@@ -80,17 +80,21 @@ impl Usage {
         claimed: Claimed,
         offers: impl Iterator<Item = (CoreUnit, &'a Inventory)> + Clone,
     ) -> Self {
-        let cards = offers.clone().flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
+        let cards = offers
+            .clone()
+            .flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
         let cards = cards.filter(|(_, card)| names.contains(&&card.id));
         if let Some(amounts) = cards.map(|(unit, card)| claimed.of_card(unit, card)).reduce(CardUsage::peak) {
             for name in names {
                 let users = self.cards.remove(*name).unwrap_or_default();
-                self.cards.insert((*name).clone(), users.and(Users { amounts, unsliced: 1, ..Users::default() }));
+                self.cards
+                    .insert((*name).clone(), users.and(Users { amounts, unsliced: 1, ..Users::default() }));
             }
         }
         for node in offers.map(|(_, inventory)| inventory.devices()) {
             let Some(dimensions) = &node.card else { continue };
-            let gpus = node.of(DeviceType::Gpu).filter(|(_, gpu)| names.iter().any(|name| name.as_str() == gpu.id));
+            let gpus =
+                node.of(DeviceType::Gpu).filter(|(_, gpu)| names.iter().any(|name| name.as_str() == gpu.id));
             let given = gpus.map(|(minor, gpu)| {
                 let amounts = dimensions.as_device(claimed.of_device(), gpu);
                 DeviceAllocation { minor, amounts, ..DeviceAllocation::default() }

@@ -74,7 +74,10 @@ impl ClaimedCards {
     /// What claims on other pools hold of a card.
     pub(super) fn beside(&self, node: &str, pool: &PoolId, card: &CardId) -> Claimed {
         let others = self.by_node.get(node).into_iter().flatten().filter(|(other, _)| *other != pool);
-        others.filter_map(|(_, claims)| claims.cards.get(card)).copied().fold(Claimed::default(), Claimed::and)
+        others
+            .filter_map(|(_, claims)| claims.cards.get(card))
+            .copied()
+            .fold(Claimed::default(), Claimed::and)
     }
 }
 
@@ -101,7 +104,8 @@ impl NodeClaims<'_> {
 
     /// The use of the node's cards, with what claims hold of them, under each name and as each plugin offers them.
     pub(in crate::scheduling) fn join(self, info: &NodeInfo, mut usage: Usage, doubt: Doubt) -> Usage {
-        let offers = info.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        let offers =
+            info.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
         let mut known: BTreeSet<CardId> = BTreeSet::new();
         for id in offers.clone().flat_map(|(_, inventory)| ids(inventory)) {
             if known.contains(&id) {
@@ -210,7 +214,8 @@ pub(super) fn percent(part: i64, all: i64) -> u32 {
 
 /// The one node where the devices of an allocation can be used; `None`: there are several.
 fn one_node(allocation: &AllocationResult) -> Option<&str> {
-    let [NodeSelectorTerm { match_fields, .. }] = &allocation.node_selector.as_ref()?.node_selector_terms[..] else {
+    let [NodeSelectorTerm { match_fields, .. }] = &allocation.node_selector.as_ref()?.node_selector_terms[..]
+    else {
         return None;
     };
     let named = match_fields.iter().find(|field| field.key == "metadata.name" && field.operator == "In")?;

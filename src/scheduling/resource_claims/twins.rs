@@ -3,7 +3,11 @@
 //!
 //! Found for one node and forgotten: nothing of it is stored.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     ResourceClaims,
@@ -39,6 +43,10 @@ impl ResourceClaims {
     /// What is in use of the devices that the node can reach: by claims, and beside them of the cards that some of the devices are.
     pub(in crate::scheduling) fn in_use(&self, node: &NodeState, beside: Beside) -> Cow<'_, HeldDevices> {
         let name = &*node.info.name;
+        let pools = self.inventory.hardware_pools(name);
+        if pools == 0 || pools == 1 && node.info.offers.is_empty() && node.registered().is_nothing() {
+            return Cow::Borrowed(&self.held);
+        }
         let mut others: BTreeMap<&DeviceId, Others> = BTreeMap::new();
         for (pool, device) in self.inventory.hardware_of(name) {
             let used = self.others(node, (pool, device), beside);
@@ -71,7 +79,29 @@ impl ResourceClaims {
         if registered.users(&id).is_none() && claims == Claimed::default() {
             return (None, shares_left.filter(|_| device.shareable));
         }
-        shared(&node.info, registered, (&id, device), claims).map_or_else(all, |used| (Some(used), shares_left))
+        shared(&node.info, registered, (&id, device), claims)
+            .map_or_else(all, |used| (Some(used), shares_left))
+    }
+
+    /// The claims, by full name, that hold some of the card of these names.
+    pub fn holders_of(&self, node: &str, card: &[&CardId]) -> BTreeSet<Arc<str>> {
+        let is_it = |device: &Device| {
+            device.hardware.as_deref().is_some_and(|id| card.iter().any(|name| name.as_str() == id))
+        };
+        let devices = self.inventory.hardware_of(node).filter(|(_, device)| is_it(device));
+        let claims = devices.flat_map(|(pool, device)| {
+            self.by_pool.get(pool).into_iter().flatten().map(move |claim| (claim, &device.id))
+        });
+        claims.filter(|(claim, id)| self.holds(claim, id)).map(|(claim, _)| claim.clone()).collect()
+    }
+
+    fn holds(&self, claim: &str, device: &DeviceId) -> bool {
+        let allocation = self.claims.get(claim).and_then(|standing| standing.allocation());
+        allocation.into_iter().flat_map(|allocation| &allocation.devices.results).any(|result| {
+            (&*result.driver, &*result.pool, &*result.device)
+                == (&*device.driver, &*device.pool, &*device.device)
+                && result.admin_access != Some(true)
+        })
     }
 
     /// Whether two of these devices, of different pools, are one card.

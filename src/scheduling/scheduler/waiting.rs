@@ -1,6 +1,9 @@
 //! Pods that wait to be decided: in the queue, or for a change that could help them.
 
-use super::{alike::Rejections, claim_lists::ClaimLists, quota::OverQuota, requeue::Requeue, turn::Turn, unlisted::Unlisted};
+use super::{
+    alike::Rejections, claim_lists::ClaimLists, quota::OverQuota, requeue::Requeue, turn::Turn,
+    unlisted::Unlisted,
+};
 use crate::scheduling::{pod::PodKey, queue::Queue};
 
 /// Pods that wait to be decided.

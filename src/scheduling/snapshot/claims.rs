@@ -141,16 +141,20 @@ impl Snapshot {
         }
     }
 
-    /// Takes in that a node's cards are to be in use as this state has it: where less is, devices that are cards of the node may be free.
+    /// Takes in that the node of a slot is to be in this state: where less of its cards is in use, devices that are these cards may be free.
     pub(super) fn note_freed_devices(&mut self, slot: usize, now: &NodeState) {
         let Some(before) = &self.slots[slot] else { return };
+        if before.usage.is_nothing() {
+            return;
+        }
         let hardware = self.resource_claims.inventory().hardware_of(&now.info.name);
-        let mut cards = hardware.filter_map(|(_, device)| device.hardware.as_ref()).map(CardId::from).peekable();
+        let mut cards =
+            hardware.filter_map(|(_, device)| device.hardware.as_ref()).map(CardId::from).peekable();
         if cards.peek().is_none() {
             return;
         }
-        let offers = |state: &NodeState| (state.info.offers.clone(), state.info.aliases.clone());
-        let other_cards = !Arc::ptr_eq(&before.info, &now.info) && offers(before) != offers(now);
+        let (was, is) = (&before.info, &now.info);
+        let other_cards = !Arc::ptr_eq(was, is) && (&was.offers, &was.aliases) != (&is.offers, &is.aliases);
         let read = !before.usage.unread().is_subset(now.usage.unread());
         if other_cards || read || cards.any(|card| frees(&card, &before.usage, &now.usage)) {
             self.changes.push(Change::DevicesFreed);
