@@ -127,13 +127,11 @@ impl HeldDevices {
             self.shares_left.insert(id.clone(), left);
         }
         let Some(used) = used else { return };
-        match self.by_id.get_mut(id) {
-            Some(held) => held.add(used),
-            None => {
-                self.by_id.insert(id.clone(), used);
-                self.unclaimed.insert(id.clone());
-            }
+        if let Some(held) = self.by_id.get_mut(id) {
+            return held.add(used);
         }
+        self.by_id.insert(id.clone(), used);
+        self.unclaimed.insert(id.clone());
     }
 
     /// Whether a claim holds something of a device: then it has taken its counters.

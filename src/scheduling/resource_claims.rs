@@ -167,7 +167,9 @@ impl ResourceClaims {
         let first: PoolId = (driver.clone(), Arc::default());
         let held = self.by_pool.range(first..).map(|(pool, _)| pool);
         let held: Vec<PoolId> = held.take_while(|pool| pool.0 == *driver).cloned().collect();
-        held.iter().for_each(|pool| self.refold_cards(pool));
+        for pool in &held {
+            self.refold_cards(pool);
+        }
     }
 
     /// The nodes for which what claims hold of registered cards has changed since this was last asked.

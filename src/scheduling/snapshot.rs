@@ -305,7 +305,7 @@ impl Snapshot {
         }
         nodes.extend(before.map(|before| before.node));
         nodes.insert(node);
-        nodes.iter().for_each(|node| self.refold(node));
+        self.refold_all(&nodes);
         self.quotas.refold(&namespace, &self.ledger);
     }
 
@@ -318,7 +318,7 @@ impl Snapshot {
         }
         let mut nodes = self.fold_claims([&charge.footprint]);
         nodes.insert(charge.node.clone());
-        nodes.iter().for_each(|node| self.refold(node));
+        self.refold_all(&nodes);
         self.quotas.refold(&charge.namespace, &self.ledger);
         Some(charge)
     }

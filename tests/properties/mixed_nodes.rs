@@ -141,7 +141,7 @@ fn slices(node: usize, cards: &[Made]) -> [ResourceSlice; 2] {
     ]
 }
 
-fn claim(pod: usize, asked: Asked, allocation: Value) -> Option<ResourceClaim> {
+fn claim(pod: usize, asked: Asked, allocation: &Value) -> Option<ResourceClaim> {
     let exactly = match asked {
         Asked::Shares(..) => return None,
         Asked::Whole => json!({"deviceClassName": "whole"}),
@@ -182,12 +182,12 @@ impl World {
             world.republish(node);
         }
         for pod in 0..PODS {
-            world.set_claim(pod, Value::Null);
+            world.set_claim(pod, &Value::Null);
         }
         world
     }
 
-    fn set_claim(&mut self, pod: usize, allocation: Value) {
+    fn set_claim(&mut self, pod: usize, allocation: &Value) {
         if let Some(claim) = claim(pod, self.asked[pod], allocation) {
             self.snapshot.set_object(Object::ResourceClaim(Arc::new(claim)));
         }
@@ -239,10 +239,10 @@ impl World {
                 let known = self.snapshot.resource_claims();
                 let chosen = known.allocation("default", &format!("claim-{pod}")).cloned();
                 if let Some(chosen) = chosen {
-                    self.set_claim(*pod, serde_json::to_value(chosen).unwrap());
+                    self.set_claim(*pod, &serde_json::to_value(chosen).unwrap());
                 }
             }
-            Step::Free(pod) => self.set_claim(*pod, Value::Null),
+            Step::Free(pod) => self.set_claim(*pod, &Value::Null),
             Step::Republish(node) => self.republish(*node),
             Step::Try(pods) => self.attempt(pods)?,
         }

@@ -297,3 +297,48 @@ fn more_of_a_card_than_there_is_counts_claims_too() {
     let words = "Pods hold more of card GPU-a on node n1 than it has: 11 of 10 slots, 17000 MiB of 16000 MiB";
     assert_eq!(super::holdings::told(&effects), [("s", words)]);
 }
+
+#[test]
+fn a_pod_with_a_claim_preempts_no_pod_for_a_card() {
+    let mut machine = one_card(&[exclusive("gpu-0", "GPU-a")], &[holding("s", "GPU-a,NVIDIA,1000,0:;")]);
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.tell(standing("c", 1, None));
+    let mut urgent = user("p", "c");
+    urgent["spec"]["priority"] = json!(1000);
+    machine.show_pod(&urgent);
+    let effects = machine.settle();
+    assert!(told(&effects, "p").starts_with(FULL), "{effects:?}");
+    let preempts = |effect: &Effect| matches!(effect, Effect::Nominate { .. } | Effect::Preempt { .. });
+    assert!(!effects.iter().any(preempts), "{effects:?}");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_share_and_uses_a_claim_gets_two_cards() {
+    let cards = [card("GPU-a", 0), card("GPU-b", 1)];
+    let both = || {
+        let mut pod = share("p", 1000);
+        pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "c"}]);
+        pod
+    };
+    let mut alone = mixed(&cards, &[exclusive("gpu-0", "GPU-a")], &[]);
+    alone.tell(standing("c", 1, None));
+    alone.show_pod(&both());
+    assert_eq!(told(&alone.settle(), "p"), FULL, "which card the share is of is not known before");
+    let mut beside = mixed(&cards, &[exclusive("gpu-0", "GPU-a"), exclusive("gpu-2", "GPU-c")], &[]);
+    beside.tell(standing("c", 1, None));
+    beside.show_pod(&both());
+    let effects = beside.settle();
+    assert_eq!(reserved(&effects), ["c"], "{effects:?}");
+    let given = beside.scheduler().snapshot().resource_claims().allocation("default", "c").unwrap();
+    assert_eq!(given.devices.results[0].device, "gpu-2");
+}
+
+#[test]
+fn what_administrators_watch_over_holds_no_card() {
+    let mut machine = one_card(&[exclusive("gpu-0", "GPU-a")], &[]);
+    let mut watched = given("gpu-0", None);
+    watched.devices.results[0].admin_access = Some(true);
+    machine.tell(standing("c", 2, Some(&watched)));
+    machine.show_pod(&share("s", 1000));
+    assert_eq!(machine.run().1, placed(&[("s", "n1")]));
+}

@@ -134,7 +134,7 @@ mod tests {
         [driver.slice("n1", &[card], 1)]
     }
 
-    fn pod(annotations: Value, phase: &str) -> [Pod; 1] {
+    fn pod(annotations: &Value, phase: &str) -> [Pod; 1] {
         let metadata = json!({"name": "p", "annotations": annotations});
         let pod = json!({"metadata": metadata, "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": phase}});
         [serde_json::from_value(pod).unwrap()]
@@ -153,19 +153,19 @@ mod tests {
 
     #[test]
     fn a_card_that_pods_and_claims_hold_is_noted_where_it_has_too_little() {
-        let hami = || json!({HAMI: "GPU-a,NVIDIA,8000,50:;"});
+        let hami = json!({HAMI: "GPU-a,NVIDIA,8000,50:;"});
         let words = ["card GPU-a of node n1 is given twice: to pods p and claims c"];
         let exclusive = claim("gpu-0", Driver::Nvidia, None);
-        assert_eq!(given_twice(&pod(hami(), "Running"), &exclusive, &slices(Driver::Nvidia)), words);
-        assert_eq!(given_twice(&pod(hami(), "Succeeded"), &exclusive, &slices(Driver::Nvidia)), [""; 0]);
+        assert_eq!(given_twice(&pod(&hami, "Running"), &exclusive, &slices(Driver::Nvidia)), words);
+        assert_eq!(given_twice(&pod(&hami, "Succeeded"), &exclusive, &slices(Driver::Nvidia)), [""; 0]);
         for (memory, faults) in [("8000Mi", &[][..]), ("8001Mi", &words)] {
             let share = claim("hami-gpu-0", Driver::Hami, Some(memory));
-            assert_eq!(given_twice(&pod(hami(), "Running"), &share, &slices(Driver::Hami)), faults);
+            assert_eq!(given_twice(&pod(&hami, "Running"), &share, &slices(Driver::Hami)), faults);
         }
         let resources = json!({"koordinator.sh/gpu-memory": "1Gi", "koordinator.sh/gpu-core": "51"});
         let record = json!({"gpu": [{"minor": 0, "id": "GPU-a", "resources": resources}]});
         let share = claim("hami-gpu-0", Driver::Hami, Some("1Mi"));
-        let pods = pod(json!({KOORDINATOR: record.to_string()}), "Running");
+        let pods = pod(&json!({KOORDINATOR: record.to_string()}), "Running");
         assert_eq!(given_twice(&pods, &share, &slices(Driver::Hami)), words);
     }
 }

@@ -39,9 +39,9 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
             later.iter().any(|other| other.metadata.uid == pod.metadata.uid && !has_ended(other))
         };
         let stayed: Vec<Pod> = pods.iter().filter(stayed).cloned().collect();
-        cards::given_twice(&stayed, &claims, &slices)
-            .into_iter()
-            .for_each(|fault| shared.violations.note(fault));
+        for fault in cards::given_twice(&stayed, &claims, &slices) {
+            shared.violations.note(fault);
+        }
     }
     let templates: Vec<ResourceClaimTemplate> = all(client).await?;
     for pod in pods.iter().filter(|pod| !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()) {

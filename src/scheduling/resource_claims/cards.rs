@@ -56,14 +56,13 @@ impl ClaimedCards {
     /// Whether that is a change.
     fn set(&mut self, node: &NodeName, pool: &PoolId, claims: Option<PoolClaims>) -> bool {
         let pools = self.by_node.entry(node.clone()).or_default();
-        let before = match claims.clone() {
-            Some(claims) => pools.insert(pool.clone(), claims),
-            None => pools.remove(pool),
-        };
+        let is_same = pools.get(pool) == claims.as_ref();
+        pools.remove(pool);
+        pools.extend(claims.map(|claims| (pool.clone(), claims)));
         if pools.is_empty() {
             self.by_node.remove(node);
         }
-        before != claims
+        !is_same
     }
 
     /// What claims hold of the cards of a node; `None`: nothing.

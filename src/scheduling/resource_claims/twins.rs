@@ -162,3 +162,87 @@ fn percent_of(node: &NodeInfo, id: &CardId, amounts: CardUsage) -> Option<u32> {
     });
     of_cards.max().or_else(|| node.has_card(id).then_some(held.get()))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        device::{Card, Health, Inventory as Cards, MiB, Mode, Slicing, Users},
+        dra::Inventory,
+        object::ResourceSlice,
+        scheduling::node::Offer,
+    };
+
+    /// A node whose plugin registers `GPU-a` with so much compute in this unit.
+    fn node(unit: CoreUnit, cores: u32) -> NodeInfo {
+        let card = Card {
+            id: "GPU-a".into(),
+            index: 0,
+            slots: 10,
+            memory: MiB::new(1000),
+            cores: Cores::new(cores),
+            model: "A100".into(),
+            numa: 0,
+            mode: Mode::Soft,
+            slicing: Slicing::Unknown,
+            health: Health::Healthy,
+        };
+        let inventory = Some(Cards::new(vec![card]));
+        let offer = Offer { core_unit: unit, profile: "test".into(), inventory };
+        NodeInfo { name: "n1".into(), offers: vec![offer], ..NodeInfo::default() }
+    }
+
+    fn inventory(capacity: &Value) -> Inventory {
+        let attributes = json!({"uuid": {"string": "GPU-a"}});
+        let device = json!({"name": "d", "allowMultipleAllocations": true, "attributes": attributes, "capacity": capacity});
+        let spec = json!({"driver": "gpu.example.com", "nodeName": "n1", "devices": [device],
+            "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}});
+        let slice: ResourceSlice =
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "spec": spec})).unwrap();
+        Inventory::new(&[slice])
+    }
+
+    /// What is left out of a device of which pods hold so much: memory in bytes, compute in units of the device.
+    fn taken(node: &NodeInfo, capacity: &Value, memory: u64, cores: u32) -> Option<Vec<(String, i64)>> {
+        let amounts = CardUsage { slots: 1, memory: MiB::new(memory), cores: Cores::new(cores) };
+        let users = Users { amounts, unsliced: 1, ..Users::default() };
+        let usage = Usage::from_iter([(CardId::from("GPU-a"), users)]);
+        let inventory = inventory(capacity);
+        let (_, device) = inventory.hardware_of("n1").next().unwrap();
+        let held = shared(node, &usage, (&"GPU-a".into(), device), Claimed::default())?;
+        Some(held.consumed.into_iter().map(|(name, amount)| (name, amount.units_rounded_up())).collect())
+    }
+
+    #[test]
+    fn what_pods_hold_is_counted_in_the_capacities_of_the_device() {
+        let amount = |value: &str| json!({"value": value});
+        let plain = json!({"memory": amount("1000Mi"), "cores": amount("100")});
+        let percent = node(CoreUnit::Percent, 100);
+        let named = |memory: &str, cores: &str, of: [i64; 2]| {
+            Some(vec![(cores.to_owned(), of[0]), (memory.to_owned(), of[1])])
+        };
+        assert_eq!(taken(&percent, &plain, 10, 30), named("memory", "cores", [30, 10 << 20]));
+        let full_names =
+            json!({"gpu.example.com/memory": amount("1000Mi"), "gpu.example.com/cores": amount("50")});
+        let in_full = named("gpu.example.com/memory", "gpu.example.com/cores", [16, 10 << 20]);
+        assert_eq!(taken(&percent, &full_names, 10, 31), in_full, "31 % of 50, rounded up");
+        assert_eq!(
+            taken(&node(CoreUnit::Units, 304), &plain, 10, 92),
+            named("memory", "cores", [31, 10 << 20])
+        );
+        assert_eq!(
+            taken(&percent, &plain, 10, 100),
+            None,
+            "a pod that holds all compute is alone on its card"
+        );
+        assert_eq!(taken(&percent, &plain, MiB::UNREAD.get(), 0), None);
+        assert_eq!(
+            taken(&percent, &json!({"cores": amount("100")}), 10, 0),
+            None,
+            "its memory is not divided"
+        );
+        assert_eq!(taken(&NodeInfo::default(), &plain, 10, 30), None, "what 30 is a part of is not known");
+    }
+}

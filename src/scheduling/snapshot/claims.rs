@@ -134,6 +134,13 @@ impl Snapshot {
         self.note_moved(moved);
     }
 
+    /// Folds these nodes anew.
+    pub(super) fn refold_all(&mut self, nodes: &BTreeSet<NodeName>) {
+        for node in nodes {
+            self.refold(node);
+        }
+    }
+
     fn note_moved(&mut self, nodes: impl IntoIterator<Item = NodeName>) {
         for node in nodes.into_iter().filter(|node| self.offers_cards(node)).collect::<Vec<_>>() {
             self.refold(&node);
