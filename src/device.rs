@@ -50,4 +50,4 @@ pub use request::{
 pub use reservation::ReservationName;
 pub use selection::{IdFilter, ModelFilter, Selection};
 pub use slice::{Geometry, Instances, Placement, Slice, SliceProfile, Slicing};
-pub use usage::{CardUsage, InitPhase, Usage, Users};
+pub use usage::{CardUsage, Claimed, InitPhase, Usage, Users};

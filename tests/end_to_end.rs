@@ -42,6 +42,8 @@ mod leases;
 mod leftovers;
 #[path = "end_to_end/machines.rs"]
 mod machines;
+#[path = "end_to_end/mixed_nodes.rs"]
+mod mixed_nodes;
 #[path = "end_to_end/neighbours.rs"]
 mod neighbours;
 #[path = "end_to_end/nodes.rs"]
@@ -169,6 +171,9 @@ on_both_floors! {
     device_claims::a_card_that_is_published_later_wakes_the_pod,
     device_claims::a_claim_moves_with_its_pod,
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
+    mixed_nodes::a_card_is_given_through_one_api_at_a_time,
+    mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
+    mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,
     claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
     claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
     claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,

@@ -1,4 +1,4 @@
-//! What holds for every pod, card and order of events: no card and no typed device is ever given away twice, devices that must be together are found whenever there are any, claims are given devices whenever they can be, no namespace put beyond its quota, records
+//! What holds for every pod, card and order of events: no card and no typed device is ever given away twice, through whichever API, devices that must be together are found whenever there are any, claims are given devices whenever they can be, no namespace put beyond its quota, records
 //! read back as they were written, no pod is preempted in vain, no gang is left in part, a plan that is undone leaves no trace, equal input has one answer, hints or not, and no text makes a decoder panic.
 #![expect(clippy::unwrap_used, reason = "what fails in a test ends the test")]
 
@@ -18,6 +18,8 @@ mod histories;
 mod holdings;
 #[path = "properties/joint_devices.rs"]
 mod joint_devices;
+#[path = "properties/mixed_nodes.rs"]
+mod mixed_nodes;
 #[path = "properties/plans.rs"]
 mod plans;
 #[path = "properties/preemptions.rs"]

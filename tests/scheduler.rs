@@ -29,6 +29,8 @@ mod holdings;
 mod long_texts;
 #[path = "scheduler/machine.rs"]
 mod machine;
+#[path = "scheduler/mixed_nodes.rs"]
+mod mixed_nodes;
 #[path = "scheduler/modes.rs"]
 mod modes;
 #[path = "scheduler/neighbours.rs"]

@@ -144,6 +144,9 @@ pub struct CardRow {
     pub healthy: bool,
     /// Pods that hold a share of it, by name.
     pub pods: Vec<String>,
+    /// Claims of devices that hold some of it, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<String>,
 }
 
 /// The channel to ask for the ledger; clones ask the same loop.
@@ -296,6 +299,8 @@ fn cards(
 ) -> Vec<CardRow> {
     let row = |offered: &OfferedCard| {
         let card = offered.card;
+        let called: Vec<&CardId> = state.info.names_of(&card.id).collect();
+        let claims = snapshot.resource_claims().holders_of(&state.info.name, &called);
         let by_number = offered.naming == CardNaming::Number;
         CardRow {
             uuid: (!by_number).then(|| card.id.to_string()),
@@ -307,12 +312,8 @@ fn cards(
             cores_used: offered.used.cores.get(),
             cores: offered.cores.get(),
             healthy: offered.is_healthy(),
-            pods: holders(
-                &state.info.names_of(&card.id).collect::<Vec<_>>(),
-                &state.info.name,
-                snapshot,
-                pods,
-            ),
+            pods: holders(&called, &state.info.name, snapshot, pods),
+            claims: claims.iter().map(ToString::to_string).collect(),
         }
     };
     NodeCards::of(state, dialects).cards.iter().map(row).collect()

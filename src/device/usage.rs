@@ -4,6 +4,7 @@
 //! beside the sidecars started before it; then all sidecars and app containers run together (the rule of
 //! `k8s.io/component-helpers/resource`, applied to each card).
 
+mod claimed;
 mod twins;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,8 @@ use super::{
     profile::ProfileName,
     slice::Slice,
 };
+
+pub use claimed::Claimed;
 
 /// What is in use of one card.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -188,6 +191,11 @@ impl Usage {
     /// The dialects of which some cards in use are unknown: any of theirs may be full.
     pub fn unread(&self) -> &BTreeSet<ProfileName> {
         &self.unread
+    }
+
+    /// Whether no card and no device is in use, as far as is known, and none may be.
+    pub fn is_nothing(&self) -> bool {
+        self.cards.is_empty() && self.unread.is_empty() && self.devices == DevicesUsed::default()
     }
 
     /// Every card in use, by uuid.

@@ -18,7 +18,7 @@ impl Counters {
     /// What the pool publishes, without what its devices in use take, on other nodes too. A shared device takes its counters once.
     pub(super) fn of(pool: &Pool<'_>, held: &HeldDevices) -> Self {
         let mut counters = Self { left: pool.counters().clone() };
-        for device in pool.all_devices().filter(|device| held.of(&device.id).is_some()) {
+        for device in pool.all_devices().filter(|device| held.is_claimed(&device.id)) {
             counters.subtract(&device.consumes);
         }
         counters

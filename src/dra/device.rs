@@ -1,6 +1,7 @@
 //! One device of a slice, read once: its names, attributes, capacities and what it takes of counters.
 
 mod attribute;
+mod hardware;
 mod view;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -62,6 +63,8 @@ pub struct Device {
     /// Capacities by their names, as the slice spells them.
     pub(super) capacity: BTreeMap<String, Capacity>,
     pub(super) consumes: Vec<CounterUse>,
+    /// The id of the hardware of its node that it is, or is a part of; `None`: not known, or it is of no one node.
+    pub hardware: Option<Arc<str>>,
     /// From which nodes it can be reached.
     pub(super) selection: NodeSelection,
     pub(super) taints: Vec<DeviceTaint>,
@@ -69,7 +72,7 @@ pub struct Device {
     pub(super) binding_conditions: Vec<String>,
     pub(super) binding_failure_conditions: Vec<String>,
     /// Whether several requests can share it.
-    pub(super) shareable: bool,
+    pub shareable: bool,
     /// What selectors see of it.
     pub(super) view: Result<View, EvaluationError>,
 }
@@ -92,10 +95,12 @@ impl Device {
             read.map(|read| (name.clone(), read))
                 .map_err(|reason| format!("device {}: capacity {name}: {reason}", device.name))
         });
+        let attributes = attribute::by_full_name(&spec.driver, &device.attributes);
         Ok(Self {
             capacity: capacity.collect::<Result<_, _>>()?,
             consumes: consumed(device)?,
-            attributes: attribute::by_full_name(&spec.driver, &device.attributes),
+            hardware: hardware::of(&spec.driver, &attributes, &selection),
+            attributes,
             selection,
             taints: device.taints.clone(),
             binds_to_node: device.binds_to_node,
@@ -105,6 +110,24 @@ impl Device {
             view: view::of(&spec.driver, device),
             id,
         })
+    }
+
+    /// The one node from which it can be reached; `None`: there may be several.
+    pub fn node(&self) -> Option<&str> {
+        match &self.selection {
+            NodeSelection::Name(node) => Some(node),
+            NodeSelection::All | NodeSelection::Selector(_) | NodeSelection::Unknown => None,
+        }
+    }
+
+    /// A capacity that is named so or, in the domain of the driver, so: the slice's spelling and how much there is.
+    pub fn capacity(&self, name: &str) -> Option<(&str, Amount)> {
+        let is_it = |spelled: &str| {
+            let own = spelled.strip_prefix(&*self.id.driver).and_then(|rest| rest.strip_prefix('/'));
+            own.unwrap_or(spelled) == name
+        };
+        let found = self.capacity.iter().find(|(spelled, _)| is_it(spelled));
+        found.map(|(spelled, capacity)| (spelled.as_str(), capacity.value.amount))
     }
 
     /// The values of an attribute by its full name; `None`: the device has none that can be compared.

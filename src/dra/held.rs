@@ -26,6 +26,10 @@ pub fn unreadable(allocation: &AllocationResult) -> Vec<String> {
 #[derive(Clone, Debug, Default)]
 pub struct HeldDevices {
     by_id: BTreeMap<DeviceId, Held>,
+    /// Of these, no claim holds anything: others use their hardware.
+    unclaimed: BTreeSet<DeviceId>,
+    /// How many more shares of a device can be given, where more than its capacities limits them.
+    shares_left: BTreeMap<DeviceId, u32>,
 }
 
 /// What is in use of one device.
@@ -37,13 +41,20 @@ pub struct Held {
     pub consumed: BTreeMap<String, Amount>,
 }
 
+impl Held {
+    fn add(&mut self, other: Self) {
+        self.whole |= other.whole;
+        for (name, amount) in other.consumed {
+            let consumed = self.consumed.entry(name).or_default();
+            *consumed = consumed.plus(amount);
+        }
+    }
+}
+
 impl HeldDevices {
     /// Takes out all that is in use of a pool, to be folded anew.
-    pub fn clear(&mut self, (driver, pool): &PoolId) {
-        let first = DeviceId { driver: driver.clone(), pool: pool.clone(), device: Arc::default() };
-        let own = self.by_id.range(first..).map(|(id, _)| id);
-        let own: Vec<DeviceId> =
-            own.take_while(|id| id.driver == *driver && id.pool == *pool).cloned().collect();
+    pub fn clear(&mut self, pool: &PoolId) {
+        let own: Vec<DeviceId> = self.of_pool(pool).map(|(id, _)| id.clone()).collect();
         for id in own {
             self.by_id.remove(&id);
         }
@@ -90,6 +101,47 @@ impl HeldDevices {
             }
         }
         unread
+    }
+
+    /// What claims hold of the devices of these pools.
+    #[must_use]
+    pub fn of_pools<'a>(&self, pools: impl Iterator<Item = &'a PoolId>) -> Self {
+        let mut held = Self::default();
+        for pool in pools {
+            held.by_id.extend(self.of_pool(pool).map(|(id, held)| (id.clone(), held.clone())));
+        }
+        held
+    }
+
+    fn of_pool(&self, pool: &PoolId) -> impl Iterator<Item = (&DeviceId, &Held)> {
+        let (driver, name) = pool;
+        let first = DeviceId { driver: driver.clone(), pool: name.clone(), device: Arc::default() };
+        let from = self.by_id.range(first..);
+        from.take_while(move |(id, _)| id.driver == *driver && id.pool == *name)
+    }
+
+    /// Takes in what others than claims use of the hardware of a device, and how many more shares can be given of it; `None`: as many as
+    /// its capacities allow.
+    pub fn add_unclaimed(&mut self, id: &DeviceId, used: Option<Held>, shares_left: Option<u32>) {
+        if let Some(left) = shares_left {
+            self.shares_left.insert(id.clone(), left);
+        }
+        let Some(used) = used else { return };
+        if let Some(held) = self.by_id.get_mut(id) {
+            return held.add(used);
+        }
+        self.by_id.insert(id.clone(), used);
+        self.unclaimed.insert(id.clone());
+    }
+
+    /// Whether a claim holds something of a device: then it has taken its counters.
+    pub fn is_claimed(&self, id: &DeviceId) -> bool {
+        self.by_id.contains_key(id) && !self.unclaimed.contains(id)
+    }
+
+    /// How many more shares of a device can be given; `None`: as many as its capacities allow.
+    pub fn shares_left(&self, id: &DeviceId) -> Option<u32> {
+        self.shares_left.get(id).copied()
     }
 
     /// What is in use of a device; `None`: nothing.

@@ -1,10 +1,14 @@
 //! Pools of devices: what drivers publish, by generation, and what of it a node can reach.
 
+mod hardware;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+use hardware::HardwareIndex;
 
 use super::{
     counters::CounterName,
@@ -23,6 +27,7 @@ pub struct Inventory {
     of_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
     /// The pools with slices that select nodes in another way.
     of_many: BTreeSet<PoolId>,
+    hardware: HardwareIndex,
 }
 
 /// Driver and pool.
@@ -143,6 +148,7 @@ impl Inventory {
             }
         }
         let Some(generations) = self.pools.get_mut(pool) else { return };
+        self.hardware.remove(pool, generations.slices().flat_map(|slice| &slice.devices));
         generations.read();
         if generations.slices.is_empty() {
             self.pools.remove(pool);
@@ -151,6 +157,7 @@ impl Inventory {
         for node in generations.nodes() {
             self.of_node.entry(node).or_default().insert(pool.clone());
         }
+        self.hardware.add(pool, generations.slices().flat_map(|slice| &slice.devices));
         if generations.slices().any(|slice| !matches!(slice.selection, Some(NodeSelection::Name(_)))) {
             self.of_many.insert(pool.clone());
         }

@@ -19,7 +19,7 @@ pub mod node;
 mod plugin;
 mod record;
 mod register;
-mod share;
+pub(super) mod share;
 mod status;
 mod view;
 mod volcano;

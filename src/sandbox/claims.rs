@@ -4,6 +4,7 @@
 //! They must not know Berth: they read what is on claims and pods and act as the real programs do.
 
 mod audit;
+mod cards;
 mod controller;
 pub mod driver;
 

@@ -19,6 +19,8 @@ pub enum Change {
     Nomination,
     /// A claim of devices holds less, or what pods that are being placed have chosen for it.
     DevicesFreed,
+    /// Claims of devices hold more or less of a node's cards.
+    CardsClaimed(NodeName),
     /// An object of another kind is new, changed or gone.
     Object(Kind, Arc<str>),
 }

@@ -82,9 +82,14 @@ impl<'a> Cycle<'a> {
         self.devices.as_ref().map_or(Ok(()), |claims| claims.test(node)).map_err(alone)
     }
 
+    /// Whether the node has devices for the pod's claims.
+    pub(super) fn has_devices(&self, node: &NodeState) -> bool {
+        self.devices.as_ref().is_none_or(|claims| claims.test(node).is_ok())
+    }
+
     /// The devices that the pod's claims are given on this node.
     pub fn devices(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, NodeReasons> {
-        let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(&node.info));
+        let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(node));
         chosen.map_err(|reason| vec![reason])
     }
 

@@ -243,7 +243,7 @@ impl<'a> Filters<'a> {
         let (allocations, _) = judged.expect("a node that has passed every filter fits");
         let volumes = self.cycle.as_ref().ok().and_then(|cycle| cycle.volumes(node).ok());
         let volumes = volumes.expect("a node that has passed every filter binds the claims");
-        let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(node).ok());
+        let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(state).ok());
         let claims = claims.expect("a node that has passed every filter has devices for the claims");
         let volumes = volumes.into_iter().map(PrebindStep::Volume);
         let steps = volumes.chain(claims.into_iter().map(PrebindStep::Devices)).collect();

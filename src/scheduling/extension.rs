@@ -64,6 +64,7 @@ fn standing(demand: &Demand, state: &NodeState, own: &BTreeSet<String>, quotas: 
 fn without_pods(state: &NodeState) -> NodeState {
     NodeState {
         usage: state.info.joined(Usage::default()),
+        beside_claims: None,
         requested: node_state::requested(&[]),
         pods: Vec::new(),
         anti_affinity: Vec::new(),

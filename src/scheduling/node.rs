@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{images::NodeImages, pod::Claim, resources::ResourceAmounts};
 use crate::{
     device::{
-        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, Inventory, Lock, ModelTemplates,
+        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Inventory, Lock, ModelTemplates,
         ProfileName, Usage,
     },
     object::Taint,
@@ -162,6 +162,38 @@ impl NodeInfo {
             of_uuid.into_iter().chain((number == card).then_some(uuid))
         });
         iter::once(card).chain(others)
+    }
+
+    /// The cards of this name, as each plugin offers them, with what their compute is counted in.
+    pub(super) fn cards_named<'a>(&'a self, id: &'a CardId) -> impl Iterator<Item = (CoreUnit, &'a Card)> {
+        let inventories =
+            self.offers.iter().filter_map(|offer| Some((offer.core_unit, offer.inventory.as_ref()?)));
+        let cards =
+            inventories.flat_map(|(unit, inventory)| inventory.cards().iter().map(move |card| (unit, card)));
+        cards.filter(move |(_, card)| self.names_of(id).any(|name| *name == card.id))
+    }
+
+    /// Whether a plugin offers this card, as a card or as a device by type.
+    pub(super) fn has_card(&self, id: &CardId) -> bool {
+        self.offers
+            .iter()
+            .filter_map(|offer| offer.inventory.as_ref())
+            .any(|offered| self.is_among(id, offered))
+    }
+
+    /// Whether this card may be one of a plugin's: for all that is known it is where the plugin doesn't say which are its own.
+    pub(super) fn may_have(&self, id: &CardId, profile: &ProfileName) -> bool {
+        let offered = self.offer(profile).and_then(|offer| offer.inventory.as_ref());
+        let names = |offered: &&Inventory| {
+            !offered.cards().is_empty() || offered.devices().of(DeviceType::Gpu).next().is_some()
+        };
+        offered.filter(names).is_none_or(|offered| self.is_among(id, offered))
+    }
+
+    fn is_among(&self, id: &CardId, offered: &Inventory) -> bool {
+        let mut gpus = offered.devices().of(DeviceType::Gpu);
+        gpus.any(|(_, gpu)| gpu.id == id.as_str())
+            || offered.cards().iter().any(|card| self.names_of(id).any(|name| *name == card.id))
     }
 
     /// What is in use of it, with each card that has several names or several plugins counted under each of them.

@@ -24,6 +24,8 @@ pub struct NodeState {
     pub info: Arc<NodeInfo>,
     /// What is in use of its cards.
     pub usage: Usage,
+    /// What is in use of its cards by pods' shares alone, where claims of devices hold some of them too; `None`: that is all.
+    pub beside_claims: Option<Usage>,
     /// What is in use of its other resources.
     pub requested: ResourceAmounts,
     /// The pods on it.
@@ -62,6 +64,11 @@ impl NodeState {
         self.pods.iter().any(|pod| !pod.claims.is_empty())
     }
 
+    /// What is in use of its cards by pods' shares.
+    pub(super) fn registered(&self) -> &Usage {
+        self.beside_claims.as_ref().unwrap_or(&self.usage)
+    }
+
     /// As it is for a pod that uses this one of its Reservations.
     #[must_use]
     pub(super) fn within(&self, reserved: &Arc<Reserved>) -> Self {
@@ -81,7 +88,9 @@ impl NodeState {
         cards: impl Iterator<Item = &'a Allocation>,
     ) -> Self {
         let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
-        self.usage = self.usage.and(self.info.joined(held));
+        let held = self.info.joined(held);
+        self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
+        self.usage = self.usage.and(held);
         self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
         for pod in &pods {
             self.requested.add(&pod.resources);

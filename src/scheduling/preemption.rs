@@ -257,6 +257,9 @@ impl Search<'_> {
         if potential.is_empty() {
             return DryRun::NoVictims;
         }
+        if self.lacks_devices(plan, node) {
+            return DryRun::Fails;
+        }
         for (pod, _) in &potential {
             plan.evict(pod);
         }
@@ -275,6 +278,17 @@ impl Search<'_> {
             return DryRun::Fails;
         }
         DryRun::Fits(Candidate { node: node.clone(), victims, violations })
+    }
+
+    /// Whether the node has no devices for the pod's claims as they stand: pods that would be preempted free none, cards of theirs included
+    /// that a driver publishes as devices.
+    fn lacks_devices(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
+        if self.demand.footprint.resource_claims.is_empty() {
+            return false;
+        }
+        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        let has_devices = |state| filters.cycle.as_ref().is_ok_and(|cycle| cycle.has_devices(state));
+        !plan.node(node).is_some_and(|state| has_devices(state))
     }
 
     /// The pods of the node that may be preempted, the most important first.

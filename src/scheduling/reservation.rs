@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     devices::{AllocatePolicy, ReservedDevices},
     ledger::{Charge, Commitment},
-    node::{NodeInfo, NodeName},
+    node::NodeName,
     pod::Demand,
     resources::ResourceAmounts,
 };
@@ -181,9 +181,9 @@ impl Reserved {
 }
 
 /// What is in use of a node with these Reservations and these pods, which use so much of it: with what is left of the Reservations, and each
-/// Reservation as it stands.
+/// Reservation as it stands. `join` counts what the node's cards have beside it and by other names.
 pub(super) fn fold<'r>(
-    info: &NodeInfo,
+    join: impl Fn(Usage) -> Usage,
     reservations: impl Iterator<Item = &'r Arc<Reservation>>,
     charges: &[&Charge],
     (usage, requested): (Usage, ResourceAmounts),
@@ -207,7 +207,7 @@ pub(super) fn fold<'r>(
             usage = usage.with_unread(unread.map(|_| reservation.allocation.profile.clone()));
             requested.add(resources);
         }
-        (info.joined(usage), requested)
+        (join(usage), requested)
     };
     let reserved = left.iter().enumerate().map(|(at, (reservation, devices, resources, users))| {
         let (usage, requested) = beside(Some(at));

@@ -3,12 +3,15 @@
 //! A claim holds what its status says, or else what pods that are being placed have chosen for it: a fold over their charges. What is
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
+mod cards;
+mod twins;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use super::{object::full_name, pod::Uid};
+use super::{node::NodeName, object::full_name, pod::Uid};
 use crate::{
     dra::{AllocationError, Claim, Classes, HeldDevices, Inventory, PoolId, held},
     object::{
@@ -16,8 +19,11 @@ use crate::{
         resource_claim::AllocationResult,
     },
 };
+use cards::ClaimedCards;
 
 pub use crate::dra::held::unreadable;
+pub(super) use cards::{Doubt, NodeClaims};
+pub(super) use twins::Beside;
 
 /// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
@@ -84,6 +90,12 @@ pub struct ResourceClaims {
     /// The claims that hold devices of each pool.
     by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
     held: HeldDevices,
+    /// What claims hold of registered cards.
+    cards: ClaimedCards,
+    /// The drivers that publish devices of which none names its hardware.
+    nameless: BTreeSet<Arc<str>>,
+    /// The nodes for which that has changed since it was last asked.
+    moved: BTreeSet<NodeName>,
     /// Greater after every change.
     version: u64,
     /// By pool, the version at which its devices or what is held of them changed last.
@@ -134,7 +146,47 @@ impl ResourceClaims {
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
         self.version += 1;
         self.reach = self.version;
-        self.changed.extend(pools.into_iter().map(|pool| (pool, self.version)));
+        for pool in pools {
+            let nameless = !self.inventory.may_name_hardware(&pool.0);
+            if nameless == self.nameless.contains(&pool.0) {
+                self.refold_cards(&pool);
+            } else {
+                self.note_nameless(&pool.0, nameless);
+            }
+            self.changed.insert(pool, self.version);
+        }
+    }
+
+    /// Devices of this driver that are no longer published can't be cards, or can again.
+    fn note_nameless(&mut self, driver: &Arc<str>, nameless: bool) {
+        if nameless {
+            self.nameless.insert(driver.clone());
+        } else {
+            self.nameless.remove(driver);
+        }
+        let first: PoolId = (driver.clone(), Arc::default());
+        let held = self.by_pool.range(first..).map(|(pool, _)| pool);
+        let held: Vec<PoolId> = held.take_while(|pool| pool.0 == *driver).cloned().collect();
+        for pool in &held {
+            self.refold_cards(pool);
+        }
+    }
+
+    /// The nodes for which what claims hold of registered cards has changed since this was last asked.
+    pub(super) fn take_moved(&mut self) -> BTreeSet<NodeName> {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// What claims hold of the registered cards of a node; `None`: nothing.
+    pub(super) fn on_node(&self, node: &str) -> Option<NodeClaims<'_>> {
+        self.cards.on_node(node)
+    }
+
+    fn refold_cards(&mut self, pool: &PoolId) {
+        let claims = self.by_pool.get(pool).into_iter().flatten();
+        let held = claims.filter_map(|name| self.claims.get(name)?.allocation());
+        let moved = self.cards.refold(pool, &self.inventory, held);
+        self.moved.extend(moved);
     }
 
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
@@ -210,6 +262,7 @@ impl ResourceClaims {
         self.version += 1;
         self.changed.insert(pool.clone(), self.version);
         self.held.clear(pool);
+        self.refold_cards(pool);
         let Some(claims) = self.by_pool.get(pool) else { return };
         for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {
             self.held.add_of(allocation, pool);

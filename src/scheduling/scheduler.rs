@@ -7,6 +7,7 @@ mod agent;
 mod alike;
 mod audit;
 mod blocked;
+mod claim_lists;
 mod decide;
 mod direct;
 mod evict;
@@ -143,7 +144,7 @@ impl Scheduler {
         let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs } = settings;
         Self {
             lock_expiry,
-            snapshot: Snapshot::new(device_resources).divided(zones),
+            snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
             classes: Classes::new(weights),
             pods: Pods::default(),
             waiting: Waiting::default(),

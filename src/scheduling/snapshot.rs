@@ -37,6 +37,7 @@ use crate::device::{Cuts, ProfileName};
 
 pub use super::node_state::{Agent, NodeState};
 pub(super) use before::Before;
+use reserved::InUse;
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,6 +65,8 @@ pub struct Snapshot {
     reservations: Arc<Reservations>,
     /// Claims of devices, and what decides on them.
     resource_claims: Arc<ResourceClaims>,
+    /// Whether claims are still to be listed: any card may be held by them.
+    claims_awaited: bool,
     /// By node and name, Koordinator's Reservations that hold something there.
     reserved: BTreeMap<NodeName, BTreeMap<Arc<str>, Arc<Reservation>>>,
     /// The slots of nodes with pods that have required anti-affinity.
@@ -162,10 +165,11 @@ impl Snapshot {
     pub(super) fn check(&mut self, name: &NodeName) -> Check {
         let Some(state) = self.node(name) else { return Check::Right };
         let pods = self.ledger.pods(name);
-        let (usage, requested, reservations) = self.in_use((&state.info, name), &pods, |_, _| true);
-        let in_use = (&state.usage, &state.requested, &state.reservations);
-        let right = state.pods == pods && in_use == (&usage, &requested, &reservations);
-        if right {
+        let InUse { usage, beside_claims, requested, reservations } =
+            self.in_use((&state.info, name), &pods, |_, _| true);
+        let of_cards = (&state.usage, &state.beside_claims) == (&usage, &beside_claims);
+        let others = (&state.requested, &state.reservations) == (&requested, &reservations);
+        if of_cards && others && state.pods == pods {
             return Check::Right;
         }
         self.refold(name);
@@ -293,16 +297,15 @@ impl Snapshot {
         if reserves {
             self.fold_reservations();
         }
-        self.fold_claims(before.iter().map(|before| &before.footprint).chain([&footprint]));
+        let mut nodes = self.fold_claims(before.iter().map(|before| &before.footprint).chain([&footprint]));
         let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
         if moved {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
             self.changes.push(Change::PodAdded(footprint));
         }
-        if let Some(before) = before.filter(|before| before.node != node) {
-            self.refold(&before.node);
-        }
-        self.refold(&node);
+        nodes.extend(before.map(|before| before.node));
+        nodes.insert(node);
+        self.refold_all(&nodes);
         self.quotas.refold(&namespace, &self.ledger);
     }
 
@@ -313,8 +316,9 @@ impl Snapshot {
         if !charge.steps.is_empty() {
             self.fold_reservations();
         }
-        self.fold_claims([&charge.footprint]);
-        self.refold(&charge.node);
+        let mut nodes = self.fold_claims([&charge.footprint]);
+        nodes.insert(charge.node.clone());
+        self.refold_all(&nodes);
         self.quotas.refold(&charge.namespace, &self.ledger);
         Some(charge)
     }
@@ -333,6 +337,7 @@ impl Snapshot {
         self.generation += 1;
         let zone = self.zone_of(&info);
         let state = self.state_with(slot, name, (info, zone), |_, _| true);
+        self.note_freed_devices(slot, &state);
         self.put(slot, Arc::new(state));
         self.choose_kept_cards(name);
     }
@@ -346,10 +351,12 @@ impl Snapshot {
         counts: impl Fn(&Uid, &Charge) -> bool,
     ) -> NodeState {
         let pods = self.ledger.pods_by(name, &counts);
-        let (usage, requested, reservations) = self.in_use((&info, name), &pods, counts);
+        let InUse { usage, beside_claims, requested, reservations } =
+            self.in_use((&info, name), &pods, counts);
         NodeState {
             anti_affinity: pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()).collect(),
             usage,
+            beside_claims,
             info,
             requested,
             pods,

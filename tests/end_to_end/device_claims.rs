@@ -40,13 +40,13 @@ async fn start(floor: Floor, driver: Driver, nodes: &[(&str, u32)]) -> Option<(W
     Some((world, claims))
 }
 
-fn all_are_content(world: &World, claims: &DeviceClaims) {
+pub(crate) fn all_are_content(world: &World, claims: &DeviceClaims) {
     world.agents_are_content();
     assert_eq!(claims.violations(), Vec::<String>::new());
 }
 
 /// A request for one device of the driver's class, with so much of its memory and compute.
-fn request(driver: Driver, share: Option<(&str, &str)>) -> Value {
+pub(crate) fn request(driver: Driver, share: Option<(&str, &str)>) -> Value {
     let mut exactly = json!({"deviceClassName": driver.name()});
     if let Some((memory, cores)) = share {
         exactly["capacity"] = json!({"requests": {"memory": memory, "cores": cores}});
@@ -54,7 +54,7 @@ fn request(driver: Driver, share: Option<(&str, &str)>) -> Value {
     json!({"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}})
 }
 
-async fn create_template(world: &World, name: &str, spec: Value) {
+pub(crate) async fn create_template(world: &World, name: &str, spec: Value) {
     let template = json!({"metadata": {"name": name}, "spec": {"spec": spec}});
     let templates: Api<ResourceClaimTemplate> = Api::default_namespaced(world.cluster.client.clone());
     templates.create(&PostParams::default(), &serde_json::from_value(template).unwrap()).await.unwrap();
@@ -70,7 +70,7 @@ fn claims(world: &World) -> Api<ResourceClaim> {
 }
 
 /// A pod with a claim of its own from the template.
-fn of_template(name: &str, template: &str) -> Value {
+pub(crate) fn of_template(name: &str, template: &str) -> Value {
     let mut pod = pod(name, &json!({"cpu": "1"}));
     pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimTemplateName": template}]);
     pod["spec"]["containers"][0]["resources"]["claims"] = json!([{"name": "gpu"}]);

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use super::machine::{Machine, bound, key, node, parsed, pod, told};
 
 /// A pod that uses the claim of this name.
-fn user(name: &str, claim: &str) -> Value {
+pub(crate) fn user(name: &str, claim: &str) -> Value {
     let mut pod = pod(name, &json!({"cpu": "1"}));
     pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": claim}]);
     pod
 }
 
 /// A claim of one device of class `gpu`, with this status.
-fn claim(name: &str, version: u32, finalizers: &[&str], status: &Value) -> Event {
+pub(crate) fn claim(name: &str, version: u32, finalizers: &[&str], status: &Value) -> Event {
     let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu"}});
     let claim = json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"),
@@ -47,20 +47,25 @@ fn slice(node: &str, count: usize) -> Event {
     Event::Seen(Object::ResourceSlice(parsed(&slice)))
 }
 
-/// Nodes with so many devices each, and what else there is.
-fn machine(nodes: &[(&str, usize)], objects: impl IntoIterator<Item = Event>) -> Machine {
-    let named: Vec<Value> = nodes.iter().map(|(name, _)| node(name, &json!({}))).collect();
-    let mut machine = Machine::new(&Config::default(), &named, &[]);
+/// Shows that there is nothing yet but the class `gpu`.
+pub(crate) fn listed(machine: &mut Machine) {
     for kind in Kind::DEVICE_CLAIMS {
         machine.tell(Event::Listed(*kind, Vec::new()));
     }
     machine.tell(Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": "gpu"}})))));
+}
+
+/// Nodes with so many devices each, and what else there is.
+fn machine(nodes: &[(&str, usize)], objects: impl IntoIterator<Item = Event>) -> Machine {
+    let named: Vec<Value> = nodes.iter().map(|(name, _)| node(name, &json!({}))).collect();
+    let mut machine = Machine::new(&Config::default(), &named, &[]);
+    listed(&mut machine);
     let slices = nodes.iter().map(|(name, count)| slice(name, *count));
     slices.chain(objects).for_each(|event| machine.tell(event));
     machine
 }
 
-fn writes(effects: &[Effect]) -> Vec<PrebindWrite> {
+pub(crate) fn writes(effects: &[Effect]) -> Vec<PrebindWrite> {
     let write = |effect: &Effect| match effect {
         Effect::Prebind { write, .. } => Some(write.clone()),
         _ => None,
@@ -292,6 +297,8 @@ fn devices_that_have_to_be_prepared_are_awaited() {
 fn nothing_is_decided_before_claims_are_listed() {
     let mut machine = Machine::new(&Config::default(), &[node("n1", &json!({}))], &[]);
     machine.show_pod(&user("p", "c"));
+    assert_eq!(told(&machine.settle(), "p"), "");
+    machine.pass(5);
     assert_eq!(told(&machine.settle(), "p"), "");
     machine.pass(31);
     let message = told(&machine.settle(), "p");

@@ -14,7 +14,7 @@ use crate::{
         simulate::{claims::ClaimRow, volume::VolumeRow},
         table::Table,
     },
-    cluster::ledger::NodeRow,
+    cluster::ledger::{CardRow, NodeRow},
     dialect::Record,
     scheduling::{FitError, node::NodeName, tdm::eviction::Eviction},
 };
@@ -256,9 +256,15 @@ impl Simulation {
                 format!("{}/{}", card.slots_used, card.slots),
                 format!("{}/{}", card.memory_used, card.memory),
                 format!("{}/{}", card.cores_used, card.cores),
-                card.pods.join(","),
+                holders(card),
             ]);
         }
         cards.render()
     }
+}
+
+/// The pods that hold shares of a card, and the claims that hold some of it.
+fn holders(card: &CardRow) -> String {
+    let claims = card.claims.iter().map(|claim| format!("claim {claim}"));
+    card.pods.iter().cloned().chain(claims).collect::<Vec<_>>().join(",")
 }

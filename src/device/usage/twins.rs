@@ -7,7 +7,7 @@ use crate::device::{
 };
 
 /// Bytes of a MiB.
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
 impl Usage {
     /// With each GPU of these devices counted together with the card that has its id, under both.
@@ -48,7 +48,7 @@ impl CardDimensions {
     }
 
     /// What is held of a card as it counts on a device; an amount that can't be read is all of it.
-    fn as_device(&self, held: CardUsage, device: &NodeDevice) -> Amounts {
+    pub(super) fn as_device(&self, held: CardUsage, device: &NodeDevice) -> Amounts {
         let mut amounts = Amounts::default();
         if let Some(total) = device.total.get(&self.memory.amount).filter(|total| *total > 0) {
             let bytes = held.memory.known().map_or(total, |memory| memory.get().saturating_mul(MIB));

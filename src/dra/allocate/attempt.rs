@@ -132,6 +132,10 @@ impl<'a> Attempt<'a> {
         if !device.shareable {
             return if alternative.is_admin() { !whole.contains(&place.claim) } else { whole.is_empty() };
         }
+        let taken = |left: u32| usize::try_from(left).is_ok_and(|left| self.shares[candidate].0 >= left);
+        if !alternative.is_admin() && self.held.shares_left(&device.id).is_some_and(taken) {
+            return false;
+        }
         let held = self.held.of(&device.id);
         device.capacity.iter().all(|(name, capacity)| {
             let consumed = held.and_then(|held| held.consumed.get(name)).copied().unwrap_or_default();
@@ -143,7 +147,7 @@ impl<'a> Attempt<'a> {
     /// A shared device that is in use has taken its counters already.
     fn has_counters_already(&self, candidate: usize) -> bool {
         let device = self.candidates[candidate].device;
-        device.shareable && (self.held.of(&device.id).is_some() || self.shares[candidate].0 > 0)
+        device.shareable && (self.held.is_claimed(&device.id) || self.shares[candidate].0 > 0)
     }
 
     fn take_counters(&mut self, candidate: usize) -> bool {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    dra::Classes,
+    dra::{Classes, device::DeviceId, held::Held},
     object::{DeviceClass, Labels, ResourceClaim, ResourceSlice},
 };
 
@@ -156,4 +156,42 @@ fn what_a_claim_asks_for_and_nothing_serves_is_told_with_its_field() {
         error(&request(json!({"deviceClassName": "none"}))),
         "claim team/c, request r: could not retrieve device class none"
     );
+}
+
+#[test]
+fn hardware_that_others_use_is_not_given_and_takes_no_counters() {
+    let device = |name: &str, counters: &str| {
+        let taken = json!([{"counterSet": counters, "counters": {"c": {"value": "1"}}}]);
+        json!({"name": name, "consumesCounters": taken})
+    };
+    let devices = [device("a-0", "a"), device("a-1", "a"), device("b-0", "b")];
+    let sets = json!([{"name": "a", "counters": {"c": {"value": "1"}}}, {"name": "b", "counters": {"c": {"value": "1"}}}]);
+    let pool = json!({"name": "p", "generation": 1, "resourceSliceCount": 2});
+    let slice = |name: &str, field: &str, of: Value| -> ResourceSlice {
+        let mut spec = json!({"driver": "gpu.example.com", "pool": pool, "nodeName": "n1"});
+        spec[field] = of;
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+    };
+    let slices = [slice("devices", "devices", json!(devices)), slice("counters", "sharedCounters", sets)];
+    let mut held = HeldDevices::default();
+    for name in ["a-0", "a-1"] {
+        let whole = Held { whole: true, ..Held::default() };
+        held.add_unclaimed(&DeviceId::new("gpu.example.com", "p", name), Some(whole), None);
+    }
+    assert_eq!(names(&allocated(&slices, &exactly(1), &held).unwrap().unwrap()), ["b-0"]);
+    assert_eq!(allocated(&slices, &exactly(2), &held), Ok(None));
+}
+
+#[test]
+fn as_many_shares_are_given_as_are_left() {
+    let capacity = json!({"memory": {"value": "80Gi", "requestPolicy": {"default": "1Gi"}}});
+    let device = json!({"name": "d", "allowMultipleAllocations": true, "capacity": capacity});
+    let request = |name: &str| json!({"name": name, "exactly": {"deviceClassName": "gpu"}});
+    let asked = json!({"requests": [request("a"), request("b")]});
+    let given = |left: Option<u32>| {
+        let mut held = HeldDevices::default();
+        held.add_unclaimed(&DeviceId::new("gpu.example.com", "p", "d"), None, left);
+        allocated(&[slice("p", std::slice::from_ref(&device))], &asked, &held).unwrap().is_some()
+    };
+    assert_eq!([None, Some(2), Some(1), Some(0)].map(given), [true, true, false, false]);
 }

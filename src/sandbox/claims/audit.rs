@@ -107,7 +107,8 @@ fn exceeded(held: &[(String, DeviceRequestAllocationResult)], slices: &[Resource
     capacity.into_iter().find(over).map(|(name, _)| name.clone())
 }
 
-fn results(claim: &ResourceClaim) -> Vec<DeviceRequestAllocationResult> {
+/// The devices of a claim.
+pub(super) fn results(claim: &ResourceClaim) -> Vec<DeviceRequestAllocationResult> {
     let devices = claim.status.as_ref().and_then(|status| status.allocation.as_ref()?.devices.clone());
     devices.and_then(|devices| devices.results).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Shared, audit};
+use super::{Shared, audit, cards};
 use crate::sandbox::controller::{all, at_each_change};
 
 /// Keeps a claim until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
@@ -32,6 +32,17 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
     let slices: Vec<ResourceSlice> = all(client).await?;
     let faults = audit::pods(&pods, &claims, &slices).into_iter().chain(audit::devices(&claims, &slices));
     faults.for_each(|fault| shared.violations.note(fault));
+    if !cards::given_twice(&pods, &claims, &slices).is_empty() {
+        // A pod that is there before and after the claims were read was there meanwhile.
+        let later: Vec<Pod> = all(client).await?;
+        let stayed = |pod: &&Pod| {
+            later.iter().any(|other| other.metadata.uid == pod.metadata.uid && !has_ended(other))
+        };
+        let stayed: Vec<Pod> = pods.iter().filter(stayed).cloned().collect();
+        for fault in cards::given_twice(&stayed, &claims, &slices) {
+            shared.violations.note(fault);
+        }
+    }
     let templates: Vec<ResourceClaimTemplate> = all(client).await?;
     for pod in pods.iter().filter(|pod| !has_ended(pod) && pod.metadata.deletion_timestamp.is_none()) {
         for entry in pod.spec.iter().flat_map(|spec| spec.resource_claims.iter().flatten()) {

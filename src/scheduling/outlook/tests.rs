@@ -60,6 +60,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
     NodeState {
         info: Arc::new(info),
         usage: Usage::default(),
+        beside_claims: None,
         requested: ResourceAmounts::default(),
         pods: Vec::new(),
         reservations: Vec::new(),

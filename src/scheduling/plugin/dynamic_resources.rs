@@ -14,12 +14,11 @@ use crate::{
     scheduling::{
         change::Change,
         footprint::Footprint,
-        node::NodeInfo,
         object::{Kind, full_name},
         pod::Demand,
         pod_counts::{PodCounts, Surroundings},
         reason::Reason,
-        resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
+        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
         snapshot::NodeState,
     },
 };
@@ -62,6 +61,8 @@ impl fmt::Display for ClaimRejection {
 #[derive(Debug)]
 pub(in crate::scheduling) struct PodClaims<'a> {
     known: &'a ResourceClaims,
+    /// Whether the pod asks for shares of cards too.
+    beside: Beside,
     /// What claims hold already.
     allocated: Vec<&'a AllocationResult>,
     /// The pod is to be added to the users of these claims, which hold devices already.
@@ -88,6 +89,7 @@ impl<'a> PodClaims<'a> {
         let known = around.resource_claims;
         let mut claims = Self {
             known,
+            beside: if demand.ask.devices.is_empty() { Beside::Nothing } else { Beside::Shares },
             allocated: Vec::new(),
             joined: Vec::new(),
             waiting: Vec::new(),
@@ -98,8 +100,8 @@ impl<'a> PodClaims<'a> {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
         if !claims.waiting.is_empty() {
-            let asked = (known.class_version(), claims.asked.clone());
-            let judge = |node: &NodeState| claims.allocate(&node.info).map(drop);
+            let asked = (known.class_version(), claims.beside, claims.asked.clone());
+            let judge = |node: &NodeState| claims.allocate(node).map(drop);
             claims.fits = counts.claim_fits().of(asked, around, judge);
         }
         Ok(Some(claims))
@@ -133,12 +135,12 @@ impl<'a> PodClaims<'a> {
 
     /// Fails on a node from which the claims can't be used.
     pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
-        self.test_allocated(&node.info)?;
+        self.test_allocated(node)?;
         self.fits.get(node.slot).cloned().unwrap_or(Ok(()))
     }
 
     /// What the claims are given with the pod on this node.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
+    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, Reason> {
         self.test_allocated(node)?;
         let mut choices = self.joined.clone();
         if !self.waiting.is_empty() {
@@ -147,21 +149,24 @@ impl<'a> PodClaims<'a> {
         Ok(choices)
     }
 
-    fn test_allocated(&self, node: &NodeInfo) -> Result<(), Reason> {
-        let node = dra::Node { name: &node.name, labels: &node.labels };
+    fn test_allocated(&self, node: &NodeState) -> Result<(), Reason> {
+        let node = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
         if usable { Ok(()) } else { Err(Reason::ResourceClaims(ClaimRejection::Elsewhere)) }
     }
 
     /// Devices of the node for the waiting claims.
-    fn allocate(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
-        let node = dra::Node { name: &node.name, labels: &node.labels };
+    fn allocate(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, Reason> {
+        let held = self.known.in_use(node, self.beside);
+        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
-        let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
+        let allocation = dra::allocate(&claims, on, self.known.inventory(), &held);
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
-        let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
-        let given = self.waiting.iter().zip(allocation.results);
+        let results = allocation.map(|allocation| allocation.results);
+        let results = results.filter(|results| !self.known.are_one_card(on.name, results));
+        let results = results.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
+        let given = self.waiting.iter().zip(results);
         Ok(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect())
     }
 }
@@ -204,7 +209,11 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
             name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
         }
         Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
-        Change::PodAdded(_) | Change::Charged(_) | Change::PodRemoved(_) | Change::Nomination => false,
+        Change::PodAdded(_)
+        | Change::Charged(_)
+        | Change::CardsClaimed(_)
+        | Change::PodRemoved(_)
+        | Change::Nomination => false,
     }
 }
 

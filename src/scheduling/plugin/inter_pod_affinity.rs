@@ -93,7 +93,11 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
                 || pod.affinity.iter().any(|term| about(term, other))
         }
         Change::Node | Change::Object(Kind::Namespace, _) => true,
-        Change::Object(..) | Change::Nomination | Change::DevicesFreed | Change::Charged(_) => false,
+        Change::Object(..)
+        | Change::Nomination
+        | Change::DevicesFreed
+        | Change::Charged(_)
+        | Change::CardsClaimed(_) => false,
     }
 }
 

@@ -101,6 +101,10 @@ pub(in crate::scheduling) fn helps(change: &Change) -> bool {
             )
         }
         Change::Node => true,
-        Change::PodAdded(_) | Change::Nomination | Change::DevicesFreed | Change::Charged(_) => false,
+        Change::PodAdded(_)
+        | Change::Nomination
+        | Change::DevicesFreed
+        | Change::Charged(_)
+        | Change::CardsClaimed(_) => false,
     }
 }

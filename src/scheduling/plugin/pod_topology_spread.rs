@@ -73,7 +73,11 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change, objects: &O
             pod.spread.iter().any(|constraint| constraint.pods.matches(other, objects))
         }
         Change::Node => true,
-        Change::Object(..) | Change::Nomination | Change::DevicesFreed | Change::Charged(_) => false,
+        Change::Object(..)
+        | Change::Nomination
+        | Change::DevicesFreed
+        | Change::Charged(_)
+        | Change::CardsClaimed(_) => false,
     }
 }
 

@@ -175,7 +175,8 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         | Change::PodRemoved(_)
         | Change::Nomination
         | Change::DevicesFreed
-        | Change::Charged(_) => false,
+        | Change::Charged(_)
+        | Change::CardsClaimed(_) => false,
     }
 }
 

@@ -63,6 +63,7 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         | Change::Node
         | Change::Nomination
         | Change::DevicesFreed
-        | Change::Charged(_) => false,
+        | Change::Charged(_)
+        | Change::CardsClaimed(_) => false,
     }
 }

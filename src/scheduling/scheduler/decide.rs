@@ -24,7 +24,7 @@ use crate::{
 
 impl Scheduler {
     pub(super) fn schedule(&mut self, now: Timestamp) {
-        if self.course != Course::Onward || self.directed || !self.knows_gangs() {
+        if self.course != Course::Onward || self.directed || !self.knows_gangs() || !self.knows_claims() {
             return;
         }
         self.mend_gangs(now);

@@ -38,9 +38,8 @@ impl Scheduler {
         if found.is_empty() {
             return found;
         }
-        let ledger = self.snapshot.ledger();
-        let given = ledger.usage_by(node, |_, charge| charge.commitment == Commitment::Bound);
-        excess_in(&state.info, &state.info.joined(given))
+        let given = self.snapshot.known_use(&state.info, |_, charge| charge.commitment == Commitment::Bound);
+        excess_in(&state.info, &given)
     }
 
     fn holders_of(&self, node: &NodeName, card: &CardId) -> Vec<PodKey> {

@@ -27,6 +27,7 @@ impl Scheduler {
         }
         self.synced.pods = true;
         self.await_gangs(now);
+        self.await_claim_lists(now);
         self.reports.next_audit = None;
     }
 

@@ -81,6 +81,7 @@ impl Scheduler {
     pub(super) fn wake_helped(&mut self) {
         let changes = self.snapshot.take_changes();
         self.wake_beside(&changes);
+        self.wake_claimed(&changes);
         if changes.is_empty() || self.waiting.requeue.is_empty() {
             return;
         }
@@ -108,6 +109,18 @@ impl Scheduler {
         });
         for node in charged.collect::<BTreeSet<_>>() {
             self.wake_waiting(node, Held::More);
+        }
+    }
+
+    /// Decides pods again that would have a card of which claims may hold less now.
+    fn wake_claimed(&mut self, changes: &[Change]) {
+        let claimed = changes.iter().filter_map(|change| match change {
+            Change::CardsClaimed(node) => Some(node),
+            _ => None,
+        });
+        for node in claimed.collect::<BTreeSet<_>>() {
+            self.wake(node);
+            self.lines.touch(node);
         }
     }
 

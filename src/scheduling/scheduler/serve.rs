@@ -26,6 +26,7 @@ impl Scheduler {
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.gang_lists_deadline(),
+            self.claim_lists_deadline(),
         ];
         let onward = queue.chain(others).flatten();
         let onward = onward.filter(|_| self.course == Course::Onward && self.is_synced());
@@ -37,6 +38,7 @@ impl Scheduler {
         self.flush(now);
         self.watch_lists(now);
         self.watch_gang_lists(now);
+        self.watch_claim_lists(now);
         self.retell(now);
         self.lines.touch_due(now);
     }

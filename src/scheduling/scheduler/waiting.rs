@@ -1,6 +1,9 @@
 //! Pods that wait to be decided: in the queue, or for a change that could help them.
 
-use super::{alike::Rejections, quota::OverQuota, requeue::Requeue, turn::Turn, unlisted::Unlisted};
+use super::{
+    alike::Rejections, claim_lists::ClaimLists, quota::OverQuota, requeue::Requeue, turn::Turn,
+    unlisted::Unlisted,
+};
 use crate::scheduling::{pod::PodKey, queue::Queue};
 
 /// Pods that wait to be decided.
@@ -16,6 +19,8 @@ pub(super) struct Waiting {
     pub(super) requeue: Requeue,
     /// Pods with claims that wait for lists of what decides on these.
     pub(super) unlisted: Unlisted,
+    /// How long pods wait for the lists of claims.
+    pub(super) claim_lists: ClaimLists,
     /// Why pods were rejected since the last change.
     pub(super) rejections: Rejections,
 }

@@ -48,7 +48,11 @@ impl Snapshot {
             Some(charge) => drop(self.ledger.charge(pod, charge)),
             None => drop(self.ledger.release(&pod)),
         }
-        self.fold_claims(footprints.iter().flatten());
+        let moved = self.fold_claims(footprints.iter().flatten());
+        // Those whose states are put back are found so below.
+        for node in moved.iter().filter(|node| nodes.iter().all(|(known, _)| known != *node)) {
+            self.refold(node);
+        }
         for (node, state) in nodes {
             if let (Some(&slot), Some(state)) = (self.by_name.get(&node), state) {
                 self.put(slot, state);

@@ -46,12 +46,14 @@ impl Snapshot {
     /// Takes in that all objects of a kind are known.
     pub fn note_listed(&mut self, kind: Kind) {
         Arc::make_mut(&mut self.objects).note_listed(kind);
+        self.note_claims_listed();
         self.changes.push(Change::Object(kind, Arc::default()));
     }
 
     /// Takes in that the API server does not serve this kind.
     pub fn note_unserved(&mut self, kind: Kind) {
         Arc::make_mut(&mut self.objects).note_unserved(kind);
+        self.note_claims_listed();
         self.changes.push(Change::Object(kind, Arc::default()));
     }
 

@@ -17,22 +17,50 @@ use crate::{
     },
 };
 
+/// What is in use of a node.
+#[derive(Debug, PartialEq)]
+pub(super) struct InUse {
+    /// Cards and devices.
+    pub(super) usage: Usage,
+    /// The same by pods' shares alone, where claims of devices hold some of the cards too.
+    pub(super) beside_claims: Option<Usage>,
+    /// Other resources.
+    pub(super) requested: ResourceAmounts,
+    /// Each Reservation.
+    pub(super) reservations: Vec<Arc<Reserved>>,
+}
+
 impl Snapshot {
-    /// What is in use of a node by these of its pods and by its Reservations: cards and devices, other resources, and each Reservation.
+    /// What is in use of a node by these of its pods, by claims of devices and by its Reservations.
     pub(super) fn in_use(
         &self,
         (info, name): (&NodeInfo, &NodeName),
         pods: &[Arc<Footprint>],
         counts: impl Fn(&Uid, &Charge) -> bool,
-    ) -> (Usage, ResourceAmounts, Vec<Arc<Reserved>>) {
-        let usage = self.ledger.usage_by(name, &counts);
+    ) -> InUse {
+        let own = self.ledger.usage_by(name, &counts);
         let requested = node_state::requested(pods);
-        let Some(reservations) = self.reserved.get(name) else {
-            return (info.joined(usage), requested, Vec::new());
+        let claims = self.claims_on(info, pods);
+        let join = |usage: Usage| match claims {
+            Some((claims, doubt)) => claims.join(info, info.joined(usage), doubt),
+            None => info.joined(usage),
         };
-        let charges = self.ledger.on_node(name).filter(|(uid, charge)| counts(uid, charge));
-        let charges: Vec<&Charge> = charges.map(|(_, charge)| charge).collect();
-        fold(info, reservations.values(), &charges, (usage, requested))
+        let Some(reserved) = self.reserved.get(name) else {
+            let beside_claims = claims.is_some().then(|| info.joined(own.clone()));
+            return InUse { usage: join(own), beside_claims, requested, reservations: Vec::new() };
+        };
+        let charges: Vec<&Charge> = self
+            .ledger
+            .on_node(name)
+            .filter(|(uid, charge)| counts(uid, charge))
+            .map(|(_, charge)| charge)
+            .collect();
+        let beside_claims = claims.is_some().then(|| {
+            let of_pods = (own.clone(), ResourceAmounts::default());
+            fold(|usage| info.joined(usage), reserved.values(), &charges, of_pods).0
+        });
+        let (usage, requested, reservations) = fold(join, reserved.values(), &charges, (own, requested));
+        InUse { usage, beside_claims, requested, reservations }
     }
 
     /// Replaces the Reservation of this name; `None`: it is gone. Returns the nodes on which it holds something, or did.

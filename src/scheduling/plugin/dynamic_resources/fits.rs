@@ -3,10 +3,12 @@
 use std::{collections::HashMap, sync::Arc};
 
 use super::ClaimRejection;
-use crate::scheduling::{pod_counts::Surroundings, reason::Reason, snapshot::NodeState};
+use crate::scheduling::{
+    pod_counts::Surroundings, reason::Reason, resource_claims::Beside, snapshot::NodeState,
+};
 
-/// What claims ask for, and the version of the classes by which that is read.
-pub(super) type Asked = (u64, Vec<Arc<str>>);
+/// What claims ask for, the version of the classes by which that is read, and whether the pod asks for shares too.
+pub(super) type Asked = (u64, Beside, Vec<Arc<str>>);
 
 /// What the allocator finds for some claims on the node in one slot.
 #[derive(Clone, Debug)]
