@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     counters::CounterName,
-    device::Device,
+    device::{Device, Reading},
     node::{Node, NodeSelection},
 };
 use crate::object::{Amount, ResourceSlice};
@@ -23,6 +23,8 @@ pub struct Inventory {
     of_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
     /// The pools with slices that select nodes in another way.
     of_many: BTreeSet<PoolId>,
+    /// How many devices have been read so far.
+    readings: u64,
 }
 
 /// Driver and pool.
@@ -143,7 +145,7 @@ impl Inventory {
             }
         }
         let Some(generations) = self.pools.get_mut(pool) else { return };
-        generations.read();
+        generations.read(&mut self.readings);
         if generations.slices.is_empty() {
             self.pools.remove(pool);
             return;
@@ -161,6 +163,12 @@ impl Inventory {
         self.of_node.get(node).into_iter().flatten().chain(&self.of_many)
     }
 
+    /// The nodes that might reach a slice of this pool; `None`: it may be any node.
+    pub fn nodes_near(&self, pool: &PoolId) -> Option<BTreeSet<Arc<str>>> {
+        let nodes = || self.pools.get(pool).map(Generations::nodes).unwrap_or_default();
+        (!self.of_many.contains(pool)).then(nodes)
+    }
+
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
     pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
@@ -174,12 +182,17 @@ impl Inventory {
 }
 
 impl Generations {
-    fn read(&mut self) {
+    fn read(&mut self, readings: &mut u64) {
         let mut generations: BTreeMap<Reverse<i64>, Vec<&ResourceSlice>> = BTreeMap::new();
         for slice in self.slices.values() {
             generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
         }
-        self.published = generations.into_values().map(Published::read).collect();
+        let mut published: Vec<_> = generations.into_values().map(Published::read).collect();
+        for device in published.iter_mut().flat_map(Published::devices_mut) {
+            *readings += 1;
+            device.reading = Reading(*readings);
+        }
+        self.published = published.into();
     }
 
     fn slices(&self) -> impl Iterator<Item = &Slice> {
@@ -238,6 +251,10 @@ impl Published {
             }
         }
         errors.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    fn devices_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.slices.iter_mut().flat_map(|slice| &mut slice.devices)
     }
 
     /// A set or a counter of which a device takes and that the pool does not have.

@@ -84,7 +84,7 @@ impl<'a> Cycle<'a> {
 
     /// The devices that the pod's claims are given on this node.
     pub fn devices(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, NodeReasons> {
-        let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(&node.info));
+        let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(node));
         chosen.map_err(|reason| vec![reason])
     }
 

@@ -3,6 +3,8 @@
 //! A claim holds what its status says, or else what pods that are being placed have chosen for it: a fold over their charges. What is
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
+mod spec;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -18,6 +20,8 @@ use crate::{
 };
 
 pub use crate::dra::held::unreadable;
+pub(super) use spec::SpecId;
+use spec::Specs;
 
 /// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
@@ -42,8 +46,8 @@ pub struct ClaimCharge {
     pub users: BTreeSet<Uid>,
 }
 
-/// What a claim asks for: as a text that is equal for claims that ask for the same, and read.
-pub(super) type Asked = (Arc<str>, Result<Arc<Claim>, AllocationError>);
+/// What a claim asks for: a number that is equal for claims that ask for the same, and as it is read.
+pub(super) type Asked = (SpecId, Result<Arc<Claim>, AllocationError>);
 
 /// A claim as it stands.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +68,29 @@ impl Standing {
         let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
         seen.or(self.charge.chosen.as_deref()).or(self.lingering.as_deref())
     }
+
+    /// Where it says what the claim holds, to be read once it has changed.
+    fn source(&self) -> Source {
+        match &self.seen {
+            Some(claim) if claim.status.allocation.is_some() => Source::Seen(claim.clone()),
+            _ => Source::Chosen(self.charge.chosen.clone().or_else(|| self.lingering.clone())),
+        }
+    }
+}
+
+/// Where it says what a claim holds.
+enum Source {
+    Seen(Arc<ResourceClaim>),
+    Chosen(Option<Arc<AllocationResult>>),
+}
+
+impl Source {
+    fn allocation(&self) -> Option<&AllocationResult> {
+        match self {
+            Self::Seen(claim) => claim.status.allocation.as_ref(),
+            Self::Chosen(allocation) => allocation.as_deref(),
+        }
+    }
 }
 
 /// Whether a change leaves more devices free.
@@ -73,6 +100,15 @@ pub(super) enum Freed {
     Some,
     /// It does not.
     Nothing,
+}
+
+/// The nodes for which something has changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum ChangedNodes {
+    /// These.
+    These(BTreeSet<Arc<str>>),
+    /// It may be each of them.
+    Any,
 }
 
 /// Every claim of devices, and what decides on it.
@@ -88,6 +124,10 @@ pub struct ResourceClaims {
     version: u64,
     /// By pool, the version at which its devices or what is held of them changed last.
     changed: BTreeMap<PoolId, u64>,
+    /// The same, the latest change last.
+    changes: BTreeSet<(u64, PoolId)>,
+    /// What claims asked for lately.
+    specs: Specs,
     /// The version at which a pool last began or ceased to be reached by some node.
     reach: u64,
     /// The version at which a class changed last.
@@ -121,26 +161,50 @@ impl ResourceClaims {
 
     /// Takes in a claim as it is seen; `None`: it is gone.
     pub(super) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
-        let asked = claim.as_ref().and_then(|claim| self.read(claim));
+        let asked = claim.as_ref().and_then(|claim| self.specs.read(claim, &self.classes));
         self.change(name, |standing| (standing.seen, standing.asked) = (claim, asked))
-    }
-
-    /// What a claim asks for, unless it has its devices.
-    fn read(&self, claim: &ResourceClaim) -> Option<Asked> {
-        let read = || (format!("{:?}", claim.spec).into(), Claim::read(claim, &self.classes).map(Arc::new));
-        claim.status.allocation.is_none().then(read)
     }
 
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
         self.version += 1;
         self.reach = self.version;
-        self.changed.extend(pools.into_iter().map(|pool| (pool, self.version)));
+        for pool in pools {
+            self.note_changed(pool);
+        }
+    }
+
+    fn note_changed(&mut self, pool: PoolId) {
+        if let Some(before) = self.changed.insert(pool.clone(), self.version) {
+            self.changes.remove(&(before, pool.clone()));
+        }
+        self.changes.insert((self.version, pool));
     }
 
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
     pub(super) fn stamp(&self, node: &str) -> u64 {
         let changed = self.inventory.pools_near(node).filter_map(|pool| self.changed.get(pool));
         changed.copied().fold(self.reach, u64::max)
+    }
+
+    /// Greater after every change.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The nodes whose stamp may have moved since this version.
+    pub(super) fn changed_since(&self, version: u64) -> ChangedNodes {
+        let first = (version + 1, PoolId::default());
+        let mut nodes = BTreeSet::new();
+        if self.reach > version {
+            return ChangedNodes::Any;
+        }
+        for (_, pool) in self.changes.range(first..) {
+            match self.inventory.nodes_near(pool) {
+                Some(named) => nodes.extend(named),
+                None => return ChangedNodes::Any,
+            }
+        }
+        ChangedNodes::These(nodes)
     }
 
     /// Moves whenever a class changes.
@@ -152,11 +216,10 @@ impl ResourceClaims {
     fn read_again(&mut self) {
         self.version += 1;
         self.class_version = self.version;
-        let mut claims = std::mem::take(&mut self.claims);
-        for standing in claims.values_mut() {
-            standing.asked = standing.seen.as_ref().and_then(|claim| self.read(claim));
+        for standing in self.claims.values_mut() {
+            let seen = standing.seen.as_ref();
+            standing.asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
         }
-        self.claims = claims;
     }
 
     /// What a claim of a namespace asks for; `None`: it is gone, or has its devices.
@@ -176,9 +239,10 @@ impl ResourceClaims {
 
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Standing)) -> Freed {
         let standing = self.claims.entry(name.clone()).or_default();
-        let before = standing.allocation().cloned();
+        let before = standing.source();
         change(standing);
-        let after = standing.allocation().cloned();
+        let after = standing.source();
+        let (before, after) = (before.allocation(), after.allocation());
         if standing.seen.is_none()
             && standing.charge == ClaimCharge::default()
             && standing.lingering.is_none()
@@ -188,7 +252,7 @@ impl ResourceClaims {
         if before == after {
             return Freed::Nothing;
         }
-        for pool in before.iter().flat_map(held::pools) {
+        for pool in before.into_iter().flat_map(held::pools) {
             if let Some(claims) = self.by_pool.get_mut(&pool)
                 && claims.remove(name)
                 && claims.is_empty()
@@ -196,10 +260,10 @@ impl ResourceClaims {
                 self.by_pool.remove(&pool);
             }
         }
-        for pool in after.iter().flat_map(held::pools) {
+        for pool in after.into_iter().flat_map(held::pools) {
             self.by_pool.entry(pool).or_default().insert(name.clone());
         }
-        for pool in before.iter().chain(&after).flat_map(held::pools).collect::<BTreeSet<_>>() {
+        for pool in before.into_iter().chain(after).flat_map(held::pools).collect::<BTreeSet<_>>() {
             self.refold(&pool);
         }
         if before.is_some() { Freed::Some } else { Freed::Nothing }
@@ -208,7 +272,7 @@ impl ResourceClaims {
     /// Folds anew what is held of a pool.
     fn refold(&mut self, pool: &PoolId) {
         self.version += 1;
-        self.changed.insert(pool.clone(), self.version);
+        self.note_changed(pool.clone());
         self.held.clear(pool);
         let Some(claims) = self.by_pool.get(pool) else { return };
         for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {

@@ -9,7 +9,7 @@ mod fits;
 use std::{fmt, sync::Arc};
 
 use crate::{
-    dra::{self, Claim},
+    dra::{self, Claim, Selected},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         change::Change,
@@ -19,11 +19,12 @@ use crate::{
         pod::Demand,
         pod_counts::{PodCounts, Surroundings},
         reason::Reason,
-        resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
+        resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims, SpecId},
         snapshot::NodeState,
     },
 };
 pub use fits::ClaimFits;
+use fits::NodeFits;
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -69,9 +70,9 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     /// Claims that are given devices with the pod.
     waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
     /// What the waiting claims ask for.
-    asked: Vec<Arc<str>>,
+    asked: Vec<SpecId>,
     /// By slot, whether the node has devices for the waiting claims.
-    fits: Vec<Result<(), Reason>>,
+    fits: NodeFits,
 }
 
 impl<'a> PodClaims<'a> {
@@ -92,14 +93,15 @@ impl<'a> PodClaims<'a> {
             joined: Vec::new(),
             waiting: Vec::new(),
             asked: Vec::new(),
-            fits: Vec::new(),
+            fits: NodeFits::default(),
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
         if !claims.waiting.is_empty() {
             let asked = (known.class_version(), claims.asked.clone());
-            let judge = |node: &NodeState| claims.allocate(&node.info).map(drop);
+            let judge =
+                |node: &NodeState, selected: &mut Selected| claims.allocate(&node.info, selected).map(drop);
             claims.fits = counts.claim_fits().of(asked, around, judge);
         }
         Ok(Some(claims))
@@ -109,11 +111,11 @@ impl<'a> PodClaims<'a> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
-            if let Some((text, asked)) = asked
+            if let Some((spec, asked)) = asked
                 && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
             {
                 self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
-                self.asked.push(text);
+                self.asked.push(spec);
             }
             return Ok(());
         };
@@ -134,20 +136,23 @@ impl<'a> PodClaims<'a> {
     /// Fails on a node from which the claims can't be used.
     pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         self.test_allocated(&node.info)?;
-        self.fits.get(node.slot).cloned().unwrap_or(Ok(()))
+        self.fits.on(node)
     }
 
     /// What the claims are given with the pod on this node.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
-        self.test_allocated(node)?;
+    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, Reason> {
+        self.test_allocated(&node.info)?;
         let mut choices = self.joined.clone();
         if !self.waiting.is_empty() {
-            choices.extend(self.allocate(node)?);
+            choices.extend(self.allocate(&node.info, &mut self.fits.selected(node))?);
         }
         Ok(choices)
     }
 
     fn test_allocated(&self, node: &NodeInfo) -> Result<(), Reason> {
+        if self.allocated.is_empty() {
+            return Ok(());
+        }
         let node = dra::Node { name: &node.name, labels: &node.labels };
         let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
@@ -155,10 +160,11 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Devices of the node for the waiting claims.
-    fn allocate(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
+    fn allocate(&self, node: &NodeInfo, selected: &mut Selected) -> Result<Vec<ClaimChoice>, Reason> {
         let node = dra::Node { name: &node.name, labels: &node.labels };
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
-        let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
+        let devices = (self.known.inventory(), self.known.held());
+        let allocation = dra::allocate_again(&claims, node, devices, selected);
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
         let given = self.waiting.iter().zip(allocation.results);
@@ -224,7 +230,7 @@ mod tests {
         resource_claims::ResourceClaimUse,
     };
 
-    fn demand(pod: &str) -> Demand {
+    pub(super) fn demand(pod: &str) -> Demand {
         let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), own: true };
         let ask = Ask {
             devices: Vec::new(),

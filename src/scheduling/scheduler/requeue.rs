@@ -81,6 +81,7 @@ impl Scheduler {
     pub(super) fn wake_helped(&mut self) {
         let changes = self.snapshot.take_changes();
         self.wake_beside(&changes);
+        self.prebinding.note(&changes, self.snapshot.ledger());
         if changes.is_empty() || self.waiting.requeue.is_empty() {
             return;
         }
