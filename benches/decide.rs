@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends the bench")]
 
 mod decide {
+    pub(crate) mod claims;
     pub(crate) mod devices;
     pub(crate) mod family;
     pub(crate) mod rounds;
@@ -11,6 +12,10 @@ mod decide {
     pub(crate) mod trials;
     pub(crate) mod world;
 }
+
+#[path = "claims/objects.rs"]
+#[allow(dead_code, reason = "the benches beside kube-scheduler use the rest of it")]
+mod objects;
 
 use clap::Parser;
 use decide::{

@@ -16,7 +16,7 @@ pub mod node;
 pub mod pool;
 mod taint;
 
-pub use allocate::{Allocation, allocate};
+pub use allocate::{Allocation, Selected, allocate, allocate_again};
 pub use claim::{Claim, Classes};
 pub use error::AllocationError;
 pub use held::HeldDevices;

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::objects::Kind;
+
 /// A family of constraints.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Family {
@@ -32,6 +34,7 @@ pub(crate) enum Family {
     Gang,
     GangTooLarge,
     JointDevices,
+    TemplateClaim(Kind),
 }
 
 /// How many pods a gang has.
@@ -80,6 +83,9 @@ impl Family {
         Self::Gang,
         Self::GangTooLarge,
         Self::JointDevices,
+        Self::TemplateClaim(Kind::Any),
+        Self::TemplateClaim(Kind::Selected),
+        Self::TemplateClaim(Kind::Share),
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -111,6 +117,7 @@ impl Family {
             Self::Gang => "a gang of 8, all of it",
             Self::GangTooLarge => "a gang of 8, the last of which fits nowhere",
             Self::JointDevices => "a GPU and a NIC of one PCIe switch",
+            Self::TemplateClaim(kind) => kind.name(),
         }
     }
 
@@ -159,7 +166,8 @@ impl Family {
             | Self::Preempts
             | Self::Gang
             | Self::GangTooLarge
-            | Self::JointDevices => json!({}),
+            | Self::JointDevices
+            | Self::TemplateClaim(_) => json!({}),
             Self::NodeAffinity => json!({
                 "tolerations": [{"key": "gpu", "operator": "Exists"}],
                 "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    devices,
+    claims, devices,
     family::{Family, HOSTNAME, STANDING, ZONE},
     storage::objects,
 };
@@ -68,6 +68,9 @@ impl World {
         for object in objects(family, nodes, PODS) {
             snapshot.set_object(object);
         }
+        if let Family::TemplateClaim(kind) = family {
+            claims::publish(&mut snapshot, nodes, kind);
+        }
         Self { family, nodes, snapshot, classes: Classes::default(), placed: 0 }
     }
 
@@ -76,6 +79,9 @@ impl World {
         match self.family {
             family if family.is_gang() => return self.place_gang(memory),
             Family::Preempts => return self.preempt(memory),
+            Family::TemplateClaim(kind) => {
+                self.snapshot.set_object(claims::claim(self.placed, kind, memory));
+            }
             _ => {}
         }
         let demand = self.demand(self.family.memory(memory));
@@ -95,17 +101,21 @@ impl World {
 
     /// What the next pod asks for, with so much memory in MiB.
     pub(super) fn demand(&self, memory: u64) -> Demand {
-        let pod = read(&self.family.spec(self.placed), "work");
+        let pod = match self.family {
+            Family::TemplateClaim(_) => claims::pod(self.placed),
+            family => read(&family.spec(self.placed), "work"),
+        };
         let footprint = footprint(&pod);
         Demand {
             ask: Arc::new(match self.family {
                 Family::JointDevices => devices::ask(memory),
+                Family::TemplateClaim(_) => claims::ask(memory),
                 family => ask(&pod, &footprint, family.cards(), memory),
             }),
             footprint,
             priority: 0,
             preemption_policy: berth::scheduling::PreemptionPolicy::default(),
-            uid: format!("placed/{}", self.placed).into(),
+            uid: claims::uid(self.placed).into(),
             nominated: None,
             origin: None,
         }

@@ -9,6 +9,7 @@ mod options;
 mod result;
 mod score;
 mod search;
+mod selected;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,9 @@ use super::{
 };
 use crate::object::resource_claim::AllocationResult;
 
-use options::Options;
+use options::{Options, Scene};
 use search::Search;
+pub use selected::Selected;
 
 /// How many devices the search may try before it gives up.
 pub const MOST_STEPS: u64 = 200_000;
@@ -58,12 +60,25 @@ pub fn allocate(
     inventory: &Inventory,
     held: &HeldDevices,
 ) -> Result<Option<Allocation>, AllocationError> {
+    allocate_again(claims, node, (inventory, held), &mut Selected::default())
+}
+
+/// As [`allocate`], with what an earlier attempt for claims that ask for the same by the same classes has found out about the node's
+/// devices.
+pub fn allocate_again(
+    claims: &[&Claim],
+    node: Node<'_>,
+    (inventory, held): (&Inventory, &HeldDevices),
+    selected: &mut Selected,
+) -> Result<Option<Allocation>, AllocationError> {
+    selected.start_over();
     let pools = inventory.pools(node);
     let candidates = candidates(&pools);
+    let scene = Scene { pools: &pools, candidates: &candidates, held };
     let mut left_out = Vec::new();
     let mut options = Vec::with_capacity(claims.len());
     for claim in claims {
-        options.push(options::of(claim, &pools, &candidates, held, &mut left_out)?);
+        options.push(options::of(claim, scene, selected, &mut left_out)?);
     }
     for (claim, options) in claims.iter().zip(&options) {
         bounded(claim, options)?;

@@ -45,6 +45,10 @@ impl fmt::Display for DeviceId {
     }
 }
 
+/// Tells apart what was published of devices, over all devices and times.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct Reading(pub(super) u64);
+
 /// How much a device takes of a counter.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct CounterUse {
@@ -58,6 +62,8 @@ pub(super) struct CounterUse {
 pub struct Device {
     /// Its identity.
     pub id: DeviceId,
+    /// Another whenever it is published anew.
+    pub(super) reading: Reading,
     /// Attributes by their full names; `None`: this version does not know the kind of value.
     pub(super) attributes: BTreeMap<String, Option<AttributeValues>>,
     /// Capacities by their names, as the slice spells them.
@@ -108,6 +114,7 @@ impl Device {
             binding_failure_conditions: device.binding_failure_conditions.clone(),
             shareable: device.allow_multiple_allocations,
             view: view::of(&spec.driver, device),
+            reading: Reading::default(),
             id,
         })
     }

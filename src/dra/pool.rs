@@ -12,7 +12,7 @@ use hardware::HardwareIndex;
 
 use super::{
     counters::CounterName,
-    device::Device,
+    device::{Device, Reading},
     node::{Node, NodeSelection},
 };
 use crate::object::{Amount, ResourceSlice};
@@ -28,6 +28,8 @@ pub struct Inventory {
     /// The pools with slices that select nodes in another way.
     of_many: BTreeSet<PoolId>,
     hardware: HardwareIndex,
+    /// How many devices have been read so far.
+    readings: u64,
 }
 
 /// Driver and pool.
@@ -149,7 +151,7 @@ impl Inventory {
         }
         let Some(generations) = self.pools.get_mut(pool) else { return };
         self.hardware.remove(pool, generations.slices().flat_map(|slice| &slice.devices));
-        generations.read();
+        generations.read(&mut self.readings);
         if generations.slices.is_empty() {
             self.pools.remove(pool);
             return;
@@ -168,6 +170,12 @@ impl Inventory {
         self.of_node.get(node).into_iter().flatten().chain(&self.of_many)
     }
 
+    /// The nodes that might reach a slice of this pool; `None`: it may be any node.
+    pub fn nodes_near(&self, pool: &PoolId) -> Option<BTreeSet<Arc<str>>> {
+        let nodes = || self.pools.get(pool).map(Generations::nodes).unwrap_or_default();
+        (!self.of_many.contains(pool)).then(nodes)
+    }
+
     /// The pools of which the node can reach a slice, in the order in which devices are given: pools with binding conditions last,
     /// else by driver and name.
     pub(super) fn pools(&self, node: Node<'_>) -> Vec<Pool<'_>> {
@@ -181,12 +189,17 @@ impl Inventory {
 }
 
 impl Generations {
-    fn read(&mut self) {
+    fn read(&mut self, readings: &mut u64) {
         let mut generations: BTreeMap<Reverse<i64>, Vec<&ResourceSlice>> = BTreeMap::new();
         for slice in self.slices.values() {
             generations.entry(Reverse(slice.spec.pool.generation)).or_default().push(slice);
         }
-        self.published = generations.into_values().map(Published::read).collect();
+        let mut published: Vec<_> = generations.into_values().map(Published::read).collect();
+        for device in published.iter_mut().flat_map(Published::devices_mut) {
+            *readings += 1;
+            device.reading = Reading(*readings);
+        }
+        self.published = published.into();
     }
 
     fn slices(&self) -> impl Iterator<Item = &Slice> {
@@ -245,6 +258,10 @@ impl Published {
             }
         }
         errors.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    fn devices_mut(&mut self) -> impl Iterator<Item = &mut Device> {
+        self.slices.iter_mut().flat_map(|slice| &mut slice.devices)
     }
 
     /// A set or a counter of which a device takes and that the pool does not have.

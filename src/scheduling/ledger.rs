@@ -35,7 +35,7 @@ pub struct Ledger {
     by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
     /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
-    /// Those that have chosen volumes or devices for their claims.
+    /// Those that have chosen volumes for their claims.
     choosing: BTreeSet<Uid>,
     /// By full name of a claim of devices, the pods that use it.
     claimed: BTreeMap<Arc<str>, BTreeSet<Uid>>,
@@ -50,7 +50,7 @@ impl Ledger {
     pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
         let before = self.release(&uid);
         self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
-        if !charge.steps.is_empty() {
+        if charge.steps.iter().any(|step| step.volume().is_some()) {
             self.choosing.insert(uid.clone());
         }
         for claim in charge.footprint.claims_of_devices() {
@@ -199,6 +199,11 @@ impl Ledger {
             }
         }
         reservations
+    }
+
+    /// The pods that use a claim of devices, by the claim's full name.
+    pub(super) fn users_of_claim(&self, claim: &str) -> impl Iterator<Item = &Uid> {
+        self.claimed.get(claim).into_iter().flatten()
     }
 
     /// What pods that are placed have of a claim of devices, by the claim's full name.

@@ -36,6 +36,8 @@ pub struct Outlook(Arc<Picture>);
 struct Picture {
     /// Every node in order of name, none of them absent.
     slots: Vec<Option<Arc<NodeState>>>,
+    /// Their generations.
+    generations: Vec<u64>,
     /// The slots of nodes with pods that have required anti-affinity.
     repelling: BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
@@ -101,8 +103,9 @@ impl Outlook {
         let repelling = slots_of(NodeState::repels);
         let weighing = slots_of(NodeState::weighs);
         let claiming = slots_of(NodeState::claims);
+        let generations = nodes.iter().map(|state| state.generation).collect();
         let slots = nodes.into_iter().map(Some).collect();
-        Self(Arc::new(Picture { slots, repelling, weighing, claiming, passed_over, context }))
+        Self(Arc::new(Picture { slots, generations, repelling, weighing, claiming, passed_over, context }))
     }
 
     /// Every node, by name.
@@ -155,9 +158,10 @@ impl Outlook {
     }
 
     pub(super) fn surroundings(&self) -> Surroundings<'_> {
-        let Picture { slots, repelling, weighing, claiming, context, .. } = &*self.0;
+        let Picture { slots, generations, repelling, weighing, claiming, context, .. } = &*self.0;
         Surroundings {
             slots,
+            generations,
             repelling,
             weighing,
             claiming,

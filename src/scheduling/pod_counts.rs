@@ -28,6 +28,8 @@ use super::{
 pub struct Surroundings<'a> {
     /// Every node by its slot.
     pub slots: &'a [Option<Arc<NodeState>>],
+    /// The generation of each slot's node; 0: there is none.
+    pub generations: &'a [u64],
     /// The slots of nodes with pods that have required anti-affinity.
     pub repelling: &'a BTreeSet<usize>,
     /// The slots of nodes with pods whose terms move the scores of nodes for other pods.

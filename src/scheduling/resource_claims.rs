@@ -4,6 +4,7 @@
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
 mod cards;
+mod spec;
 mod twins;
 
 use std::{
@@ -23,6 +24,8 @@ use cards::ClaimedCards;
 
 pub use crate::dra::held::unreadable;
 pub(super) use cards::{Doubt, NodeClaims};
+pub(super) use spec::SpecId;
+use spec::Specs;
 pub(super) use twins::Beside;
 
 /// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
@@ -48,8 +51,8 @@ pub struct ClaimCharge {
     pub users: BTreeSet<Uid>,
 }
 
-/// What a claim asks for: as a text that is equal for claims that ask for the same, and read.
-pub(super) type Asked = (Arc<str>, Result<Arc<Claim>, AllocationError>);
+/// What a claim asks for: a number that is equal for claims that ask for the same, and as it is read.
+pub(super) type Asked = (SpecId, Result<Arc<Claim>, AllocationError>);
 
 /// A claim as it stands.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +73,29 @@ impl Standing {
         let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
         seen.or(self.charge.chosen.as_deref()).or(self.lingering.as_deref())
     }
+
+    /// Where it says what the claim holds, to be read once it has changed.
+    fn source(&self) -> Source {
+        match &self.seen {
+            Some(claim) if claim.status.allocation.is_some() => Source::Seen(claim.clone()),
+            _ => Source::Chosen(self.charge.chosen.clone().or_else(|| self.lingering.clone())),
+        }
+    }
+}
+
+/// Where it says what a claim holds.
+enum Source {
+    Seen(Arc<ResourceClaim>),
+    Chosen(Option<Arc<AllocationResult>>),
+}
+
+impl Source {
+    fn allocation(&self) -> Option<&AllocationResult> {
+        match self {
+            Self::Seen(claim) => claim.status.allocation.as_ref(),
+            Self::Chosen(allocation) => allocation.as_deref(),
+        }
+    }
 }
 
 /// Whether a change leaves more devices free.
@@ -79,6 +105,15 @@ pub(super) enum Freed {
     Some,
     /// It does not.
     Nothing,
+}
+
+/// The nodes for which something has changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum ChangedNodes {
+    /// These.
+    These(BTreeSet<Arc<str>>),
+    /// It may be each of them.
+    Any,
 }
 
 /// Every claim of devices, and what decides on it.
@@ -100,6 +135,10 @@ pub struct ResourceClaims {
     version: u64,
     /// By pool, the version at which its devices or what is held of them changed last.
     changed: BTreeMap<PoolId, u64>,
+    /// The same, the latest change last.
+    changes: BTreeSet<(u64, PoolId)>,
+    /// What claims asked for lately.
+    specs: Specs,
     /// The version at which a pool last began or ceased to be reached by some node.
     reach: u64,
     /// The version at which a class changed last.
@@ -133,14 +172,8 @@ impl ResourceClaims {
 
     /// Takes in a claim as it is seen; `None`: it is gone.
     pub(super) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
-        let asked = claim.as_ref().and_then(|claim| self.read(claim));
+        let asked = claim.as_ref().and_then(|claim| self.specs.read(claim, &self.classes));
         self.change(name, |standing| (standing.seen, standing.asked) = (claim, asked))
-    }
-
-    /// What a claim asks for, unless it has its devices.
-    fn read(&self, claim: &ResourceClaim) -> Option<Asked> {
-        let read = || (format!("{:?}", claim.spec).into(), Claim::read(claim, &self.classes).map(Arc::new));
-        claim.status.allocation.is_none().then(read)
     }
 
     fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
@@ -153,7 +186,7 @@ impl ResourceClaims {
             } else {
                 self.note_nameless(&pool.0, nameless);
             }
-            self.changed.insert(pool, self.version);
+            self.note_changed(pool);
         }
     }
 
@@ -189,10 +222,38 @@ impl ResourceClaims {
         self.moved.extend(moved);
     }
 
+    fn note_changed(&mut self, pool: PoolId) {
+        if let Some(before) = self.changed.insert(pool.clone(), self.version) {
+            self.changes.remove(&(before, pool.clone()));
+        }
+        self.changes.insert((self.version, pool));
+    }
+
     /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
     pub(super) fn stamp(&self, node: &str) -> u64 {
         let changed = self.inventory.pools_near(node).filter_map(|pool| self.changed.get(pool));
         changed.copied().fold(self.reach, u64::max)
+    }
+
+    /// Greater after every change.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The nodes whose stamp may have moved since this version.
+    pub(super) fn changed_since(&self, version: u64) -> ChangedNodes {
+        let first = (version + 1, PoolId::default());
+        let mut nodes = BTreeSet::new();
+        if self.reach > version {
+            return ChangedNodes::Any;
+        }
+        for (_, pool) in self.changes.range(first..) {
+            match self.inventory.nodes_near(pool) {
+                Some(named) => nodes.extend(named),
+                None => return ChangedNodes::Any,
+            }
+        }
+        ChangedNodes::These(nodes)
     }
 
     /// Moves whenever a class changes.
@@ -204,11 +265,10 @@ impl ResourceClaims {
     fn read_again(&mut self) {
         self.version += 1;
         self.class_version = self.version;
-        let mut claims = std::mem::take(&mut self.claims);
-        for standing in claims.values_mut() {
-            standing.asked = standing.seen.as_ref().and_then(|claim| self.read(claim));
+        for standing in self.claims.values_mut() {
+            let seen = standing.seen.as_ref();
+            standing.asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
         }
-        self.claims = claims;
     }
 
     /// What a claim of a namespace asks for; `None`: it is gone, or has its devices.
@@ -228,9 +288,10 @@ impl ResourceClaims {
 
     fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Standing)) -> Freed {
         let standing = self.claims.entry(name.clone()).or_default();
-        let before = standing.allocation().cloned();
+        let before = standing.source();
         change(standing);
-        let after = standing.allocation().cloned();
+        let after = standing.source();
+        let (before, after) = (before.allocation(), after.allocation());
         if standing.seen.is_none()
             && standing.charge == ClaimCharge::default()
             && standing.lingering.is_none()
@@ -240,7 +301,7 @@ impl ResourceClaims {
         if before == after {
             return Freed::Nothing;
         }
-        for pool in before.iter().flat_map(held::pools) {
+        for pool in before.into_iter().flat_map(held::pools) {
             if let Some(claims) = self.by_pool.get_mut(&pool)
                 && claims.remove(name)
                 && claims.is_empty()
@@ -248,10 +309,10 @@ impl ResourceClaims {
                 self.by_pool.remove(&pool);
             }
         }
-        for pool in after.iter().flat_map(held::pools) {
+        for pool in after.into_iter().flat_map(held::pools) {
             self.by_pool.entry(pool).or_default().insert(name.clone());
         }
-        for pool in before.iter().chain(&after).flat_map(held::pools).collect::<BTreeSet<_>>() {
+        for pool in before.into_iter().chain(after).flat_map(held::pools).collect::<BTreeSet<_>>() {
             self.refold(&pool);
         }
         if before.is_some() { Freed::Some } else { Freed::Nothing }
@@ -260,7 +321,7 @@ impl ResourceClaims {
     /// Folds anew what is held of a pool.
     fn refold(&mut self, pool: &PoolId) {
         self.version += 1;
-        self.changed.insert(pool.clone(), self.version);
+        self.note_changed(pool.clone());
         self.held.clear(pool);
         self.refold_cards(pool);
         let Some(claims) = self.by_pool.get(pool) else { return };

@@ -25,9 +25,10 @@ use super::{
     nominations::Nominations,
     object::{Kind, Objects},
     plan::Plan,
-    plugin::volume_binding::Reservations,
+    plugin::volume_binding::{Reservations, VolumeChoice},
     pod::Uid,
     pod_counts::Surroundings,
+    prebind_step::PrebindStep,
     quota::Quotas,
     reservation::Reservation,
     resource_claims::ResourceClaims,
@@ -210,6 +211,7 @@ impl Snapshot {
     pub fn surroundings(&self) -> Surroundings<'_> {
         Surroundings {
             slots: &self.slots,
+            generations: &self.generations,
             repelling: &self.repelling,
             weighing: &self.weighing,
             claiming: &self.claiming,
@@ -284,7 +286,7 @@ impl Snapshot {
         let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
         self.end_nomination(&uid);
         let before = self.ledger.get(&uid);
-        let reserves = before.map_or(&[][..], |before| &before.steps) != charge.steps;
+        let reserves = !volumes(before.map_or(&[], |before| &before.steps)).eq(volumes(&charge.steps));
         if before.is_some_and(|before| before.holds_as(&charge)) {
             if let Some(before) = self.ledger.get_mut(&uid) {
                 *before = charge;
@@ -313,7 +315,7 @@ impl Snapshot {
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.ledger.release(uid)?;
         self.changes.push(Change::PodRemoved(charge.footprint.clone()));
-        if !charge.steps.is_empty() {
+        if volumes(&charge.steps).next().is_some() {
             self.fold_reservations();
         }
         let mut nodes = self.fold_claims([&charge.footprint]);
@@ -395,4 +397,8 @@ impl Snapshot {
         self.generations.push(0);
         self.slots.len() - 1
     }
+}
+
+fn volumes(steps: &[PrebindStep]) -> impl Iterator<Item = &VolumeChoice> {
+    steps.iter().filter_map(PrebindStep::volume)
 }

@@ -1,9 +1,9 @@
 //! Which devices would do for a request, whatever else is chosen.
 
-use super::Candidate;
+use super::{Candidate, selected::Selected};
 use crate::dra::{
     AllocationError, Claim, HeldDevices,
-    claim::{Alternative, Mode, Selector},
+    claim::{Alternative, Mode},
     device::Device,
     pool::{Pool, PoolState},
     taint,
@@ -20,19 +20,29 @@ pub(super) struct Options {
     pub(super) all: bool,
 }
 
+/// The devices that an attempt is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) pools: &'a [Pool<'a>],
+    pub(super) candidates: &'a [Candidate<'a>],
+    pub(super) held: &'a HeldDevices,
+}
+
 /// The options of each alternative of each request of a claim.
 pub(super) fn of(
     claim: &Claim,
-    pools: &[Pool<'_>],
-    candidates: &[Candidate<'_>],
-    held: &HeldDevices,
+    scene: Scene<'_>,
+    selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
 ) -> Result<Vec<Vec<Options>>, AllocationError> {
     let mut requests = Vec::with_capacity(claim.requests.len());
     for request in &claim.requests {
-        let alternatives = request.alternatives.iter().map(|alternative| match alternative.mode {
-            Mode::Exactly(count) => Ok(counted(alternative, count, candidates, held, left_out)),
-            Mode::All => all(claim, alternative, pools, candidates, held),
+        let alternatives = request.alternatives.iter().map(|alternative| {
+            selected.turn_to_next();
+            match alternative.mode {
+                Mode::Exactly(count) => Ok(counted(alternative, (count, scene), selected, left_out)),
+                Mode::All => all(claim, alternative, scene, selected),
+            }
         });
         requests.push(alternatives.collect::<Result<_, _>>()?);
     }
@@ -42,15 +52,14 @@ pub(super) fn of(
 /// Every device that could be one of so many.
 fn counted(
     alternative: &Alternative,
-    count: usize,
-    candidates: &[Candidate<'_>],
-    held: &HeldDevices,
+    (count, scene): (usize, Scene<'_>),
+    selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
 ) -> Options {
     let mut devices = Vec::new();
-    for (at, Candidate { device, .. }) in candidates.iter().enumerate() {
-        match selected(alternative, device) {
-            Ok(true) if fits(alternative, device, held) && is_free(alternative, device, held) => {
+    for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
+        match selected.admits(at, alternative, device) {
+            Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, device, scene.held) => {
                 devices.push(at);
             }
             Ok(_) => {}
@@ -65,11 +74,10 @@ fn counted(
 fn all(
     claim: &Claim,
     alternative: &Alternative,
-    pools: &[Pool<'_>],
-    candidates: &[Candidate<'_>],
-    held: &HeldDevices,
+    scene: Scene<'_>,
+    selected: &mut Selected,
 ) -> Result<Options, AllocationError> {
-    let unsettled = pools.iter().find_map(|pool| match &pool.state {
+    let unsettled = scene.pools.iter().find_map(|pool| match &pool.state {
         PoolState::Usable => None,
         PoolState::Incomplete => Some((pool, "being updated".to_owned())),
         PoolState::Invalid(reason) => Some((pool, format!("invalid: {reason}"))),
@@ -79,20 +87,12 @@ fn all(
         return Err(AllocationError::UnsettledPool { claim, request, pool: pool.name(), state });
     }
     let mut devices = Vec::new();
-    for (at, Candidate { device, .. }) in candidates.iter().enumerate() {
-        if selected(alternative, device)? && fits(alternative, device, held) {
+    for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
+        if selected.admits(at, alternative, device)? && fits(alternative, device, scene.held) {
             devices.push(at);
         }
     }
     Ok(Options { count: devices.len(), devices, all: true })
-}
-
-/// Whether all selectors admit the device, those of the class first.
-fn selected(alternative: &Alternative, device: &Device) -> Result<bool, AllocationError> {
-    let mut selectors = alternative.class.selectors.iter().chain(&alternative.selectors);
-    let refused: Option<Result<bool, AllocationError>> = selectors
-        .find_map(|selector: &Selector| Some(selector.admits(device)).filter(|admits| *admits != Ok(true)));
-    refused.unwrap_or(Ok(true))
 }
 
 /// Whether the device has each capacity that is asked for, in amounts that its policies allow and that are left. A device that is

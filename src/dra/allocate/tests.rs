@@ -195,3 +195,26 @@ fn as_many_shares_are_given_as_are_left() {
     };
     assert_eq!([None, Some(2), Some(1), Some(0)].map(given), [true, true, false, false]);
 }
+
+/// Whether a device is given for a claim with this selector, where the slices were published one after the other.
+fn given_of(published: &[ResourceSlice], selector: &str) -> Vec<bool> {
+    let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
+    let claim = Claim::read(&claim(&with_selector(selector, "ExactCount")), &Classes::new([&class])).unwrap();
+    let labels = Labels::new();
+    let (mut inventory, held) = (Inventory::default(), HeldDevices::default());
+    let mut selected = Selected::default();
+    let mut given = |slice: &ResourceSlice| {
+        inventory.set(std::sync::Arc::new(slice.clone()));
+        let node = Node { name: "n1", labels: &labels };
+        allocate_again(&[&claim], node, (&inventory, &held), &mut selected).unwrap().is_some()
+    };
+    published.iter().map(&mut given).collect()
+}
+
+#[test]
+fn a_device_that_is_published_anew_is_selected_anew() {
+    let model = |model: &str| slice("p", &[json!({"name": "a", "attributes": {"model": {"string": model}}})]);
+    let published = [model("A100"), model("A100"), model("H100"), model("A100")];
+    let selector = r#"device.attributes["gpu.example.com"].model == "A100""#;
+    assert_eq!(given_of(&published, selector), [true, true, false, true]);
+}

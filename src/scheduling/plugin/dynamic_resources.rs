@@ -9,7 +9,7 @@ mod fits;
 use std::{fmt, sync::Arc};
 
 use crate::{
-    dra::{self, Claim},
+    dra::{self, Claim, Selected},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         change::Change,
@@ -18,11 +18,12 @@ use crate::{
         pod::Demand,
         pod_counts::{PodCounts, Surroundings},
         reason::Reason,
-        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
+        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims, SpecId},
         snapshot::NodeState,
     },
 };
 pub use fits::ClaimFits;
+use fits::NodeFits;
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -70,9 +71,9 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     /// Claims that are given devices with the pod.
     waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
     /// What the waiting claims ask for.
-    asked: Vec<Arc<str>>,
+    asked: Vec<SpecId>,
     /// By slot, whether the node has devices for the waiting claims.
-    fits: Vec<Result<(), Reason>>,
+    fits: NodeFits,
 }
 
 impl<'a> PodClaims<'a> {
@@ -94,14 +95,14 @@ impl<'a> PodClaims<'a> {
             joined: Vec::new(),
             waiting: Vec::new(),
             asked: Vec::new(),
-            fits: Vec::new(),
+            fits: NodeFits::default(),
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
         if !claims.waiting.is_empty() {
             let asked = (known.class_version(), claims.beside, claims.asked.clone());
-            let judge = |node: &NodeState| claims.allocate(node).map(drop);
+            let judge = |node: &NodeState, selected: &mut Selected| claims.allocate(node, selected).map(drop);
             claims.fits = counts.claim_fits().of(asked, around, judge);
         }
         Ok(Some(claims))
@@ -111,11 +112,11 @@ impl<'a> PodClaims<'a> {
         let name = &claim.metadata.name;
         let Some(allocation) = self.known.allocation(&demand.footprint.namespace, name) else {
             let asked = self.known.asked(&demand.footprint.namespace, name);
-            if let Some((text, asked)) = asked
+            if let Some((spec, asked)) = asked
                 && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
             {
                 self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
-                self.asked.push(text);
+                self.asked.push(spec);
             }
             return Ok(());
         };
@@ -136,7 +137,7 @@ impl<'a> PodClaims<'a> {
     /// Fails on a node from which the claims can't be used.
     pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         self.test_allocated(node)?;
-        self.fits.get(node.slot).cloned().unwrap_or(Ok(()))
+        self.fits.on(node)
     }
 
     /// What the claims are given with the pod on this node.
@@ -144,12 +145,15 @@ impl<'a> PodClaims<'a> {
         self.test_allocated(node)?;
         let mut choices = self.joined.clone();
         if !self.waiting.is_empty() {
-            choices.extend(self.allocate(node)?);
+            choices.extend(self.allocate(node, &mut self.fits.selected(node))?);
         }
         Ok(choices)
     }
 
     fn test_allocated(&self, node: &NodeState) -> Result<(), Reason> {
+        if self.allocated.is_empty() {
+            return Ok(());
+        }
         let node = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let mut selectors = self.allocated.iter().filter_map(|allocation| allocation.node_selector.as_ref());
         let usable = selectors.all(|selector| node.matches(selector));
@@ -157,11 +161,11 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Devices of the node for the waiting claims.
-    fn allocate(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, Reason> {
+    fn allocate(&self, node: &NodeState, selected: &mut Selected) -> Result<Vec<ClaimChoice>, Reason> {
         let held = self.known.in_use(node, self.beside);
         let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
-        let allocation = dra::allocate(&claims, on, self.known.inventory(), &held);
+        let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected);
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
@@ -233,7 +237,7 @@ mod tests {
         resource_claims::ResourceClaimUse,
     };
 
-    fn demand(pod: &str) -> Demand {
+    pub(super) fn demand(pod: &str) -> Demand {
         let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), own: true };
         let ask = Ask {
             devices: Vec::new(),

@@ -5,6 +5,7 @@
 //! choice.
 
 mod devices;
+mod touched;
 mod undo;
 mod volume;
 
@@ -22,6 +23,7 @@ use crate::scheduling::{
     prebind_step::PrebindStep,
     queue::backoff,
 };
+use touched::Touched;
 use undo::Undo;
 
 /// Claims that are not bound after this time are given up (v1.36 `VolumeBindingArgs.bindTimeoutSeconds`).
@@ -38,6 +40,12 @@ pub(super) struct Prebind {
     steps: Vec<Step>,
     /// Whether every claim is bound: the pod waits for others of its gang.
     pub(super) bound: bool,
+}
+
+impl Prebind {
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        self.since.checked_add(PATIENCE).is_ok_and(|until| until <= now)
+    }
 }
 
 /// One claim of such a pod.
@@ -103,6 +111,8 @@ pub(super) struct Prebinding {
     pub(super) pods: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
     undos: Vec<Undo>,
+    /// Those of the pods whose claims may go further.
+    touched: Touched,
 }
 
 impl Scheduler {
@@ -125,12 +135,12 @@ impl Scheduler {
         let steps = steps.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
         self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps, bound: false });
+        self.prebinding.touched.add(uid);
     }
 
-    /// Takes every pod's claims as far as they go.
+    /// Takes the claims of pods as far as they go, of those for which something has changed or a time has come.
     pub(super) fn advance_prebinds(&mut self, now: Timestamp) {
-        let uids: Vec<Uid> = self.prebinding.pods.keys().cloned().collect();
-        for uid in uids {
+        for uid in self.prebinding.take_touched(now) {
             self.advance_prebind(&uid, now);
         }
         self.permit(now);
@@ -140,7 +150,7 @@ impl Scheduler {
     fn advance_prebind(&mut self, uid: &Uid, now: Timestamp) {
         let Some(mut prebind) = self.prebinding.pods.remove(uid) else { return };
         let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) else { return };
-        let overdue = prebind.since.checked_add(PATIENCE).is_ok_and(|until| until <= now);
+        let overdue = prebind.is_overdue(now);
         let mut bound = true;
         for step in &mut prebind.steps {
             step.state.come_due(now);
@@ -219,6 +229,7 @@ impl Scheduler {
             return;
         }
         let Some(prebind) = self.prebinding.pods.get_mut(&pod.uid) else { return };
+        self.prebinding.touched.add(&pod.uid);
         let Some(step) = prebind.steps.iter_mut().find(|step| write.is_of(&step.choice)) else { return };
         match outcome {
             WriteOutcome::Written { resource_version } => step.state = State::Written(resource_version),

@@ -82,6 +82,7 @@ impl Scheduler {
         let changes = self.snapshot.take_changes();
         self.wake_beside(&changes);
         self.wake_claimed(&changes);
+        self.prebinding.note(&changes, self.snapshot.ledger());
         if changes.is_empty() || self.waiting.requeue.is_empty() {
             return;
         }
