@@ -129,6 +129,8 @@ impl Scheduler {
 
     /// Takes every pod's claims as far as they go.
     pub(super) fn advance_prebinds(&mut self, now: Timestamp) {
+        // What is taken back of a claim comes to an end before the claim is used again.
+        self.advance_undos(now);
         let uids: Vec<Uid> = self.prebinding.pods.keys().cloned().collect();
         for uid in uids {
             self.advance_prebind(&uid, now);
