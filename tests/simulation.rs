@@ -38,6 +38,8 @@ mod reservation;
 mod run;
 #[path = "simulation/spread.rs"]
 mod spread;
+#[path = "simulation/stories.rs"]
+mod stories;
 #[path = "simulation/story.rs"]
 mod story;
 #[path = "simulation/time_division.rs"]
@@ -54,8 +56,9 @@ use std::{
     },
 };
 
-use bug::{Bug, STORIES};
+use bug::Bug;
 use run::{Outcome, run};
+use stories::STORIES;
 use story::{Act, GENERAL, Story};
 
 /// Faults that each test run injects; the environment may ask for more.

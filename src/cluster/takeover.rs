@@ -64,14 +64,16 @@ impl Beginning {
 enum Behind {
     #[error("not everything was listed yet")]
     Unlisted,
-    #[error("pods and nodes could not be listed by name: {0}")]
+    #[error("pods, nodes and claims could not be listed by name: {0}")]
     List(#[from] ListError),
-    #[error("a task that lists pods or nodes panicked")]
+    #[error("a task that lists pods, nodes or claims panicked")]
     Panicked(#[from] JoinError),
-    #[error("the list of pods and nodes by name took longer than {PATIENCE:?}")]
+    #[error("the list of pods, nodes and claims by name took longer than {PATIENCE:?}")]
     Slow,
-    #[error("the watches did not deliver {pods} changed pod(s) and {nodes} changed node(s) within {LAG:?}")]
-    Unseen { pods: usize, nodes: usize },
+    #[error(
+        "the watches did not deliver {pods} changed pod(s), {nodes} changed node(s) and {claims} changed claim(s) within {LAG:?}"
+    )]
+    Unseen { pods: usize, nodes: usize, claims: usize },
     #[error("a watch has ended")]
     Ended,
 }
@@ -133,8 +135,9 @@ impl Watching {
                     }
                 }
                 () = sleep_until(over) => {
-                    let (pods, nodes) = awaited.unseen();
-                    return Err(if inquiry.is_over() { Behind::Unseen { pods, nodes } } else { Behind::Slow });
+                    let [pods, nodes, claims] = awaited.unseen();
+                    let unseen = Behind::Unseen { pods, nodes, claims };
+                    return Err(if inquiry.is_over() { unseen } else { Behind::Slow });
                 }
             }
             if inquiry.is_over() && quiet.is_none() {

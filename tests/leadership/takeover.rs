@@ -3,6 +3,12 @@
 use std::time::Duration;
 
 use berth::sandbox::agent::Answer;
+use k8s_openapi::api::resource::v1::ResourceClaim;
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -115,6 +121,26 @@ async fn a_follower_whose_watches_are_stuck_begins_with_lists() {
     a.stop().await;
     one_more_has_no_room(&contest, &b).await;
     assert_eq!(b.link.lists(), 2);
+}
+
+/// A pod that waits has no claim that says on which node it is to be: what its claim was given stands in the claim alone.
+#[tokio::test(start_paused = true)]
+async fn a_follower_that_has_not_seen_a_claim_change_catches_up_before_it_decides() {
+    let (contest, mut a, b) = followed().await;
+    let claims: Api<ResourceClaim> = Api::default_namespaced(contest.client.clone());
+    let claim = json!({"metadata": {"name": "gpu"}, "spec": {}});
+    claims.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
+    sleep(seconds(1)).await;
+    b.link.silence_watches();
+    let given = json!({"status": {"allocation": {"devices": {"results": []}}}});
+    claims.patch_status("gpu", &PatchParams::default(), &Patch::Merge(given)).await.unwrap();
+    a.stop().await;
+    contest.led_by("b").await;
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(b.metric("synced"), 0, "it does not trust what it knows");
+    b.link.revive_watches();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!((b.metric("synced"), b.link.lists()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]

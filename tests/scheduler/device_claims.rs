@@ -255,6 +255,51 @@ fn an_allocation_that_nobody_uses_is_given_up_for_a_node_with_room() {
 }
 
 #[test]
+fn a_claim_that_is_being_given_up_is_used_again_only_once_that_is_seen() {
+    let allocation = device_of("n1");
+    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
+    let mut closed = node("n1", &json!({}));
+    closed["spec"] = json!({"unschedulable": true});
+    machine.show_node(&closed);
+    machine.show_pod(&user("p", "c"));
+    let effects = [machine.settle(), machine.settle()].concat();
+    assert!(
+        matches!(&writes(&effects)[..], [PrebindWrite::ReleaseClaim { deallocate: true, .. }]),
+        "{effects:?}"
+    );
+    machine.show_node(&node("n1", &json!({})));
+    machine.pass(15);
+    assert_eq!(bindings(&machine.settle()), [], "its claim may have lost its devices");
+    answer(&mut machine, &effects, &written(4));
+    assert_eq!(bindings(&machine.settle()), [], "it is not seen yet");
+    machine.tell(claim("c", 4, KEPT, &json!({})));
+    machine.settle();
+    machine.pass(15);
+    let effects = machine.settle();
+    assert!(
+        matches!(&writes(&effects)[..], [PrebindWrite::ReserveClaim { allocation: Some(_), .. }]),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn a_claim_that_was_not_given_up_after_all_is_used_as_it_is() {
+    let allocation = device_of("n1");
+    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
+    let mut closed = node("n1", &json!({}));
+    closed["spec"] = json!({"unschedulable": true});
+    machine.show_node(&closed);
+    machine.show_pod(&user("p", "c"));
+    let effects = [machine.settle(), machine.settle()].concat();
+    machine.show_node(&node("n1", &json!({})));
+    machine.pass(15);
+    answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
+    assert_eq!(bindings(&machine.settle()), [], "the write may still arrive");
+    machine.pass(7);
+    assert_eq!(bindings(&machine.settle()), [("p".to_owned(), "n1".to_owned())]);
+}
+
+#[test]
 fn an_allocation_in_use_stays() {
     let allocation = device_of("gone");
     let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p", "other"]))]);

@@ -1,5 +1,10 @@
 //! The invariants, checked on what the API server holds after every write, without any of Berth's code.
 
+#[path = "checker/end.rs"]
+mod end;
+#[path = "checker/room.rs"]
+mod room;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -15,14 +20,14 @@ use serde_json::Value;
 use crate::{
     devices::{self, Devices},
     dice::Dice,
-    fresh,
     gang::Gangs,
     preemption::Preemptions,
     quota::Quotas,
-    record::{Amount, Family, Pod, Wish, annotation, cards, text},
-    spread::{self, Spread},
+    record::{Amount, Pod, annotation, cards, text},
+    spread::Spread,
     time_division::{Division, Windows},
 };
+use room::taken_away;
 
 /// A foreign lock is respected for so long.
 const FOREIGN: SignedDuration = SignedDuration::from_mins(5);
@@ -247,26 +252,6 @@ impl Checker {
         }
     }
 
-    /// Once faults have stopped and no volume is made: a claim is selected for a node only while a pod is to go there with it.
-    pub(crate) fn judge_selected_claims(&mut self) {
-        let pods = self.pods();
-        for claim in self.sandbox.objects("persistentvolumeclaims").iter().filter(|claim| !is_bound(claim)) {
-            let name = text(claim, "/metadata/name");
-            let selected = annotation(claim, "volume.kubernetes.io/selected-node");
-            let used = pods.iter().any(|pod| pod.is_live() && pod.claims.iter().any(|used| used == name));
-            if let Some(node) = selected.filter(|_| !used) {
-                self.violations.push(format!("{name} is left selected for {node}, and no pod uses it"));
-            }
-        }
-    }
-
-    /// While all is calm: pods that are spread stand where they may, and none waits that could stand somewhere.
-    pub(crate) fn judge_spread(&mut self) {
-        let (pods, nodes) = (self.pods(), self.sandbox.objects("nodes"));
-        self.violations.extend(self.spread.judge(&nodes, &pods));
-        self.judge_the_end();
-    }
-
     fn judge_cards(&mut self, pod: &Pod, living: &[&Pod], now: Timestamp) {
         // A lock is taken against the very node that was decided on; without one, a decision is as old as a watch may lag.
         let mut since = now - MEMORY;
@@ -317,83 +302,6 @@ impl Checker {
                 .push(format!("the lock `{before}` of {name} became `{lock}` while its holder lives"));
         }
     }
-
-    /// Once faults have stopped and time has run: nothing waits that would fit, and no lock is left behind.
-    pub(crate) fn judge_the_end(&mut self) {
-        let pods = self.pods();
-        let nodes = self.sandbox.objects("nodes");
-        for pod in
-            pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.terminating)
-        {
-            match &pod.waits_because {
-                _ if pod.gated => {}
-                None => self.violations.push(format!("{} is neither bound nor told why", pod.name)),
-                Some(reason) => self.judge_waiting(pod, reason, &pods, &nodes),
-            }
-        }
-        for pod in pods.iter().filter(|pod| pod.is_live() && !pod.node.is_empty()) {
-            if pod.waits_because.is_some() {
-                self.violations.push(format!("{} is bound, and its condition says that it waits", pod.name));
-            }
-            if pod.is_awaited() && nodes.iter().any(|node| text(node, "/metadata/name") == pod.node) {
-                self.violations.push(format!("{} is bound and never answered", pod.name));
-            }
-        }
-        self.violations.extend(self.gangs.judge_the_end(&pods, &groups(&self.sandbox)));
-        self.violations.extend(fresh::look(&self.sandbox, &self.config));
-        let now = self.sandbox.now();
-        self.violations.extend(self.division.iter().flat_map(|division| division.judge_the_end(&pods, now)));
-        for node in &nodes {
-            let lock = annotation(node, LOCK).unwrap_or_default();
-            if lock.contains(",default,pod-") {
-                self.violations
-                    .push(format!("the lock `{lock}` of {} is left", text(node, "/metadata/name")));
-            }
-        }
-    }
-
-    fn judge_waiting(&mut self, pod: &Pod, reason: &str, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) {
-        // Whether a gang has room is left to the fresh look.
-        if pod.group.as_ref().is_some_and(|group| reason.starts_with(&format!("PodGroup default/{group}: ")))
-        {
-            return;
-        }
-        let told = format!("0/{} nodes are available: ", nodes.len());
-        let unreadable = reason.starts_with("Pod's GPU request can't be read: ");
-        let holders: Vec<&Pod> =
-            pods.iter().map(AsRef::as_ref).filter(|pod| pod.is_live() && !pod.node.is_empty()).collect();
-        let surely_over = self.quotas.exceeds(pod, &holders, Pod::takes);
-        let maybe_over = self.quotas.exceeds(pod, &holders, Pod::may_take);
-        let true_of_it = (reason.starts_with(&told) && (!surely_over || !pod.readable))
-            || (unreadable && !pod.readable)
-            || (maybe_over && reason.starts_with("exceeded quota: "));
-        if !true_of_it {
-            self.violations.push(format!("{} waits for a reason that is not true: {reason}", pod.name));
-        }
-        if (!pod.readable && pod.devices.is_none()) || maybe_over {
-            return;
-        }
-        // Pods of lower priority would go for it.
-        let staying: Vec<_> = pods.iter().filter(|other| other.priority >= pod.priority).cloned().collect();
-        let now = self.sandbox.now();
-        let open = |node: &&Arc<Value>| {
-            let name = text(node, "/metadata/name");
-            self.division.as_ref().is_none_or(|division| division.takes(pod, name, now))
-        };
-        let open: Vec<_> = nodes.iter().filter(open).collect();
-        for node in open {
-            if node["spec"]["unschedulable"] != true
-                && (would_fit(pod, node, nodes, &staying) || self.devices.would_fit(pod, node, &staying))
-            {
-                let text = format!(
-                    "{} waits though {} would have it: {reason}",
-                    pod.name,
-                    text(node, "/metadata/name")
-                );
-                self.violations.push(text);
-            }
-        }
-    }
 }
 
 fn groups(sandbox: &Sandbox) -> Vec<Arc<Value>> {
@@ -407,74 +315,4 @@ fn called<'a>(objects: &'a [Arc<Value>], name: &str) -> Option<&'a Arc<Value>> {
 fn is_bound(claim: &Value) -> bool {
     annotation(claim, "pv.kubernetes.io/bind-completed").is_some()
         && !text(claim, "/spec/volumeName").is_empty()
-}
-
-/// The pods for which a node is kept and that have no room any more since this pod has been bound there.
-fn taken_away(
-    bound: &Pod,
-    preemptions: &Preemptions,
-    pods: &[Arc<Pod>],
-    nodes: &[Arc<Value>],
-    now: Timestamp,
-) -> Vec<String> {
-    let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
-    let with: Vec<_> = pods.iter().filter(|pod| !pod.terminating && !pod.preempted).cloned().collect();
-    let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
-    let kept = preemptions.kept_before(bound, pods, now);
-    let robbed =
-        kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
-    let words =
-        |pod: &Arc<Pod>| format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name);
-    robbed.map(words).collect()
-}
-
-/// Whether a plain search, container by container, finds room: if it does, there is some.
-fn would_fit(pod: &Pod, node: &Value, nodes: &[Arc<Value>], pods: &[Arc<Pod>]) -> bool {
-    let name = text(node, "/metadata/name");
-    let Some((family, capacity)) = cards(node) else { return false };
-    // Where these may go is left to the fresh look.
-    if pod.apart || !pod.claims.is_empty() {
-        return false;
-    }
-    let skewed = |zone| !spread::admits(&spread::counts(nodes, pods), zone);
-    if pod.spreads && spread::zone(node).is_none_or(skewed) {
-        return false;
-    }
-    if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {
-        return false;
-    }
-    let mut used: BTreeMap<String, Amount> = BTreeMap::new();
-    for other in pods.iter().filter(|other| other.is_live() && other.node == name) {
-        for (card, amount) in other.may_hold() {
-            let used = used.entry(card).or_default();
-            *used = used.plus(amount);
-        }
-    }
-    if !kubelet_would(pod, name, &capacity, pods) {
-        return false;
-    }
-    let wish = pod.wishes.iter().find(|wish| wish.cards > 0).copied().unwrap_or_default();
-    let free = capacity
-        .iter()
-        .filter(|(card, has)| takes(used.get(*card).copied().unwrap_or_default(), **has, &wish));
-    free.count() >= wish.cards
-}
-
-/// Whether Kubernetes' own account of extended resources, which knows no cards, has room.
-fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pods: &[Arc<Pod>]) -> bool {
-    let there = pods.iter().filter(|other| other.is_live() && other.node == node);
-    let asked = there.map(|pod| pod.asks()).fold(pod.asks(), Amount::plus);
-    let has = capacity.values().copied().fold(Amount::default(), Amount::plus);
-    let counted = if pod.family == Some(Family::Hami) {
-        Amount { slots: asked.slots, ..Amount::default() }
-    } else {
-        asked
-    };
-    counted.within(has)
-}
-
-fn takes(used: Amount, has: Amount, wish: &Wish) -> bool {
-    let more = Amount { slots: 1, memory: wish.memory, cores: wish.cores };
-    let exclusive = wish.cores >= 100 && used.slots > 0;
-    used.plus(more).within(has) && !exclusive && used.cores < has.cores
 }

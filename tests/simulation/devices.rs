@@ -1,6 +1,11 @@
 //! What must hold of Koordinator's devices, read from Devices and pods by the formats' own rules, without any of Berth's code: which machines
 //! have them, what users ask, and whether a pod was given it.
 
+#[path = "devices/one.rs"]
+mod one;
+#[path = "devices/wish.rs"]
+mod wish;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -11,13 +16,15 @@ use berth::sandbox::agent::{
     node::{Health, Node},
 };
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     dice::Dice,
-    record::{Pod, annotation, text},
-    reservation::{self, Reservations},
+    record::{Pod, text},
+    reservation::Reservations,
 };
+use one::{Given, Machine, One, given, quantity, read};
+pub(crate) use wish::{Wish, ask};
 
 /// The nodes of a story with Koordinator's devices.
 pub(crate) const NODES: [&str; 3] = ["koord-0", "koord-1", "koord-2"];
@@ -26,8 +33,6 @@ pub(crate) const NODES: [&str; 3] = ["koord-0", "koord-1", "koord-2"];
 pub(crate) const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 /// The group of the kind Device.
 pub(crate) const GROUP: &str = "scheduling.koordinator.sh";
-const HINT: &str = "scheduling.koordinator.sh/device-allocate-hint";
-const JOINT: &str = "scheduling.koordinator.sh/device-joint-allocate";
 const CORE: &str = "koordinator.sh/gpu-core";
 const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
 const MEMORY: &str = "koordinator.sh/gpu-memory";
@@ -65,144 +70,8 @@ pub(crate) fn one_of(dice: &mut Dice, name: &str, age: u64) -> String {
     format!("GPU-{name}-{age}-{}", dice.below(2 * roots))
 }
 
-/// So many of a thousand pods ask for devices.
-pub(crate) fn ask(dice: &mut Dice, pods: u64, pod: &mut Value) {
-    if pods > 0 && dice.in_thousand(pods) {
-        let (annotations, limits) = request(dice);
-        pod["metadata"]["annotations"] = annotations;
-        if dice.in_thousand(300) {
-            pod["metadata"]["labels"] = json!({"app": reservation::OWNER});
-        }
-        pod["spec"]["containers"] = json!([{"name": "main", "image": "i", "resources": {"limits": limits}}]);
-    }
-}
-
-/// The annotations and limits of a pod that asks for devices.
-fn request(dice: &mut Dice) -> (Value, Value) {
-    let function = json!({"rdma": {"vfSelector": {}}}).to_string();
-    let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}).to_string();
-    let share = |percent: &str| json!({CORE: percent, RATIO: percent});
-    match dice.below(10) {
-        0..3 => (json!({}), share(dice.one_of(&["30", "50", "60"]))),
-        3 | 4 => (json!({}), json!({"koordinator.sh/gpu": dice.one_of(&["100", "200"])})),
-        5 => (json!({}), json!({RDMA: "100"})),
-        6 | 7 => (json!({HINT: function}), json!({RDMA: "1"})),
-        _ => {
-            let gpus = dice.one_of(&["100", "200"]);
-            (json!({HINT: function, JOINT: joint}), json!({"koordinator.sh/gpu": gpus, RDMA: "1"}))
-        }
-    }
-}
-
-/// What a pod asks for.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Wish {
-    /// GPUs, and the percent of each.
-    gpus: Option<(u64, u64)>,
-    nic: Option<NicWish>,
-    /// Whether GPUs and NICs are on the same PCIe roots.
-    joint: bool,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum NicWish {
-    Whole,
-    Function,
-}
-
-impl Wish {
-    /// What the pod asks for; `None`: no such device.
-    pub(crate) fn of(pod: &Value) -> Option<Self> {
-        let limits = &pod["spec"]["containers"][0]["resources"]["limits"];
-        let number = |name: &str| limits[name].as_str().and_then(|text| text.parse::<u64>().ok());
-        let whole = number("koordinator.sh/gpu").map(|percent| (percent / 100, 100));
-        let gpus = whole.or_else(|| Some((1, number(RATIO)?)));
-        let nic = number(RDMA).map(|amount| if amount == 100 { NicWish::Whole } else { NicWish::Function });
-        let joint = annotation(pod, JOINT).is_some();
-        (gpus.is_some() || nic.is_some()).then_some(Self { gpus, nic, joint })
-    }
-
-    /// By resource, what Kubernetes accounts for it.
-    fn accounted(&self) -> Vec<(&'static str, u64)> {
-        let gpus = match self.gpus {
-            Some((count, 100)) => vec![("koordinator.sh/gpu", 100 * count)],
-            Some((_, percent)) => vec![(CORE, percent), (RATIO, percent)],
-            None => Vec::new(),
-        };
-        let nic = self.nic.map(|nic| (RDMA, if nic == NicWish::Whole { 100 } else { 1 }));
-        gpus.into_iter().chain(nic).collect()
-    }
-}
-
 /// A device, by its type and number.
 pub(crate) type Key = (String, u64);
-
-/// A device that a pod was given.
-#[derive(Clone, Debug)]
-struct Given {
-    id: String,
-    amounts: BTreeMap<String, u64>,
-    functions: Vec<String>,
-}
-
-/// What a pod was given, as koordlet reads it.
-fn given(record: &str) -> Result<Vec<(Key, Given)>, String> {
-    let read: Value = serde_json::from_str(record).map_err(|error| format!("{record}: {error}"))?;
-    let mut all = Vec::new();
-    for (kind, devices) in read.as_object().ok_or("no object")? {
-        for device in devices.as_array().ok_or("no array")? {
-            let minor = device["minor"].as_u64().ok_or("no minor")?;
-            let functions = device["extension"]["vfs"].as_array().into_iter().flatten();
-            let functions = functions.map(|function| text(function, "/busID").to_owned()).collect();
-            let given = Given { id: text(device, "/id").to_owned(), amounts: amounts(device)?, functions };
-            all.push(((kind.clone(), minor), given));
-        }
-    }
-    Ok(all)
-}
-
-fn amounts(device: &Value) -> Result<BTreeMap<String, u64>, String> {
-    let resources = device["resources"].as_object().ok_or("no resources")?;
-    let read = |(name, amount): (&String, &Value)| {
-        let text = amount.as_str().ok_or_else(|| format!("{name}: {amount} is no text"))?;
-        Ok((name.clone(), quantity(text).ok_or_else(|| format!("{name}: {text} is no quantity"))?))
-    };
-    resources.iter().map(read).collect()
-}
-
-fn quantity(text: &str) -> Option<u64> {
-    let of = |suffix: &str, shift: u32| Some(text.strip_suffix(suffix)?.parse::<u64>().ok()? << shift);
-    of("Gi", 30).or_else(|| of("Mi", 20)).or_else(|| of("Ki", 10)).or_else(|| text.parse().ok())
-}
-
-/// A device of a node.
-#[derive(Clone, Debug, Eq, PartialEq)]
-struct One {
-    id: String,
-    healthy: bool,
-    total: BTreeMap<String, u64>,
-    pcie: String,
-    functions: BTreeSet<String>,
-}
-
-/// The devices of a node; without a Device there are none.
-type Machine = BTreeMap<Key, One>;
-
-fn read(device: &Value) -> Machine {
-    let one = |device: &Value| {
-        let functions = device["vfGroups"].as_array().into_iter().flatten();
-        let functions = functions.flat_map(|group| group["vfs"].as_array().cloned().unwrap_or_default());
-        let one = One {
-            id: text(device, "/id").to_owned(),
-            healthy: device["health"] == true,
-            total: amounts(device).unwrap(),
-            pcie: text(device, "/topology/pcieID").to_owned(),
-            functions: functions.map(|function| text(&function, "/busID").to_owned()).collect(),
-        };
-        ((text(device, "/type").to_owned(), device["minor"].as_u64().unwrap()), one)
-    };
-    device["spec"]["devices"].as_array().unwrap().iter().map(one).collect()
-}
 
 /// The devices of all nodes, each with when they were last so.
 #[derive(Debug, Default)]
@@ -385,46 +254,4 @@ fn is_accounted(wish: &Wish, node: &Value, there: &[&Arc<Pod>]) -> bool {
         let used: u64 = others.filter(|(other, _)| other == name).map(|(_, amount)| amount).sum();
         used + asked <= capacity
     })
-}
-
-impl One {
-    /// Whether koordlet could give a pod with this wish so much of it.
-    fn is_given(&self, wish: &Wish, kind: &str, given: &Given) -> bool {
-        let amount = |name: &str| given.amounts.get(name).copied();
-        if kind == "gpu" {
-            let percent = wish.gpus.map_or(0, |(_, percent)| percent);
-            let memory = self.total.get(MEMORY).map(|total| total * percent / 100);
-            let right =
-                (amount(CORE), amount(RATIO), amount(MEMORY)) == (Some(percent), Some(percent), memory);
-            return right && given.id == self.id && given.functions.is_empty();
-        }
-        match wish.nic {
-            Some(NicWish::Whole) => {
-                amount(RDMA) == Some(100) && given.id == self.id && given.functions.is_empty()
-            }
-            Some(NicWish::Function) => {
-                let own = given.functions.iter().all(|function| self.functions.contains(function));
-                amount(RDMA) == Some(1) && given.functions.len() == 1 && own
-            }
-            None => false,
-        }
-    }
-
-    /// Whether enough of it is left for a pod with this wish.
-    fn has_room(&self, key: &Key, held: &[(Key, Given)], wish: &Wish) -> bool {
-        let of: Vec<&Given> = held.iter().filter(|(other, _)| other == key).map(|(_, one)| one).collect();
-        let used = |name: &str| of.iter().filter_map(|one| one.amounts.get(name)).sum::<u64>();
-        if key.0 == "gpu" {
-            let percent = wish.gpus.map_or(0, |(_, percent)| percent);
-            let memory = self.total[MEMORY] * percent / 100;
-            return used(CORE) + percent <= 100
-                && used(RATIO) + percent <= 100
-                && used(MEMORY) + memory <= self.total[MEMORY];
-        }
-        let taken: BTreeSet<&String> = of.iter().flat_map(|one| &one.functions).collect();
-        match wish.nic {
-            Some(NicWish::Function) => used(RDMA) < 100 && taken.len() < self.functions.len(),
-            _ => used(RDMA) == 0,
-        }
-    }
 }

@@ -1,4 +1,5 @@
-//! The pods and nodes that the watches must have delivered before a term begins: those that the API server has now.
+//! The pods, nodes and claims of devices that the watches must have delivered before a term begins: those that the API server has now.
+//! What the last leader has given to a claim stands nowhere else until the claim's pod is bound.
 //!
 //! A kind was seen when its watch, which tells in the order of versions, has passed the version that the whole kind has now, or when
 //! each of its objects was seen as it is now. Versions are compared within a kind only: each may have a store of its own
@@ -7,14 +8,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::inquiry::{Answer, Version};
-use crate::scheduling::{Event, Scheduler};
+use crate::scheduling::{
+    Event, Scheduler,
+    object::{self, full_name},
+};
 
 /// The objects that must still be delivered, as far as they are known.
 #[derive(Debug, Default)]
 pub struct Awaited {
     pods: Kind,
     nodes: Kind,
-    /// Objects that were deleted since: pods by uid, nodes by name.
+    claims: Kind,
+    /// Objects that were deleted since: pods by uid, nodes by name, claims by namespace and name.
     gone: BTreeSet<Arc<str>>,
 }
 
@@ -37,6 +42,7 @@ impl Awaited {
             Answer::EachNode(version, nodes) => {
                 (self.nodes.version, self.nodes.unseen) = (version.parse().ok(), Some(nodes));
             }
+            Answer::EachClaim(claims) => self.claims.unseen = Some(claims),
         }
     }
 
@@ -47,7 +53,9 @@ impl Awaited {
                 Event::PodSeen(pod) => self.pods.note(&pod.resource_version),
                 Event::NodeSeen(node) => self.nodes.note(&node.resource_version),
                 Event::PodGone(uid) | Event::PodEnded(uid) => drop(self.gone.insert(uid.clone())),
-                Event::NodeGone(name) => drop(self.gone.insert(name.clone())),
+                Event::NodeGone(name) | Event::Gone(object::Kind::ResourceClaim, name) => {
+                    self.gone.insert(name.clone());
+                }
                 _ => {}
             }
         }
@@ -59,7 +67,10 @@ impl Awaited {
         let nodes = self.nodes.is_seen(|Version { name, number, .. }| {
             gone.contains(&**name) || scheduler.has_seen_node(name, number)
         });
-        nodes && self.pods_are_seen(scheduler)
+        let claims = self.claims.is_seen(|Version { namespace, name, number, .. }| {
+            gone.contains(&full_name(namespace, name)) || scheduler.has_seen_claim(namespace, name, number)
+        });
+        nodes && claims && self.pods_are_seen(scheduler)
     }
 
     /// Whether every pod was delivered.
@@ -70,10 +81,10 @@ impl Awaited {
         })
     }
 
-    /// How many of the known pods and nodes were not delivered.
-    pub fn unseen(&self) -> (usize, usize) {
+    /// How many of the known pods, nodes and claims were not delivered.
+    pub fn unseen(&self) -> [usize; 3] {
         let unseen = |kind: &Kind| kind.unseen.as_ref().map_or(0, Vec::len);
-        (unseen(&self.pods), unseen(&self.nodes))
+        [&self.pods, &self.nodes, &self.claims].map(unseen)
     }
 }
 
@@ -124,8 +135,12 @@ mod tests {
     #[test]
     fn a_kind_whose_watch_is_quiet_was_seen_once_each_object_was() {
         let mut kind = kind("100", &["99"]);
-        let object =
-            |name: &str| Version { uid: name.to_owned(), name: name.to_owned(), number: "98".to_owned() };
+        let object = |name: &str| Version {
+            uid: name.to_owned(),
+            namespace: String::new(),
+            name: name.to_owned(),
+            number: "98".to_owned(),
+        };
         kind.unseen = Some(vec![object("a"), object("b")]);
         assert!(!kind.is_seen(|version| version.name == "a"));
         assert_eq!(kind.unseen.as_ref().map(Vec::len), Some(1));

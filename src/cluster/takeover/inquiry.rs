@@ -1,4 +1,4 @@
-//! The requests for the current resource versions of pods and nodes.
+//! The requests for the current resource versions of pods, nodes and claims of devices.
 //!
 //! The newest there is: without a `resourceVersion` no list comes from a cache that lags behind. It must not compare.
 
@@ -12,7 +12,7 @@ use crate::{
         watch,
         wire::Watched,
     },
-    object::{Node, Pod},
+    object::{Node, Pod, ResourceClaim},
 };
 
 /// The requests that are under way; dropping it cancels them.
@@ -29,13 +29,18 @@ pub enum Answer {
     EachPod(Vec<Version>),
     /// The version of nodes as a whole, and every node.
     EachNode(String, Vec<Version>),
+    /// Every claim of devices; none where the API server serves none, or not to this client.
+    EachClaim(Vec<Version>),
 }
 
-/// The uid, name and resource version of one object.
+/// The uid, names and resource version of one object.
 #[derive(Debug, Deserialize)]
 pub struct Version {
     /// Its uid.
     pub uid: String,
+    /// Its namespace; empty for a node.
+    #[serde(default)]
+    pub namespace: String,
     /// Its name.
     pub name: String,
     /// Its `resourceVersion`.
@@ -49,15 +54,25 @@ struct Named {
 }
 
 impl Inquiry {
-    /// Asks for nodes, which are few, and for the version of pods. Each question is a task, so that its answer is read while the
+    /// Asks for nodes and claims of devices, which are few, and for the version of pods. Each question is a task, so that its answer is read while the
     /// scheduler is at work.
     pub fn begin(client: &Client) -> Self {
         let mut inquiry = Self { client: client.clone(), asked: JoinSet::new() };
-        let (pods, nodes) = (client.clone(), client.clone());
+        let (pods, nodes, claims) = (client.clone(), client.clone(), client.clone());
         inquiry.asked.spawn(async move { Ok(Answer::Pods(version(&pods, &path::<Pod>()).await?)) });
         inquiry.asked.spawn(async move {
             let (version, nodes) = each::<Node>(&nodes, ListParams::default()).await?;
             Ok(Answer::EachNode(version, nodes))
+        });
+        inquiry.asked.spawn(async move {
+            match each::<ResourceClaim>(&claims, ListParams::default()).await {
+                Ok((_, claims)) => Ok(Answer::EachClaim(claims)),
+                // The watch has the same answer, and no pod with claims is placed.
+                Err(ListError::Request(kube::Error::Api(status))) if matches!(status.code, 403 | 404) => {
+                    Ok(Answer::EachClaim(Vec::new()))
+                }
+                Err(error) => Err(error),
+            }
         });
         inquiry
     }

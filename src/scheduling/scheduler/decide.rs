@@ -67,6 +67,7 @@ impl Scheduler {
     pub(super) fn carry_on(&mut self, uid: &Uid, node: NodeName, steps: Vec<PrebindStep>, now: Timestamp) {
         self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
         self.note_decided(uid);
+        let steps = [self.released_claims(uid, &steps), steps].concat();
         if steps.is_empty() && !self.is_in_gang(uid) {
             self.join_line(uid, &node, now);
         } else {

@@ -140,6 +140,8 @@ impl Scheduler {
 
     /// Takes the claims of pods as far as they go, of those for which something has changed or a time has come.
     pub(super) fn advance_prebinds(&mut self, now: Timestamp) {
+        // What is taken back of a claim comes to an end before the claim is used again.
+        self.advance_undos(now);
         for uid in self.prebinding.take_touched(now) {
             self.advance_prebind(&uid, now);
         }

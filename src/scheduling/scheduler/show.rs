@@ -31,6 +31,12 @@ impl Scheduler {
         self.snapshot.node(name).is_some_and(|state| !is_older(&state.info.resource_version, version))
     }
 
+    /// Whether this claim of devices was seen at this version or a later one.
+    pub fn has_seen_claim(&self, namespace: &str, name: &str, version: &str) -> bool {
+        let claim = self.snapshot.resource_claims().claim(namespace, name);
+        claim.is_some_and(|claim| !is_older(&claim.metadata.resource_version, version))
+    }
+
     /// Everything that was seen, in the events that would let another see the same; pods in the order in which they were first seen.
     pub fn recount(&self) -> Vec<Event> {
         let nodes = self.snapshot.nodes().map(|state| NodeInfo::clone(&state.info)).collect();

@@ -127,6 +127,7 @@ impl Scheduler {
         for (uid, Decision { node, steps, .. }) in placed {
             self.outbox.measures.push(Measure::Attempt(Attempt::Scheduled));
             self.note_decided(&uid);
+            let steps = [self.released_claims(&uid, &steps), steps].concat();
             self.begin_prebind(&uid, node, steps, now);
         }
         self.advance_prebinds(now);

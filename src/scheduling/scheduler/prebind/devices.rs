@@ -51,6 +51,9 @@ impl Scheduler {
             }
             State::Unsent | State::Written(_) => {}
         }
+        if self.is_being_released(pod, choice) {
+            return Progress::Awaited;
+        }
         if let Some(allocation) = &claim.status.allocation {
             return with_devices(claim, allocation, pod, node);
         }

@@ -73,6 +73,32 @@ impl Scheduler {
         }
     }
 
+    /// The claims of devices that a write, which may still arrive or is not seen yet, takes from a pod: what is known of them is from before it.
+    fn claims_being_released(&self, pod: &PodKey) -> impl Iterator<Item = &ClaimChoice> {
+        let undos = self.prebinding.undos.iter().filter(move |undo| undo.pod == *pod);
+        let written = undos.filter(|undo| undo.tries > 0 || undo.state != State::Unsent);
+        written.filter_map(|undo| undo.choice.devices())
+    }
+
+    /// Whether such a write is of this claim.
+    pub(super) fn is_being_released(&self, pod: &PodKey, choice: &ClaimChoice) -> bool {
+        self.claims_being_released(pod).any(|one| (&one.claim, &one.uid) == (&choice.claim, &choice.uid))
+    }
+
+    /// Such claims that a pod uses, which none of these steps is for: the pod is added to their users if it is no longer one.
+    pub(in crate::scheduling::scheduler) fn released_claims(
+        &self,
+        uid: &Uid,
+        steps: &[PrebindStep],
+    ) -> Vec<PrebindStep> {
+        let Some(pod) = self.pods.get(uid).map(|entry| &entry.info.key) else { return Vec::new() };
+        let left = |choice: &&ClaimChoice| steps.iter().all(|step| *step.claim() != choice.claim);
+        let released = self.claims_being_released(pod).filter(left);
+        released
+            .map(|choice| PrebindStep::Devices(ClaimChoice { allocation: None, ..choice.clone() }))
+            .collect()
+    }
+
     pub(super) fn advance_undos(&mut self, now: Timestamp) {
         for mut undo in std::mem::take(&mut self.prebinding.undos) {
             if self.is_undo_pending(&undo, now) {
@@ -82,6 +108,8 @@ impl Scheduler {
                 self.outbox.effects.push(Effect::Prebind { pod: undo.pod.clone(), write });
                 self.prebinding.undos.push(undo);
             } else if let PrebindStep::Devices(choice) = &undo.choice {
+                // The pod may wait to use the claim again.
+                self.prebinding.touched.add(&undo.pod.uid);
                 self.snapshot.linger(&full_name(&undo.pod.namespace, &choice.claim), None);
             }
         }

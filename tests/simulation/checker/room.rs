@@ -1,0 +1,83 @@
+//! Where a plain search finds room for a pod.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::called;
+use crate::{
+    preemption::Preemptions,
+    record::{Amount, Family, Pod, Wish, cards, text},
+    spread,
+};
+
+/// The pods for which a node is kept and that have no room any more since this pod has been bound there.
+pub(super) fn taken_away(
+    bound: &Pod,
+    preemptions: &Preemptions,
+    pods: &[Arc<Pod>],
+    nodes: &[Arc<Value>],
+    now: Timestamp,
+) -> Vec<String> {
+    let Some(node) = called(nodes, &bound.node) else { return Vec::new() };
+    let with: Vec<_> = pods.iter().filter(|pod| !pod.terminating && !pod.preempted).cloned().collect();
+    let without: Vec<_> = with.iter().filter(|pod| pod.uid != bound.uid).cloned().collect();
+    let kept = preemptions.kept_before(bound, pods, now);
+    let robbed =
+        kept.filter(|pod| would_fit(pod, node, nodes, &without) && !would_fit(pod, node, nodes, &with));
+    let words =
+        |pod: &Arc<Pod>| format!("{} was given what {} is kept for {}", bound.name, bound.node, pod.name);
+    robbed.map(words).collect()
+}
+
+/// Whether a plain search, container by container, finds room: if it does, there is some.
+pub(super) fn would_fit(pod: &Pod, node: &Value, nodes: &[Arc<Value>], pods: &[Arc<Pod>]) -> bool {
+    let name = text(node, "/metadata/name");
+    let Some((family, capacity)) = cards(node) else { return false };
+    // Where these may go is left to the fresh look.
+    if pod.apart || !pod.claims.is_empty() {
+        return false;
+    }
+    let skewed = |zone| !spread::admits(&spread::counts(nodes, pods), zone);
+    if pod.spreads && spread::zone(node).is_none_or(skewed) {
+        return false;
+    }
+    if pod.family != Some(family) || pod.wishes.iter().filter(|wish| wish.cards > 0).count() != 1 {
+        return false;
+    }
+    let mut used: BTreeMap<String, Amount> = BTreeMap::new();
+    for other in pods.iter().filter(|other| other.is_live() && other.node == name) {
+        for (card, amount) in other.may_hold() {
+            let used = used.entry(card).or_default();
+            *used = used.plus(amount);
+        }
+    }
+    if !kubelet_would(pod, name, &capacity, pods) {
+        return false;
+    }
+    let wish = pod.wishes.iter().find(|wish| wish.cards > 0).copied().unwrap_or_default();
+    let free = capacity
+        .iter()
+        .filter(|(card, has)| takes(used.get(*card).copied().unwrap_or_default(), **has, &wish));
+    free.count() >= wish.cards
+}
+
+/// Whether Kubernetes' own account of extended resources, which knows no cards, has room.
+fn kubelet_would(pod: &Pod, node: &str, capacity: &BTreeMap<String, Amount>, pods: &[Arc<Pod>]) -> bool {
+    let there = pods.iter().filter(|other| other.is_live() && other.node == node);
+    let asked = there.map(|pod| pod.asks()).fold(pod.asks(), Amount::plus);
+    let has = capacity.values().copied().fold(Amount::default(), Amount::plus);
+    let counted = if pod.family == Some(Family::Hami) {
+        Amount { slots: asked.slots, ..Amount::default() }
+    } else {
+        asked
+    };
+    counted.within(has)
+}
+
+fn takes(used: Amount, has: Amount, wish: &Wish) -> bool {
+    let more = Amount { slots: 1, memory: wish.memory, cores: wish.cores };
+    let exclusive = wish.cores >= 100 && used.slots > 0;
+    used.plus(more).within(has) && !exclusive && used.cores < has.cores
+}
