@@ -24,6 +24,8 @@ mod deaths;
 mod device_claims;
 #[path = "end_to_end/events.rs"]
 mod events;
+#[path = "end_to_end/extended_resources.rs"]
+mod extended_resources;
 #[path = "end_to_end/extender.rs"]
 mod extender;
 #[path = "end_to_end/gangs.rs"]
@@ -169,6 +171,12 @@ on_both_floors! {
     device_claims::a_card_that_is_published_later_wakes_the_pod,
     device_claims::a_claim_moves_with_its_pod,
     device_claims::a_binder_that_is_killed_between_any_two_steps_gives_one_card,
+    extended_resources::a_resource_is_served_by_a_claim_that_the_pod_owns,
+    extended_resources::where_a_device_plugin_provides_the_resource_no_claim_is_made,
+    extended_resources::a_binder_that_is_killed_between_any_two_writes_makes_one_claim,
+    extended_resources::a_claim_of_another_node_is_deleted_and_made_anew,
+    extended_resources::a_claim_that_is_not_needed_after_all_is_deleted,
+    extended_resources::a_pod_that_is_deleted_in_between_leaves_no_claim,
     claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
     claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
     claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,

@@ -148,6 +148,10 @@ impl Reader {
             let Footprint { namespace, labels, reservation, .. } = footprint;
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
+        let served = pod.status.extended_resource_claim_status.clone();
+        if holding.is_some() {
+            footprint = footprint.bound(served.as_deref());
+        }
         let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
         let info = PodInfo {
             key: key(pod),
@@ -162,6 +166,7 @@ impl Reader {
             origin: self.origin(pod, &claim).map(Arc::new),
             claim,
             holding,
+            served,
             footprint: Arc::new(footprint),
             gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
             member: self.divides_time().then(|| Arc::new(time_division::member(pod))),
@@ -292,7 +297,7 @@ impl Reader {
         match self.asked(pod) {
             Ok(Some(device)) => self.place(pod, footprint, vec![device]),
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
-            Ok(None) if !pod.spec.resource_claims.is_empty() => self.place(pod, footprint, Vec::new()),
+            Ok(None) if self.asks_for_claims(pod, footprint) => self.place(pod, footprint, Vec::new()),
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -300,6 +305,15 @@ impl Reader {
                 Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
+    }
+
+    /// Whether a pod without a share asks for devices by claim: its own, or extended resources for which a class may stand.
+    fn asks_for_claims(&self, pod: &Pod, footprint: &Footprint) -> bool {
+        let own =
+            |name: &str| self.dialects.asked(pod).iter().any(|dialect| dialect.resources().contains(&name));
+        let extended = footprint.extended.as_ref();
+        !pod.spec.resource_claims.is_empty()
+            || extended.is_some_and(|extended| extended.resources().into_iter().any(|name| !own(name)))
     }
 
     /// What a pod that wants a place asks for.

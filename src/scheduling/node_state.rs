@@ -6,7 +6,10 @@ use super::{
     footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, reservation::Reserved,
     resources::ResourceAmounts, tdm::ZoneState,
 };
-use crate::device::{Allocation, InitPhase, ProfileName, Usage};
+use crate::{
+    device::{Allocation, InitPhase, ProfileName, Usage},
+    dra::ExtendedResources,
+};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -40,6 +43,8 @@ pub struct NodeState {
     pub expired: BTreeSet<ProfileName>,
     /// The revocable zone that it is in, as that stands now.
     pub zone: Option<ZoneState>,
+    /// The classes that stand for extended resources, the same for all nodes.
+    pub classes: Arc<ExtendedResources>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
     /// Its place in the snapshot, which it keeps while the node exists.
@@ -60,6 +65,12 @@ impl NodeState {
     /// Whether a pod on it uses claims.
     pub(super) fn claims(&self) -> bool {
         self.pods.iter().any(|pod| !pod.claims.is_empty())
+    }
+
+    /// The class by which the node serves an extended resource; `None`: none stands for it, or a device plugin provides the resource.
+    pub(super) fn class_of(&self, resource: &str) -> Option<&str> {
+        let class = self.classes.class(resource)?;
+        (self.info.allocatable.get(resource) == 0).then_some(class)
     }
 
     /// As it is for a pod that uses this one of its Reservations.

@@ -10,6 +10,7 @@ use crate::{
     scheduling::{
         footprint::Footprint,
         node::NodeName,
+        object::full_name,
         pod::{Importance, Placer, Stage},
         prebind_step::PrebindStep,
     },
@@ -93,6 +94,15 @@ impl Charge {
         let written = self.footprint.reservation.as_ref().and_then(|pod| pod.uses.as_deref());
         let mut chosen = self.allocations.iter().filter_map(|one| one.assignment.reservation.as_ref());
         written.or_else(|| chosen.next().map(|reservation| reservation.uid.as_str()))
+    }
+
+    /// The full names of the claims of devices that it uses, one that is made for it included.
+    pub(in crate::scheduling) fn claims_of_devices(&self) -> Vec<Arc<str>> {
+        let made = self.steps.iter().filter_map(PrebindStep::extended);
+        let made = made
+            .filter(|choice| choice.made.is_some())
+            .map(|choice| full_name(&self.namespace, &choice.claim));
+        self.footprint.claims_of_devices().chain(made).collect()
     }
 
     /// The dialects whose cards it holds.

@@ -68,6 +68,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         agent: Agent::Answering,
         expired: BTreeSet::new(),
         zone: None,
+        classes: Arc::default(),
         generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
         slot: 0,
     }
@@ -116,6 +117,7 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
         uid: "pod".into(),
         nominated: None,
         origin: None,
+        served: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
 //! free none, as upstream has it.
 
+mod extended;
 mod fits;
 
 use std::{fmt, sync::Arc};
@@ -18,11 +19,13 @@ use crate::{
         object::{Kind, full_name},
         pod::Demand,
         pod_counts::{PodCounts, Surroundings},
+        prebind_step::PrebindStep,
         reason::Reason,
         resource_claims::{ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
         snapshot::NodeState,
     },
 };
+use extended::PodExtended;
 pub use fits::ClaimFits;
 
 /// Why a pod's claims keep it from a node.
@@ -32,6 +35,8 @@ pub enum ClaimRejection {
     Unallocatable,
     /// One was given devices that can't be used from the node.
     Elsewhere,
+    /// The one for extended resources was made for another node.
+    Stale,
     /// One can't be decided on, as this text says.
     Undecidable(Arc<str>),
 }
@@ -42,6 +47,7 @@ impl ClaimRejection {
         match self {
             Self::Unallocatable => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
+            Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) => "ResourceClaimUndecidable",
         }
     }
@@ -53,6 +59,7 @@ impl fmt::Display for ClaimRejection {
         formatter.write_str(match self {
             Self::Unallocatable => "cannot allocate all claims",
             Self::Elsewhere => "resourceclaim not available on the node",
+            Self::Stale => "cannot schedule extended resource claim",
             Self::Undecidable(why) => why,
         })
     }
@@ -68,6 +75,8 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
     waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
+    /// The claim that serves extended resources.
+    extended: Option<PodExtended<'a>>,
     /// What the waiting claims ask for.
     asked: Vec<Arc<str>>,
     /// By slot, whether the node has devices for the waiting claims.
@@ -82,7 +91,8 @@ impl<'a> PodClaims<'a> {
         counts: &mut PodCounts,
     ) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
-        if uses.is_empty() {
+        let extended = PodExtended::prepare(demand, around);
+        if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
         let known = around.resource_claims;
@@ -91,15 +101,16 @@ impl<'a> PodClaims<'a> {
             allocated: Vec::new(),
             joined: Vec::new(),
             waiting: Vec::new(),
-            asked: Vec::new(),
+            asked: extended.iter().filter_map(PodExtended::asked).collect(),
+            extended,
             fits: Vec::new(),
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
-        if !claims.waiting.is_empty() {
+        if !claims.asked.is_empty() {
             let asked = (known.class_version(), claims.asked.clone());
-            let judge = |node: &NodeState| claims.allocate(&node.info).map(drop);
+            let judge = |node: &NodeState| claims.allocate(node).map(drop);
             claims.fits = counts.claim_fits().of(asked, around, judge);
         }
         Ok(Some(claims))
@@ -134,17 +145,17 @@ impl<'a> PodClaims<'a> {
     /// Fails on a node from which the claims can't be used.
     pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         self.test_allocated(&node.info)?;
+        self.extended.as_ref().map_or(Ok(()), |extended| extended.test(node))?;
         self.fits.get(node.slot).cloned().unwrap_or(Ok(()))
     }
 
     /// What the claims are given with the pod on this node.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
-        self.test_allocated(node)?;
-        let mut choices = self.joined.clone();
-        if !self.waiting.is_empty() {
-            choices.extend(self.allocate(node)?);
-        }
-        Ok(choices)
+    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reason> {
+        self.test_allocated(&node.info)?;
+        let (given, found) = self.allocate(node)?;
+        let extended = self.extended.as_ref().and_then(|extended| extended.choose(node, found));
+        let given = self.joined.iter().cloned().chain(given);
+        Ok(given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect())
     }
 
     fn test_allocated(&self, node: &NodeInfo) -> Result<(), Reason> {
@@ -154,15 +165,21 @@ impl<'a> PodClaims<'a> {
         if usable { Ok(()) } else { Err(Reason::ResourceClaims(ClaimRejection::Elsewhere)) }
     }
 
-    /// Devices of the node for the waiting claims.
-    fn allocate(&self, node: &NodeInfo) -> Result<Vec<ClaimChoice>, Reason> {
-        let node = dra::Node { name: &node.name, labels: &node.labels };
-        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
-        let allocation = dra::allocate(&claims, node, self.known.inventory(), self.known.held());
+    /// Devices of the node for the waiting claims, and for the one that serves extended resources.
+    fn allocate(&self, node: &NodeState) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), Reason> {
+        let sought = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
+        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).chain(sought).collect();
+        if claims.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
+        let allocation = dra::allocate(&claims, on, self.known.inventory(), self.known.held());
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let allocation = allocation.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
-        let given = self.waiting.iter().zip(allocation.results);
-        Ok(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect())
+        let mut results = allocation.results.into_iter();
+        let given = self.waiting.iter().zip(&mut results);
+        let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
+        Ok((given, results.next()))
     }
 }
 
@@ -200,7 +217,8 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
     match change {
         Change::DevicesFreed | Change::Node => true,
         Change::Object(Kind::ResourceClaim, name) => {
-            let mut own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+            let own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+            let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
             name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
         }
         Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
@@ -241,6 +259,7 @@ mod tests {
             preemption_policy: PreemptionPolicy::PreemptLowerPriority,
             nominated: None,
             origin: None,
+            served: None,
         }
     }
 

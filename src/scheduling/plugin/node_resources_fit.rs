@@ -7,7 +7,8 @@ use crate::scheduling::{
     reason::{NodeReasons, Reason},
 };
 
-/// Fails with every resource of which too little is free. A resource of a dialect's own need not be advertised by the node.
+/// Fails with every resource of which too little is free. A resource of a dialect's own need not be advertised by the node, nor need one that
+/// a claim serves there.
 pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
     let (node, allocatable) = (scene.node, &scene.node.info.allocatable);
     let mut short = Vec::new();
@@ -19,7 +20,8 @@ pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
         let unadvertised = scene.device_resources.contains(name) && !allocatable.names(name);
         let capacity = allocatable.get(name);
         let free = capacity.saturating_sub(node.requested.get(name));
-        if !unadvertised && requested > free {
+        let by_claim = || node.class_of(name).is_some();
+        if !unadvertised && requested > free && !by_claim() {
             short.push(Reason::Insufficient { resource: name.into(), requested, free, capacity });
         }
     }

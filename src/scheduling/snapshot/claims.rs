@@ -7,9 +7,10 @@ use crate::{
     object::resource_claim::AllocationResult,
     scheduling::{
         change::Change,
-        footprint::Footprint,
+        node::NodeName,
         object::{Kind, Object},
-        resource_claims::Freed,
+        pod::Demand,
+        resource_claims::{Freed, ResourceClaims},
     },
 };
 
@@ -22,17 +23,41 @@ impl Snapshot {
             (Kind::ResourceClaim, _) => claims.see(name, None),
             (_, Some(Object::ResourceSlice(slice))) => return claims.set_slice(slice),
             (Kind::ResourceSlice, _) => return claims.remove_slice(name),
-            (_, Some(Object::DeviceClass(class))) => return claims.set_class(&class),
-            _ => return claims.remove_class(name),
+            (_, Some(Object::DeviceClass(class))) => {
+                return self.change_classes(|claims| claims.set_class(&class));
+            }
+            _ => return self.change_classes(|claims| claims.remove_class(name)),
         };
         if freed == Freed::Some {
             self.changes.push(Change::DevicesFreed);
         }
     }
 
-    /// Folds anew what pods that are placed have of the claims that these pods use.
-    pub(super) fn fold_claims<'a>(&mut self, pods: impl IntoIterator<Item = &'a Arc<Footprint>>) {
-        let names: BTreeSet<Arc<str>> = pods.into_iter().flat_map(|pod| pod.claims_of_devices()).collect();
+    /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.
+    pub(in crate::scheduling) fn may_serve_by_claim(&self, demand: &Demand) -> bool {
+        let classes = self.resource_claims.extended();
+        let asked = demand.footprint.extended.as_ref().filter(|_| !classes.is_empty());
+        asked.is_some_and(|asked| {
+            asked.resources().into_iter().any(|resource| classes.class(resource).is_some())
+        })
+    }
+
+    /// Takes in a class. For which extended resources classes stand is part of every node's state.
+    fn change_classes(&mut self, change: impl FnOnce(&mut ResourceClaims)) {
+        let before = self.resource_claims.extended().clone();
+        change(Arc::make_mut(&mut self.resource_claims));
+        if before == *self.resource_claims.extended() {
+            return;
+        }
+        let nodes: Vec<NodeName> = self.by_name.keys().cloned().collect();
+        for node in nodes {
+            self.refold(&node);
+        }
+    }
+
+    /// Folds anew what pods that are placed have of these claims.
+    pub(super) fn fold_claims(&mut self, claims: impl IntoIterator<Item = Arc<str>>) {
+        let names: BTreeSet<Arc<str>> = claims.into_iter().collect();
         for name in names {
             let charge = self.ledger.claim_charge(&name);
             if Arc::make_mut(&mut self.resource_claims).charge(&name, charge) == Freed::Some {

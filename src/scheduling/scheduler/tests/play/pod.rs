@@ -61,6 +61,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         holding: None,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
         origin: None,
+        served: None,
         gang: None,
         member: None,
         told: None,
