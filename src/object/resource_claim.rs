@@ -67,7 +67,7 @@ pub struct ResourceClaimSpec {
 #[serde(default)]
 pub struct DeviceClaim {
     /// Requests, all of which must be served.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<DeviceRequest>,
     /// What must hold between the devices of several requests.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +136,7 @@ pub struct CapacityRequirements {
 #[serde(default, rename_all = "camelCase")]
 pub struct DeviceConstraint {
     /// The requests whose devices are compared, by `request` or `request/alternative`; none: all.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The attribute that must be the same on all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ pub struct DeviceConstraint {
 #[serde(default)]
 pub struct ClaimConfiguration {
     /// The requests for whose devices they are meant; none: all.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The parameters.
     #[serde(flatten)]
