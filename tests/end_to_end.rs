@@ -177,6 +177,8 @@ on_both_floors! {
     extended_resources::a_claim_of_another_node_is_deleted_and_made_anew,
     extended_resources::a_claim_that_is_not_needed_after_all_is_deleted,
     extended_resources::a_pod_that_is_deleted_in_between_leaves_no_claim,
+    extended_resources::a_share_is_a_claim_where_a_driver_publishes_the_cards,
+    extended_resources::the_same_share_is_an_annotation_where_a_device_plugin_serves_it,
     claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
     claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
     claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,

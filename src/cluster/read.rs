@@ -2,6 +2,7 @@
 //!
 //! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
+mod by_class;
 pub mod group;
 mod holding;
 mod names;
@@ -28,6 +29,7 @@ use crate::{
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
+        extended_resources::ShareRequests,
         footprint::Footprint,
         images::NodeImages,
         node::{NodeLock, Signature},
@@ -149,10 +151,12 @@ impl Reader {
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
         let served = pod.status.extended_resource_claim_status.clone();
-        if holding.is_some() {
-            footprint = footprint.bound(served.as_deref());
-        }
-        let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
+        let claim = if holding.is_some() {
+            footprint = self.bound(pod, footprint);
+            Claim::None
+        } else {
+            self.claim(pod, &mut footprint)
+        };
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
@@ -280,22 +284,28 @@ impl Reader {
         (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
-    /// What the pod asks of cards and devices.
-    fn asked(&self, pod: &Pod) -> Result<Option<DeviceRequest>, Vec<Unreadable>> {
+    /// What the pod asks of cards and devices, and the same of a class of devices.
+    fn asked(&self, pod: &Pod) -> Result<Option<(DeviceRequest, Option<ShareRequests>)>, Vec<Unreadable>> {
         let Some((dialect, request)) = self.dialects.request(pod)? else { return Ok(None) };
         let joint = dialect.joint_request(pod)?.map(Arc::new);
-        Ok(Some(DeviceRequest { profile: dialect.profile().clone(), request, joint }))
+        let device = DeviceRequest { profile: dialect.profile().clone(), request, joint, by_class: None };
+        let shares = self.by_class(&**dialect, pod, &device);
+        Ok(Some((device, shares)))
     }
 
     /// The claim of a pod that holds nothing.
-    fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
+    fn claim(&self, pod: &Pod, footprint: &mut Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
         if !(ours || self.claims == Claims::Every) || waits || pod.is_terminal() {
             return Claim::None;
         }
         match self.asked(pod) {
-            Ok(Some(device)) => self.place(pod, footprint, vec![device]),
+            Ok(Some((device, shares))) => {
+                let by_class;
+                (*footprint, by_class) = std::mem::take(footprint).sharing(shares);
+                self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
+            }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
             Ok(None) if self.asks_for_claims(pod, footprint) => self.place(pod, footprint, Vec::new()),
             Ok(None) => Claim::Unreadable(self.no_share(pod)),

@@ -11,11 +11,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::node_state::NodeState;
 use crate::{
+    device::{ByClass, CardUsage, ProfileName},
     dra::extended_resources::is_extended,
     object::{
         Container, Metadata, Pod,
         pod::{ExtendedResourceClaimStatus, RequestMapping},
-        resource_claim::{AllocationResult, DeviceClaim, ResourceClaimSpec},
+        resource_claim::{AllocationResult, DeviceClaim, RequestedDevices, ResourceClaimSpec},
     },
 };
 
@@ -35,10 +36,36 @@ pub struct ExtendedRequests {
     pub claim: Arc<str>,
     /// The containers that ask for some: init containers, then the others.
     containers: Vec<Asking>,
+    /// What of it are shares of a dialect's cards that a class may serve.
+    pub shares: Option<Shares>,
+}
+
+/// Shares of cards that a class of devices may serve.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Shares {
+    /// Whose cards.
+    pub profile: ProfileName,
+    /// Which class.
+    pub by_class: ByClass,
+    /// What they come to in quotas, as far as the pod says.
+    pub least: CardUsage,
+}
+
+/// Shares of cards, as requests of a claim.
+#[derive(Clone, Debug)]
+pub struct ShareRequests {
+    /// Whose cards.
+    pub profile: ProfileName,
+    /// Which class.
+    pub by_class: ByClass,
+    /// What they come to in quotas, as far as the pod says.
+    pub least: CardUsage,
+    /// By the container's place among init containers and containers.
+    pub containers: Vec<(usize, RequestedDevices)>,
 }
 
 /// A container that asks for extended resources.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 struct Asking {
     /// Its place among init containers and containers.
     at: usize,
@@ -49,12 +76,14 @@ struct Asking {
 }
 
 /// How much a container asks for of one resource.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 struct Asked {
     /// Its place among the names of all that the container requests.
     at: usize,
     resource: Arc<str>,
     count: i64,
+    /// What is asked of each device; `None`: nothing but its class.
+    share: Option<Arc<RequestedDevices>>,
 }
 
 /// A resource that a node serves by claim, and the class that stands for it.
@@ -86,7 +115,21 @@ impl ExtendedRequests {
         let containers = init.chain(apps).enumerate();
         let containers = containers.filter_map(|(at, (container, stays))| Asking::read(at, container, stays));
         let containers: Vec<_> = containers.collect();
-        (!containers.is_empty()).then(|| Self { claim: claim_name(&pod.metadata), containers })
+        (!containers.is_empty()).then(|| Self { claim: claim_name(&pod.metadata), containers, shares: None })
+    }
+
+    /// With shares of a dialect's cards; `None`: a container has one without naming the resource that counts cards, so that the pod's status
+    /// could not say which request serves it.
+    pub fn sharing(&self, requests: ShareRequests) -> Option<Self> {
+        let ShareRequests { profile, by_class, least, containers } = requests;
+        let mut sharing = self.clone();
+        for (at, devices) in containers {
+            let container = sharing.containers.iter_mut().find(|container| container.at == at)?;
+            let asked = container.resources.iter_mut().find(|asked| asked.resource == by_class.resource)?;
+            asked.share = Some(Arc::new(devices));
+        }
+        sharing.shares = Some(Shares { profile, by_class, least });
+        Some(sharing)
     }
 
     /// Every resource that is asked for, once.
@@ -95,10 +138,17 @@ impl ExtendedRequests {
         asked.map(|asked| &*asked.resource).collect()
     }
 
-    /// What of it a node serves by claim: of what a device plugin provides there nothing, and nothing of the dialects' own.
+    /// What of it a node serves by claim: of what a device plugin provides there nothing, and nothing of the dialects' own but shares
+    /// for which there is a class.
     pub(super) fn served_on<'a>(&'a self, node: &'a NodeState, own: &BTreeSet<String>) -> Vec<Served<'a>> {
-        let resources = self.resources().into_iter().filter(|resource| !own.contains(*resource));
-        resources.filter_map(|resource| Some((resource, node.class_of(resource)?))).collect()
+        let class = |resource: &str| match &self.shares {
+            Some(Shares { profile, by_class, .. }) if *by_class.resource == *resource => {
+                node.class_of_shares(profile, by_class)
+            }
+            _ if own.contains(resource) => None,
+            _ => node.class_of(resource),
+        };
+        self.resources().into_iter().filter_map(|resource| Some((resource, class(resource)?))).collect()
     }
 
     /// The claim for these resources.
@@ -123,7 +173,7 @@ impl Asking {
                 container.resources.request(resource).or_else(|| container.resources.limit(resource));
             let count = quantity?.amount().ok()?.whole()?;
             let count = i64::try_from(count).ok().filter(|count| *count > 0)?;
-            is_extended(resource).then(|| Asked { at, resource: resource.into(), count })
+            is_extended(resource).then(|| Asked { at, resource: resource.into(), count, share: None })
         });
         let resources: Vec<_> = asked.collect();
         (!resources.is_empty()).then(|| Self { at, name: container.name.as_str().into(), stays, resources })

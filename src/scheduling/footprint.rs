@@ -3,13 +3,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    extended_resources::ExtendedRequests,
+    extended_resources::{ExtendedRequests, ShareRequests},
     object::full_name,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     reservation::PodReservation,
     resource_claims::ResourceClaimUse,
     resources::ResourceAmounts,
 };
+use crate::device::ByClass;
 use crate::object::{
     Container, LabelSelector, Labels, Pod, Volume,
     affinity::PodAffinity,
@@ -38,7 +39,7 @@ pub struct Footprint {
     pub claims: Vec<ClaimUse>,
     /// Claims of devices, in the order of the pod's entries.
     pub resource_claims: Vec<ResourceClaimUse>,
-    /// Extended resources, while the pod waits.
+    /// Extended resources, while the pod waits or where a claim serves some.
     pub extended: Option<Arc<ExtendedRequests>>,
     /// Required terms of pod affinity.
     pub affinity: Vec<PodTerm>,
@@ -204,17 +205,26 @@ impl Footprint {
         names.map(|name| full_name(&self.namespace, name))
     }
 
+    /// With shares of cards that a class of devices may serve; beside it, by which class.
+    #[must_use]
+    pub fn sharing(mut self, shares: Option<ShareRequests>) -> (Self, Option<ByClass>) {
+        let sharing =
+            self.extended.as_ref().zip(shares).and_then(|(extended, shares)| extended.sharing(shares));
+        let by_class = sharing.as_ref().and_then(|sharing| Some(sharing.shares.as_ref()?.by_class.clone()));
+        if let Some(sharing) = sharing {
+            self.extended = Some(Arc::new(sharing));
+        }
+        (self, by_class)
+    }
+
     /// The same of a pod that is bound, with the claim that serves extended resources of it: what that serves is not taken from the node's
     /// own.
     #[must_use]
     pub fn bound(mut self, served: Option<&ExtendedResourceClaimStatus>) -> Self {
-        let asked = self.extended.take();
-        let Some(served) = served else { return self };
+        let Some(served) = served else { return Self { extended: None, ..self } };
         let by_claim =
             |name: &str| served.request_mappings.iter().any(|mapping| mapping.resource_name == *name);
-        if asked.is_some() {
-            self.resources = self.resources.without(by_claim);
-        }
+        self.resources = self.resources.without(by_claim);
         let (entry, claim) = (EXTENDED.into(), served.resource_claim_name.as_str().into());
         self.resource_claims.push(ResourceClaimUse { entry, claim: Some(claim), own: true });
         self

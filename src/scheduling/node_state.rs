@@ -7,7 +7,7 @@ use super::{
     resources::ResourceAmounts, tdm::ZoneState,
 };
 use crate::{
-    device::{Allocation, InitPhase, ProfileName, Usage},
+    device::{Allocation, ByClass, DeviceRequest, InitPhase, ProfileName, Usage},
     dra::ExtendedResources,
 };
 
@@ -71,6 +71,20 @@ impl NodeState {
     pub(super) fn class_of(&self, resource: &str) -> Option<&str> {
         let class = self.classes.class(resource)?;
         (self.info.allocatable.get(resource) == 0).then_some(class)
+    }
+
+    /// The class by which the node serves shares of a dialect's cards; `None`: there is none, or a device plugin serves them.
+    pub(super) fn class_of_shares(&self, profile: &ProfileName, by: &ByClass) -> Option<&str> {
+        if self.info.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
+            return None;
+        }
+        self.classes.class(&by.resource).or_else(|| self.classes.named(&by.otherwise))
+    }
+
+    /// Whether a claim serves the request here.
+    pub(super) fn serves_by_claim(&self, device: &DeviceRequest) -> bool {
+        let class = device.by_class.as_ref().and_then(|by| self.class_of_shares(&device.profile.name, by));
+        class.is_some()
     }
 
     /// As it is for a pod that uses this one of its Reservations.

@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use berth::sandbox::{
-    agent::node::Node,
+    agent::{
+        hami::Release,
+        node::{Card, Node},
+    },
     claims::{
         DeviceClaims,
         driver::{Driver, cards},
@@ -15,7 +18,7 @@ use k8s_openapi::api::{
     resource::v1::{DeviceClass, ResourceClaim},
 };
 use kube::{
-    Api, ResourceExt as _,
+    Api, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -229,5 +232,55 @@ pub(crate) async fn a_pod_that_is_deleted_in_between_leaves_no_claim(floor: Floo
         none_are_left(&world).await;
         world.kill_berth().await;
     }
+    all_are_content(&world, &watch);
+}
+
+/// A pod with a share in HAMi's words.
+fn sharing(name: &str, memory: u32) -> Value {
+    pod(
+        name,
+        &json!({"nvidia.com/gpu": "1", "nvidia.com/gpumem": memory.to_string(), "nvidia.com/gpucores": "30"}),
+    )
+}
+
+/// The pod does not need to know: on a node whose cards HAMi's driver of devices publishes its share is a claim with capacity, on one with
+/// HAMi's device plugin it is an annotation.
+pub(crate) async fn a_share_is_a_claim_where_a_driver_publishes_the_cards(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![machine("dra-1")]).await else { return };
+    let client = world.cluster.client.clone();
+    Driver::Hami.publish(&client, "dra-1", &cards("dra-1", 1), 1).await.unwrap();
+    let watch = DeviceClaims::start(client);
+    world.start_berth();
+    for name in ["extended-one", "extended-two"] {
+        world.create(sharing(name, 40 << 10)).await;
+        let pod = world.running(name).await;
+        let claim = claim_of(&world, &pod).await;
+        let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref()).unwrap();
+        let given = allocation.devices.as_ref().unwrap().results.as_ref().unwrap();
+        let consumed = given[0].consumed_capacity.as_ref().unwrap();
+        assert_eq!((consumed["memory"].0.as_str(), consumed["cores"].0.as_str()), ("40Gi", "30"), "{name}");
+        let carried: Vec<_> = pod.annotations().keys().filter(|key| key.starts_with("hami.io/")).collect();
+        assert_eq!(carried, Vec::<&String>::new(), "{name}");
+    }
+    world.create(sharing("extended-three", 40 << 10)).await;
+    world
+        .unschedulable_with("extended-three", "0/1 nodes are available: 1 cannot allocate all claims.")
+        .await;
+    world.delete("extended-one").await;
+    world.running("extended-three").await;
+    all_are_content(&world, &watch);
+}
+
+pub(crate) async fn the_same_share_is_an_annotation_where_a_device_plugin_serves_it(floor: Floor) {
+    let plugin = machine("plugin-1").hami(Release::V2_8).card(Card::new("GPU-1", 0, 80 << 10));
+    let Some(mut world) = World::without_berth(floor, vec![plugin]).await else { return };
+    let client = world.cluster.client.clone();
+    Driver::Hami.publish(&client, "other", &cards("other", 1), 1).await.unwrap();
+    let watch = DeviceClaims::start(client);
+    world.start_berth();
+    world.create(sharing("extended-one", 4000)).await;
+    let pod = world.running("extended-one").await;
+    assert!(pod.annotations().keys().any(|key| key.starts_with("hami.io/")), "{:?}", pod.annotations());
+    assert_eq!(all(&world).await, Vec::<String>::new());
     all_are_content(&world, &watch);
 }

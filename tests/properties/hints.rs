@@ -71,7 +71,11 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
 
 fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
     let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
-    Arc::new(Ask { devices: vec![DeviceRequest { profile, request, joint: None }], resources, constraints })
+    Arc::new(Ask {
+        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
+        resources,
+        constraints,
+    })
 }
 
 fn quota() -> QuotaKey {

@@ -1,6 +1,8 @@
 //! The requests of a claim for extended resources. A container that runs beside those after it has a request of its own; an init
 //! container that ends uses the devices of those after it first, and of what such containers lack beyond, only the most is requested.
 
+use std::sync::Arc;
+
 use super::{Asked, Asking, Served};
 use crate::object::{
     pod::RequestMapping,
@@ -12,6 +14,7 @@ use crate::object::{
 struct Wanted {
     name: String,
     count: i64,
+    share: Option<Arc<RequestedDevices>>,
 }
 
 /// The claim's requests by name, and which of them serves which resource of which container.
@@ -35,35 +38,50 @@ fn of_resource(containers: &[Asking], resource: &str) -> (Vec<Wanted>, Vec<Reque
     let (mut mappings, mut lasting) = (Vec::new(), Vec::new());
     for (container, place) in asking().filter(|(container, _)| container.stays) {
         let asked = &container.resources[place];
-        let wanted = Wanted { name: name(container, asked), count: asked.count };
+        let wanted = Wanted { name: name(container, asked), count: asked.count, share: asked.share.clone() };
         mappings.push(mapping(container, asked, &wanted.name));
         lasting.push((container.at, wanted));
     }
-    let (mut passing, mut most): (Vec<RequestMapping>, Option<Wanted>) = (Vec::new(), None);
-    let mut own = Vec::new();
+    let mut passing = Vec::new();
+    // One for each kind of share: each with the names that it stands for.
+    let mut most: Vec<(Wanted, Vec<String>)> = Vec::new();
     for (container, place) in asking().filter(|(container, _)| !container.stays) {
         let asked = &container.resources[place];
         let mut lacking = asked.count;
         for (_, later) in lasting.iter().filter(|(at, _)| *at >= container.at) {
-            if lacking > 0 {
+            if lacking > 0 && later.share == asked.share {
                 passing.push(mapping(container, asked, &later.name));
                 lacking -= later.count;
             }
         }
         if lacking > 0 {
-            let wanted = Wanted { name: name(container, asked), count: lacking };
+            let wanted = Wanted { name: name(container, asked), count: lacking, share: asked.share.clone() };
             passing.push(mapping(container, asked, &wanted.name));
-            own.push(wanted.name.clone());
-            most = Some(most.filter(|most| most.count >= lacking).unwrap_or(wanted));
+            raise(&mut most, wanted);
         }
     }
-    if let Some(most) = &most {
-        for mapping in passing.iter_mut().filter(|mapping| own.contains(&mapping.request_name)) {
+    for (most, names) in &most {
+        for mapping in passing.iter_mut().filter(|mapping| names.contains(&mapping.request_name)) {
             mapping.request_name.clone_from(&most.name);
         }
     }
     mappings.extend(passing);
-    (most.into_iter().chain(lasting.into_iter().map(|(_, wanted)| wanted)).collect(), mappings)
+    let most = most.into_iter().map(|(most, _)| most);
+    (most.chain(lasting.into_iter().map(|(_, wanted)| wanted)).collect(), mappings)
+}
+
+/// Takes in what an init container that ends lacks: of equal kinds the most is requested.
+fn raise(most: &mut Vec<(Wanted, Vec<String>)>, wanted: Wanted) {
+    let name = wanted.name.clone();
+    match most.iter_mut().find(|(most, _)| most.share == wanted.share) {
+        Some((most, names)) => {
+            if wanted.count > most.count {
+                *most = wanted;
+            }
+            names.push(name);
+        }
+        None => most.push((wanted, vec![name])),
+    }
 }
 
 /// The name that upstream gives the request.
@@ -85,7 +103,7 @@ impl Wanted {
             device_class_name: class.to_owned(),
             allocation_mode: Some("ExactCount".to_owned()),
             count: Some(self.count),
-            ..RequestedDevices::default()
+            ..self.share.map(Arc::unwrap_or_clone).unwrap_or_default()
         };
         DeviceRequest { name: self.name, exactly: Some(exactly), ..DeviceRequest::default() }
     }

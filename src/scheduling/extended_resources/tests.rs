@@ -114,3 +114,45 @@ fn the_claims_name_is_a_pods_own_and_not_too_long() {
     let long = name(&"a.".repeat(60), "u-1");
     assert!(long.len() <= LONGEST && !long.contains(".-"), "{long}");
 }
+
+#[test]
+fn a_share_asks_for_its_capacity_and_only_equal_shares_use_the_same_devices() {
+    let share = |memory: &str| -> RequestedDevices {
+        let capacity = json!({"requests": {"memory": memory}});
+        serde_json::from_value(json!({"deviceClassName": "", "count": 1, "capacity": capacity})).unwrap()
+    };
+    let spec = json!({
+        "initContainers": [container("small", &json!({"a.b/gpu": 1})), container("equal", &json!({"a.b/gpu": 1}))],
+        "containers": [container("main", &json!({"a.b/gpu": 1}))],
+    });
+    let shares = ShareRequests {
+        profile: "p".into(),
+        by_class: ByClass { resource: "a.b/gpu".into(), otherwise: "shares".into() },
+        least: CardUsage::default(),
+        containers: vec![(0, share("1Gi")), (1, share("4Gi")), (2, share("4Gi"))],
+    };
+    let claim = requests(&spec).sharing(shares).unwrap().claim_for(&[("a.b/gpu", "class")]);
+    let request = |name: &str, memory: &str| {
+        json!({"name": name, "exactly": {"deviceClassName": "class", "allocationMode": "ExactCount", "count": 1,
+            "capacity": {"requests": {"memory": memory}}}})
+    };
+    let expected = [request("container-0-request-0", "1Gi"), request("container-2-request-0", "4Gi")];
+    assert_eq!(serde_json::to_value(&claim.spec.devices.requests).unwrap(), json!(expected));
+    let used: Vec<_> = claim.mappings.iter().map(|one| (&*one.container_name, &*one.request_name)).collect();
+    let expected = [
+        ("main", "container-2-request-0"),
+        ("small", "container-0-request-0"),
+        ("equal", "container-2-request-0"),
+    ];
+    assert_eq!(used, expected);
+}
+
+#[test]
+fn an_amount_that_the_api_server_respells_is_the_same() {
+    let spec = |memory: &str| -> ResourceClaimSpec {
+        let exactly = json!({"deviceClassName": "c", "capacity": {"requests": {"memory": memory}}});
+        serde_json::from_value(json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}})).unwrap()
+    };
+    assert!(asks_for_same(&spec("4096Mi"), &spec("4Gi")));
+    assert!(!asks_for_same(&spec("4096Mi"), &spec("5Gi")));
+}

@@ -122,13 +122,16 @@ impl Charge {
         (!unread.is_empty()).then(|| unread.join("; "))
     }
 
-    /// What it holds of each dialect's cards at its peak.
+    /// What it holds of each dialect's cards at its peak; of shares that a claim serves, what the pod says.
     pub(super) fn peaks(&self, cuts: Option<&Cuts>) -> Vec<Peak> {
         let peak = |allocation: &Allocation| {
             let sized = sized(&allocation.assignment, cuts);
             (allocation.profile.clone(), usage::total(&sized, self.init))
         };
-        self.allocations.iter().map(peak).collect()
+        let by_claim = self.footprint.extended.as_ref().and_then(|extended| extended.shares.as_ref());
+        let by_claim = by_claim.filter(|shares| self.answer_of(&shares.profile).is_none());
+        let by_claim = by_claim.map(|shares| (shares.profile.clone(), shares.least));
+        self.allocations.iter().map(peak).chain(by_claim).collect()
     }
 
     /// Whether both hold the same, with the same priority.

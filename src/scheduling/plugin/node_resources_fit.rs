@@ -2,6 +2,7 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/fit.go`.
 
+use crate::device::DeviceRequest;
 use crate::scheduling::{
     filter::Scene,
     reason::{NodeReasons, Reason},
@@ -20,7 +21,11 @@ pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
         let unadvertised = scene.device_resources.contains(name) && !allocatable.names(name);
         let capacity = allocatable.get(name);
         let free = capacity.saturating_sub(node.requested.get(name));
-        let by_claim = || node.class_of(name).is_some();
+        let counts =
+            |device: &&DeviceRequest| device.by_class.as_ref().is_some_and(|by| *by.resource == *name);
+        let shares =
+            || scene.ask.devices.iter().find(counts).is_some_and(|device| node.serves_by_claim(device));
+        let by_claim = || node.class_of(name).is_some() || shares();
         if !unadvertised && requested > free && !by_claim() {
             short.push(Reason::Insufficient { resource: name.into(), requested, free, capacity });
         }

@@ -260,7 +260,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
 fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, now: Timestamp) -> PodInfo {
     let uid: Uid = format!("pod-{at}").into();
     let ask = Ask {
-        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None }],
+        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };
