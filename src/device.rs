@@ -45,7 +45,8 @@ pub use node_devices::{
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};
 pub use request::{
-    ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest, ShareRequest,
+    ByClass, ContainerRequest, CoreRequest, DeviceRequest, MemoryRequest, NodePolicy, PodRequest,
+    ShareRequest,
 };
 pub use reservation::ReservationName;
 pub use selection::{IdFilter, ModelFilter, Selection};

@@ -13,6 +13,7 @@ pub mod devices;
 pub mod effect;
 pub mod evaluation;
 pub mod event;
+pub mod extended_resources;
 pub mod extension;
 pub mod filter;
 pub mod fit_error;

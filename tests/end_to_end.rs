@@ -24,6 +24,8 @@ mod deaths;
 mod device_claims;
 #[path = "end_to_end/events.rs"]
 mod events;
+#[path = "end_to_end/extended_resources.rs"]
+mod extended_resources;
 #[path = "end_to_end/extender.rs"]
 mod extender;
 #[path = "end_to_end/gangs.rs"]
@@ -174,6 +176,14 @@ on_both_floors! {
     mixed_nodes::a_card_is_given_through_one_api_at_a_time,
     mixed_nodes::shares_of_claims_and_of_pods_fill_a_card_together,
     mixed_nodes::a_binder_that_is_killed_between_any_two_steps_gives_a_card_once,
+    extended_resources::a_resource_is_served_by_a_claim_that_the_pod_owns,
+    extended_resources::where_a_device_plugin_provides_the_resource_no_claim_is_made,
+    extended_resources::a_binder_that_is_killed_between_any_two_writes_makes_one_claim,
+    extended_resources::a_claim_of_another_node_is_deleted_and_made_anew,
+    extended_resources::a_claim_that_is_not_needed_after_all_is_deleted,
+    extended_resources::a_pod_that_is_deleted_in_between_leaves_no_claim,
+    extended_resources::a_share_is_a_claim_where_a_driver_publishes_the_cards,
+    extended_resources::the_same_share_is_an_annotation_where_a_device_plugin_serves_it,
     claims::a_volume_is_made_on_the_pods_node_before_the_pod_is_bound,
     claims::a_pod_goes_to_the_node_of_the_volume_that_its_claim_is_given,
     claims::a_provisioner_that_gives_up_sends_the_pod_to_another_node,

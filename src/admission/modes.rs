@@ -79,7 +79,10 @@ impl Ways {
 
     /// Reports conflicts between the ways, and modes that are not served.
     pub fn judge(&self, findings: &mut Findings, facts: &Facts) {
-        let mut asked = self.0.iter();
+        // What a driver gives beside a share, such as a network card, is another scheduler's in other modes.
+        let is_hamis = |mode: &SharingMode| matches!(mode, SharingMode::Hami | SharingMode::Vendor(_));
+        let beside_claims = self.modes().all(is_hamis);
+        let mut asked = self.0.iter().filter(|(way, _)| !(beside_claims && **way == Way::Claim));
         let (Some((first, at)), true) = (asked.next(), self.ask_for_a_share()) else { return };
         for (way, other) in asked {
             let message = format!(

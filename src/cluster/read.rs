@@ -2,6 +2,7 @@
 //!
 //! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
+mod by_class;
 pub mod group;
 mod holding;
 mod names;
@@ -28,6 +29,7 @@ use crate::{
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
+        extended_resources::ShareRequests,
         footprint::Footprint,
         images::NodeImages,
         node::{NodeLock, Signature},
@@ -148,7 +150,13 @@ impl Reader {
             let Footprint { namespace, labels, reservation, .. } = footprint;
             footprint = Footprint { namespace, labels, reservation, ..Footprint::default() };
         }
-        let claim = if holding.is_some() { Claim::None } else { self.claim(pod, &footprint) };
+        let served = pod.status.extended_resource_claim_status.clone();
+        let claim = if holding.is_some() {
+            footprint = self.bound(pod, footprint);
+            Claim::None
+        } else {
+            self.claim(pod, &mut footprint)
+        };
         let info = PodInfo {
             key: key(pod),
             resource_version: pod.metadata.resource_version.clone(),
@@ -162,6 +170,7 @@ impl Reader {
             origin: self.origin(pod, &claim).map(Arc::new),
             claim,
             holding,
+            served,
             footprint: Arc::new(footprint),
             gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
             member: self.divides_time().then(|| Arc::new(time_division::member(pod))),
@@ -275,24 +284,30 @@ impl Reader {
         (QuotaInfo { key: quota_key(quota), bounds: bounds.collect() }, troubles)
     }
 
-    /// What the pod asks of cards and devices.
-    fn asked(&self, pod: &Pod) -> Result<Option<DeviceRequest>, Vec<Unreadable>> {
+    /// What the pod asks of cards and devices, and the same of a class of devices.
+    fn asked(&self, pod: &Pod) -> Result<Option<(DeviceRequest, Option<ShareRequests>)>, Vec<Unreadable>> {
         let Some((dialect, request)) = self.dialects.request(pod)? else { return Ok(None) };
         let joint = dialect.joint_request(pod)?.map(Arc::new);
-        Ok(Some(DeviceRequest { profile: dialect.profile().clone(), request, joint }))
+        let device = DeviceRequest { profile: dialect.profile().clone(), request, joint, by_class: None };
+        let shares = self.by_class(&**dialect, pod, &device);
+        Ok(Some((device, shares)))
     }
 
     /// The claim of a pod that holds nothing.
-    fn claim(&self, pod: &Pod, footprint: &Footprint) -> Claim {
+    fn claim(&self, pod: &Pod, footprint: &mut Footprint) -> Claim {
         let ours = self.placer(pod) == Placer::Berth;
         let waits = pod.metadata.deletion_timestamp.is_some() || !pod.spec.scheduling_gates.is_empty();
         if !(ours || self.claims == Claims::Every) || waits || pod.is_terminal() {
             return Claim::None;
         }
         match self.asked(pod) {
-            Ok(Some(device)) => self.place(pod, footprint, vec![device]),
+            Ok(Some((device, shares))) => {
+                let by_class;
+                (*footprint, by_class) = std::mem::take(footprint).sharing(shares);
+                self.place(pod, footprint, vec![DeviceRequest { by_class, ..device }])
+            }
             Ok(None) if self.names.of(pod) != Named::Berth => Claim::None,
-            Ok(None) if !pod.spec.resource_claims.is_empty() => self.place(pod, footprint, Vec::new()),
+            Ok(None) if self.asks_for_claims(pod, footprint) => self.place(pod, footprint, Vec::new()),
             Ok(None) => Claim::Unreadable(self.no_share(pod)),
             Err(troubles) => {
                 let word = |trouble: &Unreadable| format!("{trouble} ({})", trouble.problem);
@@ -300,6 +315,15 @@ impl Reader {
                 Claim::Unreadable(format!("Pod's GPU request can't be read: {}", troubles.join("; ")))
             }
         }
+    }
+
+    /// Whether a pod without a share asks for devices by claim: its own, or extended resources for which a class may stand.
+    fn asks_for_claims(&self, pod: &Pod, footprint: &Footprint) -> bool {
+        let own =
+            |name: &str| self.dialects.asked(pod).iter().any(|dialect| dialect.resources().contains(&name));
+        let extended = footprint.extended.as_ref();
+        !pod.spec.resource_claims.is_empty()
+            || extended.is_some_and(|extended| extended.resources().into_iter().any(|name| !own(name)))
     }
 
     /// What a pod that wants a place asks for.

@@ -155,6 +155,17 @@ pub struct DeviceRequest {
     pub request: PodRequest,
     /// Devices by type, for the pod as a whole; `None`: the dialect knows cards alone.
     pub joint: Option<Arc<JointRequest>>,
+    /// By which class of devices a node without a device plugin of the dialect may serve it; `None`: none may.
+    pub by_class: Option<ByClass>,
+}
+
+/// How shares of a dialect's cards are asked for where a driver of devices publishes the cards.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct ByClass {
+    /// The extended resource that counts cards: the class that stands for it is asked first.
+    pub resource: Arc<str>,
+    /// The class that is asked where none stands for the resource.
+    pub otherwise: Arc<str>,
 }
 
 impl PodRequest {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use compact_str::CompactString;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Present,
@@ -114,6 +114,33 @@ pub struct PodResourceClaimStatus {
     pub resource_claim_name: Option<CompactString>,
 }
 
+/// `status.extendedResourceClaimStatus` of a pod.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ExtendedResourceClaimStatus {
+    /// Which request of the claim serves which resource of which container.
+    #[serde(deserialize_with = "nullable")]
+    pub request_mappings: Vec<RequestMapping>,
+    /// The claim, in the pod's namespace.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_claim_name: String,
+}
+
+/// A request of a claim that serves a container's extended resource.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RequestMapping {
+    /// The container.
+    #[serde(deserialize_with = "nullable")]
+    pub container_name: String,
+    /// The extended resource.
+    #[serde(deserialize_with = "nullable")]
+    pub resource_name: String,
+    /// The claim's request.
+    #[serde(deserialize_with = "nullable")]
+    pub request_name: String,
+}
+
 /// `spec.schedulingGroup`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
@@ -174,6 +201,8 @@ pub struct PodStatus {
     /// The claims that were made from templates.
     #[serde(deserialize_with = "nullable")]
     pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
+    /// The claim that serves extended resources of the pod (KEP-5004); absent: none does.
+    pub extended_resource_claim_status: Option<Arc<ExtendedResourceClaimStatus>>,
 }
 
 /// A condition of a pod.

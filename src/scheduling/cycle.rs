@@ -19,8 +19,8 @@ use super::{
     },
     pod::Demand,
     pod_counts::{PodCounts, Surroundings},
+    prebind_step::PrebindStep,
     reason::{NodeReasons, Reason},
-    resource_claims::ClaimChoice,
     score::ScoreWeights,
     snapshot::NodeState,
 };
@@ -88,7 +88,7 @@ impl<'a> Cycle<'a> {
     }
 
     /// The devices that the pod's claims are given on this node.
-    pub fn devices(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, NodeReasons> {
+    pub fn devices(&self, node: &NodeState) -> Result<Vec<PrebindStep>, NodeReasons> {
         let chosen = self.devices.as_ref().map_or_else(|| Ok(Vec::new()), |claims| claims.choose(node));
         chosen.map_err(|reason| vec![reason])
     }

@@ -245,8 +245,7 @@ impl<'a> Filters<'a> {
         let volumes = volumes.expect("a node that has passed every filter binds the claims");
         let claims = self.cycle.as_ref().ok().and_then(|cycle| cycle.devices(state).ok());
         let claims = claims.expect("a node that has passed every filter has devices for the claims");
-        let volumes = volumes.into_iter().map(PrebindStep::Volume);
-        let steps = volumes.chain(claims.into_iter().map(PrebindStep::Devices)).collect();
+        let steps = volumes.into_iter().map(PrebindStep::Volume).chain(claims).collect();
         Decision { node: node.info.name.clone(), allocations, steps }
     }
 

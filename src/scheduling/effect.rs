@@ -5,13 +5,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    gang::GangName, node::NodeName, plugin::volume_binding::VolumeChoice, pod::PodKey,
-    prebind_step::PrebindStep, tdm::eviction::Eviction,
+    extended_resources::ExtendedClaim, gang::GangName, node::NodeName, plugin::volume_binding::VolumeChoice,
+    pod::PodKey, prebind_step::PrebindStep, tdm::eviction::Eviction,
 };
 use crate::{
     device::{Allocation, DevicePlace, LockOwner, ProfileName},
     object::{
         ResourceClaim,
+        pod::ExtendedResourceClaimStatus,
         resource_claim::AllocationResult,
         storage::{PersistentVolume, PersistentVolumeClaim},
     },
@@ -24,7 +25,7 @@ pub const REACH: SignedDuration = SignedDuration::from_secs(6);
 /// Keeps a claim of devices until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
 pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
-/// A write for one of a pod's claims, or one that takes it back: a compare-and-swap on the version of the object that is given.
+/// A write for one of a pod's claims, or one that takes it back: a compare-and-swap on the version of the object that is given, where one is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PrebindWrite {
     /// Bind the volume to a claim.
@@ -60,6 +61,30 @@ pub enum PrebindWrite {
         /// Whether its devices are free again.
         deallocate: bool,
     },
+    /// Create a claim that serves extended resources of the pod, which owns it.
+    CreateClaim {
+        /// Its name.
+        claim: Arc<str>,
+        /// What it asks for.
+        made: Arc<ExtendedClaim>,
+    },
+    /// Let a claim of devices be removed although it has some: the first half of its deletion.
+    UnprotectClaim {
+        /// The claim as it is known.
+        claim: Arc<ResourceClaim>,
+    },
+    /// Delete a claim that served extended resources of the pod.
+    DeleteClaim {
+        /// The claim as it is known.
+        claim: Arc<ResourceClaim>,
+    },
+    /// Write into the pod's status which claim serves its extended resources.
+    StateClaim {
+        /// The claim's name.
+        claim: Arc<str>,
+        /// The status; `None`: none does any more.
+        status: Option<Arc<ExtendedResourceClaimStatus>>,
+    },
 }
 
 impl PrebindWrite {
@@ -70,7 +95,12 @@ impl PrebindWrite {
 
     /// Whether the claim is one of devices.
     pub fn is_of_devices(&self) -> bool {
-        matches!(self, Self::ProtectClaim { .. } | Self::ReserveClaim { .. } | Self::ReleaseClaim { .. })
+        !matches!(self, Self::BindVolume { .. } | Self::SelectNode { .. })
+    }
+
+    /// Whether it is written to the pod.
+    pub fn is_of_pod(&self) -> bool {
+        matches!(self, Self::StateClaim { .. })
     }
 
     /// Whether the write carries out this step, or takes it back.
@@ -87,9 +117,15 @@ impl PrebindWrite {
             (
                 Self::ProtectClaim { claim }
                 | Self::ReserveClaim { claim, .. }
-                | Self::ReleaseClaim { claim, .. },
-                PrebindStep::Devices(chosen),
-            ) => claim.metadata.name == *chosen.claim,
+                | Self::ReleaseClaim { claim, .. }
+                | Self::UnprotectClaim { claim }
+                | Self::DeleteClaim { claim },
+                PrebindStep::Devices(_) | PrebindStep::Extended(_),
+            ) => claim.metadata.name == **step.claim(),
+            (
+                Self::CreateClaim { claim, .. } | Self::StateClaim { claim, .. },
+                PrebindStep::Extended(chosen),
+            ) => *claim == chosen.claim,
             _ => false,
         }
     }

@@ -3,16 +3,24 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    extended_resources::{ExtendedRequests, ShareRequests},
     object::full_name,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
     reservation::PodReservation,
     resource_claims::ResourceClaimUse,
     resources::ResourceAmounts,
 };
+use crate::device::ByClass;
 use crate::object::{
-    Container, LabelSelector, Labels, Pod, Volume, affinity::PodAffinity, affinity::WeightedPodAffinityTerm,
-    container::Protocol, pod::TopologySpread,
+    Container, LabelSelector, Labels, Pod, Volume,
+    affinity::PodAffinity,
+    affinity::WeightedPodAffinityTerm,
+    container::Protocol,
+    pod::{ExtendedResourceClaimStatus, TopologySpread},
 };
+
+/// How the claim is called in a pod that serves its extended resources: entries of a pod have names of DNS labels.
+const EXTENDED: &str = "<extended-resources>";
 
 /// What one pod is to the plugins beside its cards.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -31,6 +39,8 @@ pub struct Footprint {
     pub claims: Vec<ClaimUse>,
     /// Claims of devices, in the order of the pod's entries.
     pub resource_claims: Vec<ResourceClaimUse>,
+    /// Extended resources, while the pod waits or where a claim serves some.
+    pub extended: Option<Arc<ExtendedRequests>>,
     /// Required terms of pod affinity.
     pub affinity: Vec<PodTerm>,
     /// Required terms of pod anti-affinity.
@@ -173,6 +183,7 @@ impl Footprint {
             exclusive: Arc::new(Exclusive::of_pod(pod)),
             claims: pod.spec.volumes.iter().filter_map(|volume| ClaimUse::read(volume, pod)).collect(),
             resource_claims: ResourceClaimUse::all(pod),
+            extended: ExtendedRequests::of_pod(pod).map(Arc::new),
             affinity: terms(&pod.spec.affinity.pod_affinity),
             anti_affinity: terms(&pod.spec.affinity.pod_anti_affinity).into_iter().map(Arc::new).collect(),
             preferred: [
@@ -192,6 +203,31 @@ impl Footprint {
     pub fn claims_of_devices(&self) -> impl Iterator<Item = Arc<str>> {
         let names = self.resource_claims.iter().filter_map(|used| used.claim.as_ref());
         names.map(|name| full_name(&self.namespace, name))
+    }
+
+    /// With shares of cards that a class of devices may serve; beside it, by which class.
+    #[must_use]
+    pub fn sharing(mut self, shares: Option<ShareRequests>) -> (Self, Option<ByClass>) {
+        let sharing =
+            self.extended.as_ref().zip(shares).and_then(|(extended, shares)| extended.sharing(shares));
+        let by_class = sharing.as_ref().and_then(|sharing| Some(sharing.shares.as_ref()?.by_class.clone()));
+        if let Some(sharing) = sharing {
+            self.extended = Some(Arc::new(sharing));
+        }
+        (self, by_class)
+    }
+
+    /// The same of a pod that is bound, with the claim that serves extended resources of it: what that serves is not taken from the node's
+    /// own.
+    #[must_use]
+    pub fn bound(mut self, served: Option<&ExtendedResourceClaimStatus>) -> Self {
+        let Some(served) = served else { return Self { extended: None, ..self } };
+        let by_claim =
+            |name: &str| served.request_mappings.iter().any(|mapping| mapping.resource_name == *name);
+        self.resources = self.resources.without(by_claim);
+        let (entry, claim) = (EXTENDED.into(), served.resource_claim_name.as_str().into());
+        self.resource_claims.push(ResourceClaimUse { entry, claim: Some(claim), own: true });
+        self
     }
 
     /// Whether where the pod may go depends on more than one node.

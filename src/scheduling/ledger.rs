@@ -53,7 +53,7 @@ impl Ledger {
         if charge.steps.iter().any(|step| step.volume().is_some()) {
             self.choosing.insert(uid.clone());
         }
-        for claim in charge.footprint.claims_of_devices() {
+        for claim in charge.claims_of_devices() {
             self.claimed.entry(claim).or_default().insert(uid.clone());
         }
         let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
@@ -90,7 +90,7 @@ impl Ledger {
     pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
         let charge = self.charges.remove(uid)?;
         self.choosing.remove(uid);
-        for claim in charge.footprint.claims_of_devices() {
+        for claim in charge.claims_of_devices() {
             if let Some(pods) = self.claimed.get_mut(&claim) {
                 pods.remove(uid);
                 if pods.is_empty() {
@@ -210,9 +210,9 @@ impl Ledger {
     pub(super) fn claim_charge(&self, claim: &str) -> ClaimCharge {
         let Some(users) = self.claimed.get(claim) else { return ClaimCharge::default() };
         let chosen = users.iter().filter_map(|uid| self.charges.get(uid)).find_map(|charge| {
-            let mut steps = charge.steps.iter().filter_map(PrebindStep::devices);
-            let own = steps.find(|step| *full_name(&charge.namespace, &step.claim) == *claim);
-            own.and_then(|own| own.allocation.clone())
+            let mut given = charge.steps.iter().filter_map(PrebindStep::given);
+            let own = given.find(|(name, _)| *full_name(&charge.namespace, name) == *claim);
+            own.map(|(_, allocation)| allocation.clone())
         });
         ClaimCharge { chosen, users: users.clone() }
     }

@@ -224,7 +224,9 @@ impl NodeInfo {
         &'a self,
         profiles: impl IntoIterator<Item = &'a ProfileName>,
     ) -> impl Iterator<Item = &'a NodeLock> {
-        profiles.into_iter().filter_map(|profile| self.lock(profile))
+        // Without a plugin there is no lock to take: a claim serves the pod.
+        let offered = profiles.into_iter().filter(|profile| self.offer(profile).is_some());
+        offered.filter_map(|profile| self.lock(profile))
     }
 
     /// Whether the other differs in anything that decides what fits.

@@ -6,7 +6,10 @@ use super::{
     footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, reservation::Reserved,
     resources::ResourceAmounts, tdm::ZoneState,
 };
-use crate::device::{Allocation, InitPhase, ProfileName, Usage};
+use crate::{
+    device::{Allocation, ByClass, DeviceRequest, InitPhase, ProfileName, Usage},
+    dra::ExtendedResources,
+};
 
 /// Whether a node's device plugin does its work.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,6 +45,8 @@ pub struct NodeState {
     pub expired: BTreeSet<ProfileName>,
     /// The revocable zone that it is in, as that stands now.
     pub zone: Option<ZoneState>,
+    /// The classes that stand for extended resources, the same for all nodes.
+    pub classes: Arc<ExtendedResources>,
     /// Greater after every change, over all nodes.
     pub generation: u64,
     /// Its place in the snapshot, which it keeps while the node exists.
@@ -67,6 +72,26 @@ impl NodeState {
     /// What is in use of its cards by pods' shares.
     pub(super) fn registered(&self) -> &Usage {
         self.beside_claims.as_ref().unwrap_or(&self.usage)
+    }
+
+    /// The class by which the node serves an extended resource; `None`: none stands for it, or a device plugin provides the resource.
+    pub(super) fn class_of(&self, resource: &str) -> Option<&str> {
+        let class = self.classes.class(resource)?;
+        (self.info.allocatable.get(resource) == 0).then_some(class)
+    }
+
+    /// The class by which the node serves shares of a dialect's cards; `None`: there is none, or a device plugin serves them.
+    pub(super) fn class_of_shares(&self, profile: &ProfileName, by: &ByClass) -> Option<&str> {
+        if self.info.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
+            return None;
+        }
+        self.classes.class(&by.resource).or_else(|| self.classes.named(&by.otherwise))
+    }
+
+    /// Whether a claim serves the request here.
+    pub(super) fn serves_by_claim(&self, device: &DeviceRequest) -> bool {
+        let class = device.by_class.as_ref().and_then(|by| self.class_of_shares(&device.profile.name, by));
+        class.is_some()
     }
 
     /// As it is for a pod that uses this one of its Reservations.

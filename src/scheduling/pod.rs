@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     device::{Allocation, DeviceRequest, InitPhase, ProfileName},
-    object::Toleration,
+    object::{Toleration, pod::ExtendedResourceClaimStatus},
 };
 
 /// A pod's uid: everything is keyed by it, since a recreated pod of the same name is another pod.
@@ -98,6 +98,8 @@ pub struct Demand {
     pub nominated: Option<NodeName>,
     /// What it is made from: it moves scores alone.
     pub origin: Option<Arc<Origin>>,
+    /// The claim that serves extended resources of it, as its status says.
+    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
 }
 
 impl Demand {
@@ -238,6 +240,8 @@ pub struct PodInfo {
     pub footprint: Arc<Footprint>,
     /// What it is made from, while it waits.
     pub origin: Option<Arc<Origin>>,
+    /// The claim that serves extended resources of it, as its status says.
+    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
     /// The group of pods that it is placed with.
     pub gang: Option<Arc<Member>>,
     /// What evictions at the end of a window read of it, where the settings have windows.
@@ -258,6 +262,7 @@ impl PodInfo {
                 uid: self.key.uid.clone(),
                 nominated: self.nominated.clone(),
                 origin: self.origin.clone(),
+                served: self.served.clone(),
             }),
             Claim::None | Claim::Unreadable(_) => None,
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{plugin::volume_binding::VolumeChoice, resource_claims::ClaimChoice};
+use super::{
+    extended_resources::ExtendedChoice, plugin::volume_binding::VolumeChoice, resource_claims::ClaimChoice,
+};
+use crate::object::resource_claim::AllocationResult;
 
 /// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -11,6 +14,8 @@ pub enum PrebindStep {
     Volume(VolumeChoice),
     /// What gives a claim its devices, or adds the pod to its users.
     Devices(ClaimChoice),
+    /// What has a claim serve extended resources of the pod.
+    Extended(ExtendedChoice),
 }
 
 impl PrebindStep {
@@ -19,6 +24,7 @@ impl PrebindStep {
         match self {
             Self::Volume(choice) => choice.claim(),
             Self::Devices(choice) => &choice.claim,
+            Self::Extended(choice) => &choice.claim,
         }
     }
 
@@ -26,7 +32,7 @@ impl PrebindStep {
     pub fn volume(&self) -> Option<&VolumeChoice> {
         match self {
             Self::Volume(choice) => Some(choice),
-            Self::Devices(_) => None,
+            Self::Devices(_) | Self::Extended(_) => None,
         }
     }
 
@@ -34,7 +40,24 @@ impl PrebindStep {
     pub fn devices(&self) -> Option<&ClaimChoice> {
         match self {
             Self::Devices(choice) => Some(choice),
+            Self::Volume(_) | Self::Extended(_) => None,
+        }
+    }
+
+    /// The claim that serves extended resources.
+    pub fn extended(&self) -> Option<&ExtendedChoice> {
+        match self {
+            Self::Extended(choice) => Some(choice),
+            Self::Volume(_) | Self::Devices(_) => None,
+        }
+    }
+
+    /// The claim that is given devices, and which.
+    pub fn given(&self) -> Option<(&Arc<str>, &Arc<AllocationResult>)> {
+        match self {
             Self::Volume(_) => None,
+            Self::Devices(choice) => Some((&choice.claim, choice.allocation.as_ref()?)),
+            Self::Extended(choice) => Some((&choice.claim, &choice.made.as_ref()?.1)),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use super::{node::NodeName, object::full_name, pod::Uid};
 use crate::{
-    dra::{AllocationError, Claim, Classes, HeldDevices, Inventory, PoolId, held},
+    dra::{AllocationError, Claim, Classes, ExtendedResources, HeldDevices, Inventory, PoolId, held},
     object::{
         DeviceClass, Pod, ResourceClaim, ResourceSlice, pod::PodResourceClaim,
         resource_claim::AllocationResult,
@@ -121,6 +121,8 @@ pub(super) enum ChangedNodes {
 pub struct ResourceClaims {
     inventory: Inventory,
     classes: Classes,
+    /// The extended resources for which classes stand.
+    extended: Arc<ExtendedResources>,
     claims: BTreeMap<Arc<str>, Standing>,
     /// The claims that hold devices of each pool.
     by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
@@ -161,13 +163,25 @@ impl ResourceClaims {
     /// Takes in a class, new or changed.
     pub(super) fn set_class(&mut self, class: &DeviceClass) {
         self.classes.set(class);
+        Arc::make_mut(&mut self.extended).set(class);
         self.read_again();
     }
 
     /// Takes a class out.
     pub(super) fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
+        Arc::make_mut(&mut self.extended).remove(name);
         self.read_again();
+    }
+
+    /// The extended resources for which classes stand.
+    pub fn extended(&self) -> &Arc<ExtendedResources> {
+        &self.extended
+    }
+
+    /// A claim that does not exist yet, by the classes as they stand.
+    pub(super) fn read_new(&self, claim: &ResourceClaim) -> Result<Claim, AllocationError> {
+        Claim::read(claim, &self.classes)
     }
 
     /// Takes in a claim as it is seen; `None`: it is gone.

@@ -294,12 +294,14 @@ impl Snapshot {
             return;
         }
         let footprint = charge.footprint.clone();
+        let claims: Vec<_> =
+            before.into_iter().chain([&charge]).flat_map(Charge::claims_of_devices).collect();
         self.changes.push(Change::Charged(node.clone()));
         let before = self.ledger.charge(uid, charge);
         if reserves {
             self.fold_reservations();
         }
-        let mut nodes = self.fold_claims(before.iter().map(|before| &before.footprint).chain([&footprint]));
+        let mut nodes = self.fold_claims(claims);
         let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
         if moved {
             self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
@@ -318,7 +320,7 @@ impl Snapshot {
         if volumes(&charge.steps).next().is_some() {
             self.fold_reservations();
         }
-        let mut nodes = self.fold_claims([&charge.footprint]);
+        let mut nodes = self.fold_claims(charge.claims_of_devices());
         nodes.insert(charge.node.clone());
         self.refold_all(&nodes);
         self.quotas.refold(&charge.namespace, &self.ledger);
@@ -367,6 +369,7 @@ impl Snapshot {
             agent: if self.silent.contains(name) { Agent::Silent } else { Agent::Answering },
             expired: self.expired.get(name).cloned().unwrap_or_default(),
             zone,
+            classes: self.resource_claims.extended().clone(),
             generation: self.generation,
             slot,
         }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::{
     filter::filter, node::NodeName, pod::Ask, reason::NodeReasons, score::RawScores, snapshot::NodeState,
 };
-use crate::device::{Allocation, CardUsage, InitPhase, Quota, usage};
+use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Quota, usage};
 
 /// What a pod would take of the quotas, one amount for each of its requests of cards.
 pub type Taken = SmallVec<[CardUsage; 1]>;
@@ -37,9 +37,16 @@ pub fn judge(
 impl NodeVerdict {
     /// What becomes of the node for this ask, whatever the quotas.
     pub(super) fn of(ask: &Ask, node: &NodeState, device_resources: &BTreeSet<String>) -> Self {
-        let taken = |one: &Allocation| usage::total(&one.assignment, InitPhase::Ahead);
+        let taken = |device: &DeviceRequest, given: &[Allocation]| {
+            let given = given.iter().find(|one| one.profile == device.profile.name);
+            // Of what a claim serves, what the pod says.
+            given
+                .map_or_else(|| device.request.least(), |one| usage::total(&one.assignment, InitPhase::Ahead))
+        };
         match judge(ask, node, device_resources, &[]) {
-            Ok((allocations, scores)) => Self::Fits(scores, allocations.iter().map(taken).collect()),
+            Ok((given, scores)) => {
+                Self::Fits(scores, ask.devices.iter().map(|device| taken(device, &given)).collect())
+            }
             Err(reasons) => Self::Fails(reasons),
         }
     }

@@ -20,6 +20,12 @@ pub(crate) enum Write {
     SelectNode,
     /// The claim of a volume.
     BindVolume,
+    /// A claim that serves extended resources.
+    CreateClaim,
+    /// The name of that claim in the pod's status.
+    StateClaim,
+    /// The deletion of a claim of devices.
+    DeleteClaim,
     /// The finalizer of a claim of devices.
     ProtectClaim,
     /// The devices and users of a claim of devices.
@@ -106,10 +112,20 @@ fn write_of(request: &Request<Body>) -> Option<Write> {
         return Some(Write::Deletion);
     }
     if request.method() == Method::PATCH && path.contains("/pods/") && path.ends_with("/status") {
-        return Some(if path.contains("/urgent") { Write::Nomination } else { Write::Disruption });
+        return Some(match path {
+            _ if path.contains("/urgent") => Write::Nomination,
+            _ if path.contains("/extended-") => Write::StateClaim,
+            _ => Write::Disruption,
+        });
     }
     if request.method() == Method::POST && path.ends_with("/eviction") {
         return Some(Write::Eviction);
+    }
+    if request.method() == Method::POST && path.ends_with("/resourceclaims") {
+        return Some(Write::CreateClaim);
+    }
+    if request.method() == Method::DELETE && path.contains("/resourceclaims/") {
+        return Some(Write::DeleteClaim);
     }
     if request.method() == Method::PATCH && path.contains("/resourceclaims/") {
         return Some(if path.ends_with("/status") { Write::ReserveClaim } else { Write::ProtectClaim });

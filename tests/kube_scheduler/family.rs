@@ -66,6 +66,8 @@ pub(crate) enum Family {
     NodeFeatures,
     /// Claims of devices, some of which are held by others.
     DeviceClaims,
+    /// Extended resources for which classes stand, on nodes with and without a device plugin.
+    ExtendedResources,
     /// Preferred node affinity.
     PreferredNodes,
     /// Taints of effect `PreferNoSchedule`.
@@ -113,6 +115,12 @@ const ROWS: &[Row] = &[
     Row(Family::AttachLimits, "attach-limits", &["NodeVolumeLimits"], disks::attach_limits),
     Row(Family::NodeFeatures, "node-features", &["NodeDeclaredFeatures"], pods::node_features),
     Row(Family::DeviceClaims, "device-claims", &["DynamicResources", "PreFilter"], devices::claims),
+    Row(
+        Family::ExtendedResources,
+        "extended-resources",
+        &["DynamicResources", "NodeResourcesFit", "PreFilter"],
+        devices::extended_resources,
+    ),
     Row(Family::PreferredNodes, "preferred-nodes", &["NodeAffinity"], preferences::nodes),
     Row(Family::SoftTaints, "soft-taints", &["TaintToleration"], preferences::taints),
     Row(Family::SoftSpread, "soft-spread", &["PodTopologySpread"], preferences::spread),

@@ -124,6 +124,7 @@ impl Pod {
             holding,
             footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
             origin: None,
+            served: None,
             gang: self.gang.as_ref().map(of_group),
             member: None,
             told: None,

@@ -71,7 +71,11 @@ fn node(at: usize, cards: Vec<Card>, profile: &Profile, version: u64) -> NodeInf
 
 fn ask(request: PodRequest, profile: Profile) -> Arc<Ask> {
     let (resources, constraints) = (ResourceAmounts::default(), Constraints::default());
-    Arc::new(Ask { devices: vec![DeviceRequest { profile, request, joint: None }], resources, constraints })
+    Arc::new(Ask {
+        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
+        resources,
+        constraints,
+    })
 }
 
 fn quota() -> QuotaKey {
@@ -102,6 +106,7 @@ fn seen(key: PodKey, version: u64, claim: Claim, holding: Option<Holding>) -> Ev
         claim,
         holding,
         origin: None,
+        served: None,
         gang: None,
         member: None,
         told: None,
@@ -209,7 +214,7 @@ proptest! {
                 Step::Come(request) => {
                     let ask = ask(*request, profile.clone());
                     trio.hinted.observe(Event::Hinted(ask.clone()), Timestamp::UNIX_EPOCH);
-                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, preemption_policy: berth::scheduling::PreemptionPolicy::default(), uid: key(at).uid, nominated: None, origin: None };
+                    let demand = Demand { ask: ask.clone(), footprint: footprint(&key(at)), priority: 0, preemption_policy: berth::scheduling::PreemptionPolicy::default(), uid: key(at).uid, nominated: None, origin: None, served: None };
                     let told = trio.onlooker.outlook().place(&demand, || ControlFlow::Continue(())).unwrap();
                     trio.observe(&seen(key(at), version, Claim::Place(ask), None));
                     trio.settle()?;

@@ -228,6 +228,7 @@ impl World {
             uid: uid(pod),
             nominated: None,
             origin: None,
+            served: None,
         }
     }
 

@@ -106,6 +106,7 @@ fn demand(cards: u32, memory: u64, priority: i32) -> Demand {
         uid: "preemptor".into(),
         nominated: None,
         origin: None,
+        served: None,
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn ask(profile: &str, cards: u32, memory: u64) -> Ask {
         slices: SlicesOfCard::Several,
     };
     Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None }],
+        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     }

@@ -10,7 +10,9 @@ use crate::{
         simulate::input::Incoming,
     },
     dialect::MissingCount,
+    dra::ExtendedResources,
     object::{Pod, workload::Places},
+    scheduling::extended_resources::ExtendedRequests,
 };
 
 /// Whether pods meet the admission rules.
@@ -48,13 +50,21 @@ pub(super) fn enter(
     }
 }
 
-/// A pod with claims of devices and without a share: the rules of admission are about shares. `None`: it has no claims, or a share too.
+/// A pod without a share that has claims of devices, or asks for extended resources that it names Berth for or that a class stands for: the
+/// rules of admission are about shares. `None`: it has none, or a share too.
 pub(super) fn with_claims(
     Incoming { document, places, .. }: &Incoming,
     facts: &Facts,
+    classes: &ExtendedResources,
 ) -> Result<Option<Entered>, DocumentError> {
     let mut pod: Pod = document.read_part(&document.value, places)?;
-    if pod.spec.resource_claims.is_empty() || !facts.dialects.asked(&pod).is_empty() {
+    let extended = ExtendedRequests::of_pod(&pod);
+    let extended = extended.is_some_and(|extended| {
+        let named = pod.spec.scheduler_name.as_deref() == Some(&*facts.settings.scheduler_name);
+        extended.resources().into_iter().any(|name| named || classes.class(name).is_some())
+    });
+    let has_claims = !pod.spec.resource_claims.is_empty() || extended;
+    if !has_claims || !facts.dialects.asked(&pod).is_empty() {
         return Ok(None);
     }
     if matches!(pod.spec.scheduler_name.as_deref(), None | Some("" | DEFAULT_SCHEDULER)) {

@@ -13,7 +13,10 @@ use crate::{
         DeviceClass, Metadata, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
         pod::PodResourceClaimStatus, resource_claim::AllocationResult,
     },
-    scheduling::{PodInfo, object::Object, resource_claims::unreadable},
+    scheduling::{
+        PodInfo, extended_resources::INFIX, object::Object, prebind_step::PrebindStep,
+        resource_claims::unreadable,
+    },
 };
 
 /// The versions of `resource.k8s.io` that are read: they have the same fields.
@@ -154,7 +157,22 @@ impl Run<'_> {
             let allocation = unchanged.or_else(|| given.map(written));
             rows.push(ClaimRow { namespace, name, allocation, devices });
         }
+        rows.extend(self.extended_claim(info));
         rows
+    }
+}
+
+impl Run<'_> {
+    /// The claim that serves extended resources of the pod, called by what it has in common in every run.
+    fn extended_claim(&self, info: &PodInfo) -> Option<ClaimRow> {
+        let charge = self.snapshot.ledger().get(&info.key.uid)?;
+        let (_, given) = charge.steps.iter().find_map(PrebindStep::extended)?.made.as_ref()?;
+        Some(ClaimRow {
+            namespace: info.key.namespace.to_string(),
+            name: format!("{}{INFIX}", info.key.name),
+            allocation: Some(written(given)),
+            devices: devices(given),
+        })
     }
 }
 

@@ -104,7 +104,7 @@ pub(super) fn simulate(
         match run.enter(incoming, entrance)? {
             (row, Some(info)) => {
                 queue.push(&info, incoming.position);
-                if !info.footprint.resource_claims.is_empty() {
+                if !info.footprint.resource_claims.is_empty() || info.footprint.extended.is_some() {
                     with_claims.push((incoming.position, info.clone()));
                 }
                 waiting.insert(info.key.uid.clone(), (incoming.position, row, info));
@@ -202,7 +202,8 @@ impl Run<'_> {
     fn enter(&mut self, incoming: &Incoming, entrance: Entrance) -> Result<(PodRow, Option<PodInfo>)> {
         let document = &incoming.document;
         let mut row = PodRow::new(document);
-        let entered = match admit::with_claims(incoming, &self.facts)? {
+        let classes = self.snapshot.resource_claims().extended();
+        let entered = match admit::with_claims(incoming, &self.facts, classes)? {
             Some(entered) => entered,
             None => admit::enter(incoming, entrance, &self.facts)?,
         };

@@ -17,6 +17,15 @@ pub(super) fn protected(claim: &ResourceClaim) -> Patch {
     Patch { path: path(claim), kind: STRATEGIC, body: json!({"metadata": metadata}) }
 }
 
+/// Takes the finalizer away.
+pub(super) fn unprotected(claim: &ResourceClaim) -> Patch {
+    let metadata = json!({
+        "resourceVersion": claim.metadata.resource_version,
+        "$deleteFromPrimitiveList/finalizers": [FINALIZER],
+    });
+    Patch { path: path(claim), kind: STRATEGIC, body: json!({"metadata": metadata}) }
+}
+
 /// Adds the pod to the users, and gives the claim these devices.
 pub(super) fn reserved(
     claim: &ResourceClaim,
@@ -52,7 +61,7 @@ fn of_status(claim: &ResourceClaim, status: &Value) -> Patch {
     Patch { path: format!("{}/status", path(claim)), kind: STRATEGIC, body }
 }
 
-fn path(claim: &ResourceClaim) -> String {
+pub(super) fn path(claim: &ResourceClaim) -> String {
     let names = &claim.metadata;
     format!("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims/{}", names.namespace, names.name)
 }

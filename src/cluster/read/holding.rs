@@ -48,8 +48,13 @@ impl Reader {
 
     /// The dialects of which the pod requests shares and carries no assignment.
     fn unassigned(&self, pod: &Pod, allocations: &[Allocation]) -> Vec<ProfileName> {
-        let asked =
-            self.dialects.asked(pod).into_iter().filter(|one| self.dialects.are_asked(pod, one.mode()));
+        let served = pod.status.extended_resource_claim_status.as_ref();
+        let by_claim = |dialect: &Arc<dyn Dialect>| {
+            let mut mappings = served.into_iter().flat_map(|served| &served.request_mappings);
+            mappings.any(|mapping| dialect.resources().contains(&&*mapping.resource_name))
+        };
+        let asked = self.dialects.asked(pod).into_iter();
+        let asked = asked.filter(|one| self.dialects.are_asked(pod, one.mode()) && !by_claim(one));
         let names = asked.map(|dialect| dialect.name().clone());
         names.filter(|name| allocations.iter().all(|allocation| allocation.profile != *name)).collect()
     }

@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::resource::v1::{DeviceRequestAllocationResult, ResourceClaim, ResourceSlice};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::resource::v1::{
+    DeviceClass, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice,
+};
 use kube::ResourceExt as _;
 
 use super::controller::FINALIZER;
@@ -42,7 +44,8 @@ fn names(pod: &Pod) -> Vec<String> {
         let made = statuses.iter().find(|status| status.name == entry.name);
         entry.resource_claim_name.clone().or_else(|| made?.resource_claim_name.clone())
     };
-    entries.filter_map(name).collect()
+    let extended = pod.status.iter().filter_map(|status| status.extended_resource_claim_status.as_ref());
+    entries.filter_map(name).chain(extended.map(|status| status.resource_claim_name.clone())).collect()
 }
 
 /// Why kubelet does not start the pod with the claim.
@@ -59,6 +62,75 @@ fn unusable(claim: &ResourceClaim, pod: &Pod, node: &str, slices: &[ResourceSlic
         let slice = slices.iter().find(|slice| is_published(slice, result));
         let other = slice.and_then(|slice| slice.spec.node_name.as_deref()).filter(|of| *of != node)?;
         Some(format!("has device {} of node {other}", result.device))
+    })
+}
+
+/// Extended resources of bound pods that nothing provides on their node: neither a device plugin nor a request of the claim that the pod's
+/// status names. Kubelet starts such a pod without its devices.
+pub(super) fn unmapped(
+    pods: &[Pod],
+    (nodes, classes): (&[Node], &[DeviceClass]),
+    claims: &[ResourceClaim],
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    for pod in pods {
+        let spec = pod.spec.as_ref();
+        let on = spec.and_then(|spec| spec.node_name.as_deref());
+        let Some(node) = nodes.iter().find(|node| Some(&*node.name_any()) == on) else { continue };
+        let containers = spec
+            .into_iter()
+            .flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+        for container in containers {
+            let requests =
+                container.resources.iter().flat_map(|resources| resources.requests.iter().flatten());
+            for (resource, _) in
+                requests.filter(|(_, amount)| nano(&amount.0).is_some_and(|amount| amount > 0))
+            {
+                if stands_for(classes, resource)
+                    && !is_provided(node, resource)
+                    && !is_mapped(pod, (&container.name, resource), claims)
+                {
+                    let name = pod.name_any();
+                    faults.push(format!(
+                        "pod {name}: {resource} of container {} has no request of a claim",
+                        container.name
+                    ));
+                }
+            }
+        }
+    }
+    faults
+}
+
+fn stands_for(classes: &[DeviceClass], resource: &str) -> bool {
+    classes.iter().any(|class| class.spec.extended_resource_name.as_deref() == Some(resource))
+}
+
+fn is_provided(node: &Node, resource: &str) -> bool {
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let registered = node.annotations().contains_key("hami.io/node-nvidia-register");
+    let amount = allocatable.and_then(|amounts| nano(&amounts.get(resource)?.0));
+    registered || amount.is_some_and(|amount| amount > 0)
+}
+
+fn is_mapped(pod: &Pod, (container, resource): (&str, &str), claims: &[ResourceClaim]) -> bool {
+    let status = pod.status.as_ref().and_then(|status| status.extended_resource_claim_status.as_ref());
+    let Some(status) = status else { return false };
+    let named = |claim: &&ResourceClaim| {
+        claim.namespace() == pod.namespace() && claim.name_any() == status.resource_claim_name
+    };
+    let given: Vec<String> = claims
+        .iter()
+        .find(named)
+        .map(results)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|result| result.request)
+        .collect();
+    let mut mappings = status.request_mappings.iter();
+    mappings.any(|mapping| {
+        (&*mapping.container_name, &*mapping.resource_name) == (container, resource)
+            && given.contains(&mapping.request_name)
     })
 }
 

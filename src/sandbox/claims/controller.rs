@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod, PodResourceClaim};
-use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use k8s_openapi::api::core::v1::{Node, Pod, PodResourceClaim};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -30,7 +30,10 @@ async fn sync(shared: &Shared) -> kube::Result<()> {
     let pods: Vec<Pod> = all(client).await?;
     let claims: Vec<ResourceClaim> = all(client).await?;
     let slices: Vec<ResourceSlice> = all(client).await?;
+    let nodes: Vec<Node> = all(client).await?;
+    let classes: Vec<DeviceClass> = all(client).await?;
     let faults = audit::pods(&pods, &claims, &slices).into_iter().chain(audit::devices(&claims, &slices));
+    let faults = faults.chain(audit::unmapped(&pods, (&nodes, &classes), &claims));
     faults.for_each(|fault| shared.violations.note(fault));
     if !cards::given_twice(&pods, &claims, &slices).is_empty() {
         // A pod that is there before and after the claims were read was there meanwhile.

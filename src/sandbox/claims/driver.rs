@@ -43,8 +43,11 @@ impl Driver {
         let kind = if self == Self::Nvidia { "gpu" } else { "hami-gpu" };
         let name = self.name();
         let expression = format!("device.driver == '{name}' && device.attributes['{name}'].type == '{kind}'");
-        let class =
-            json!({"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}});
+        let resource = (self == Self::Nvidia).then_some("nvidia.com/gpu");
+        let class = json!({
+            "metadata": {"name": name},
+            "spec": {"selectors": [{"cel": {"expression": expression}}], "extendedResourceName": resource},
+        });
         serde_json::from_value(class).expect("it is a DeviceClass")
     }
 

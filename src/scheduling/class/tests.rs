@@ -24,6 +24,7 @@ fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<
         uid: "pod".into(),
         nominated: None,
         origin: None,
+        served: None,
     };
     classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
 }

@@ -10,6 +10,7 @@ use crate::{
     scheduling::{
         footprint::Footprint,
         node::NodeName,
+        object::full_name,
         pod::{Importance, Placer, Stage},
         prebind_step::PrebindStep,
     },
@@ -95,6 +96,15 @@ impl Charge {
         written.or_else(|| chosen.next().map(|reservation| reservation.uid.as_str()))
     }
 
+    /// The full names of the claims of devices that it uses, one that is made for it included.
+    pub(in crate::scheduling) fn claims_of_devices(&self) -> Vec<Arc<str>> {
+        let made = self.steps.iter().filter_map(PrebindStep::extended);
+        let made = made
+            .filter(|choice| choice.made.is_some())
+            .map(|choice| full_name(&self.namespace, &choice.claim));
+        self.footprint.claims_of_devices().chain(made).collect()
+    }
+
     /// The dialects whose cards it holds.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.allocations.iter().map(|allocation| &allocation.profile)
@@ -112,13 +122,16 @@ impl Charge {
         (!unread.is_empty()).then(|| unread.join("; "))
     }
 
-    /// What it holds of each dialect's cards at its peak.
+    /// What it holds of each dialect's cards at its peak; of shares that a claim serves, what the pod says.
     pub(super) fn peaks(&self, cuts: Option<&Cuts>) -> Vec<Peak> {
         let peak = |allocation: &Allocation| {
             let sized = sized(&allocation.assignment, cuts);
             (allocation.profile.clone(), usage::total(&sized, self.init))
         };
-        self.allocations.iter().map(peak).collect()
+        let by_claim = self.footprint.extended.as_ref().and_then(|extended| extended.shares.as_ref());
+        let by_claim = by_claim.filter(|shares| self.answer_of(&shares.profile).is_none());
+        let by_claim = by_claim.map(|shares| (shares.profile.clone(), shares.least));
+        self.allocations.iter().map(peak).chain(by_claim).collect()
     }
 
     /// Whether both hold the same, with the same priority.

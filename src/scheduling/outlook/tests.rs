@@ -69,6 +69,7 @@ pub(in crate::scheduling) fn node(name: &str, cards: u32, memory: u64) -> NodeSt
         agent: Agent::Answering,
         expired: BTreeSet::new(),
         zone: None,
+        classes: Arc::default(),
         generation: name.bytes().fold(1, |sum, byte| 31 * sum + u64::from(byte)),
         slot: 0,
     }
@@ -96,7 +97,7 @@ pub(in crate::scheduling) fn ask(cards: u32, memory: u64, cores: u32) -> Ask {
         shuns: BTreeSet::new(),
     };
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request, joint: None }],
+        devices: vec![DeviceRequest { profile: profile(), request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     }
@@ -117,6 +118,7 @@ pub(in crate::scheduling) fn demand(ask: &Ask) -> Demand {
         uid: "pod".into(),
         nominated: None,
         origin: None,
+        served: None,
     }
 }
 

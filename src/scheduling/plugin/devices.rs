@@ -23,13 +23,14 @@ pub(super) fn test_agent(scene: &Scene<'_>) -> Result<(), NodeReasons> {
     }
 }
 
-/// What the node would give for each request within the namespace's quotas, or why it can't serve the first that it can't.
+/// What the node would give for each request that its device plugins serve within the namespace's quotas, or why it can't serve the first that it can't.
 pub(in crate::scheduling) fn allocations(
     scene: &Scene<'_>,
     quotas: &[Quota],
 ) -> Result<Vec<Allocation>, NodeReasons> {
     let quotas = quotas.iter().copied().chain(iter::repeat(Quota::default()));
     let requests = scene.ask.devices.iter().zip(quotas);
+    let requests = requests.filter(|(device, _)| !scene.node.serves_by_claim(device));
     let allocation = |(device, quota): (&DeviceRequest, Quota)| {
         let shares = shares(scene.node, device, quota)?;
         Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), Answer::Awaited))
@@ -39,7 +40,7 @@ pub(in crate::scheduling) fn allocations(
 
 /// The shares that the node would give each container.
 fn shares(node: &NodeState, device: &DeviceRequest, quota: Quota) -> Result<Assignment, NodeReasons> {
-    let DeviceRequest { profile, request, joint } = device;
+    let DeviceRequest { profile, request, joint, .. } = device;
     let offer = node.info.offer(&profile.name).ok_or_else(|| vec![Reason::NoDevices])?;
     if node.expired.contains(&profile.name) {
         return Err(vec![Reason::ExpiredRegistration]);

@@ -4,6 +4,7 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
 //! free none, as upstream has it.
 
+mod extended;
 mod fits;
 
 use std::{fmt, sync::Arc};
@@ -15,15 +16,17 @@ use crate::{
         change::Change,
         footprint::Footprint,
         object::{Kind, full_name},
-        pod::Demand,
+        pod::{Ask, Demand},
         pod_counts::{PodCounts, Surroundings},
+        prebind_step::PrebindStep,
         reason::Reason,
-        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims, SpecId},
+        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
         snapshot::NodeState,
     },
 };
+use extended::PodExtended;
 pub use fits::ClaimFits;
-use fits::NodeFits;
+use fits::{AskedOf, NodeFits};
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -32,6 +35,8 @@ pub enum ClaimRejection {
     Unallocatable,
     /// One was given devices that can't be used from the node.
     Elsewhere,
+    /// The one for extended resources was made for another node.
+    Stale,
     /// One can't be decided on, as this text says.
     Undecidable(Arc<str>),
 }
@@ -42,6 +47,7 @@ impl ClaimRejection {
         match self {
             Self::Unallocatable => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
+            Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) => "ResourceClaimUndecidable",
         }
     }
@@ -53,6 +59,7 @@ impl fmt::Display for ClaimRejection {
         formatter.write_str(match self {
             Self::Unallocatable => "cannot allocate all claims",
             Self::Elsewhere => "resourceclaim not available on the node",
+            Self::Stale => "cannot schedule extended resource claim",
             Self::Undecidable(why) => why,
         })
     }
@@ -62,16 +69,18 @@ impl fmt::Display for ClaimRejection {
 #[derive(Debug)]
 pub(in crate::scheduling) struct PodClaims<'a> {
     known: &'a ResourceClaims,
-    /// Whether the pod asks for shares of cards too.
-    beside: Beside,
+    /// What the pod asks for, shares of cards included.
+    ask: Arc<Ask>,
     /// What claims hold already.
     allocated: Vec<&'a AllocationResult>,
     /// The pod is to be added to the users of these claims, which hold devices already.
     joined: Vec<ClaimChoice>,
     /// Claims that are given devices with the pod.
     waiting: Vec<(&'a ResourceClaim, Arc<Claim>)>,
+    /// The claim that serves extended resources.
+    extended: Option<PodExtended<'a>>,
     /// What the waiting claims ask for.
-    asked: Vec<SpecId>,
+    asked: Vec<AskedOf>,
     /// By slot, whether the node has devices for the waiting claims.
     fits: NodeFits,
 }
@@ -84,24 +93,27 @@ impl<'a> PodClaims<'a> {
         counts: &mut PodCounts,
     ) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
-        if uses.is_empty() {
+        let extended = PodExtended::prepare(demand, around);
+        if uses.is_empty() && extended.is_none() {
             return Ok(None);
         }
         let known = around.resource_claims;
         let mut claims = Self {
             known,
-            beside: if demand.ask.devices.is_empty() { Beside::Nothing } else { Beside::Shares },
+            ask: demand.ask.clone(),
             allocated: Vec::new(),
             joined: Vec::new(),
             waiting: Vec::new(),
-            asked: Vec::new(),
+            asked: extended.iter().filter_map(PodExtended::asked).map(AskedOf::Extended).collect(),
+            extended,
             fits: NodeFits::default(),
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
-        if !claims.waiting.is_empty() {
-            let asked = (known.class_version(), claims.beside, claims.asked.clone());
+        if !claims.asked.is_empty() {
+            let beside = if demand.ask.devices.is_empty() { Beside::Nothing } else { Beside::Shares };
+            let asked = (known.class_version(), beside, claims.asked.clone());
             let judge = |node: &NodeState, selected: &mut Selected| claims.allocate(node, selected).map(drop);
             claims.fits = counts.claim_fits().of(asked, around, judge);
         }
@@ -116,7 +128,7 @@ impl<'a> PodClaims<'a> {
                 && self.waiting.iter().all(|(known, _)| known.metadata.name != *name)
             {
                 self.waiting.push((claim, asked.map_err(|error| rejected(&error.to_string()))?));
-                self.asked.push(spec);
+                self.asked.push(AskedOf::Claim(spec));
             }
             return Ok(());
         };
@@ -137,17 +149,17 @@ impl<'a> PodClaims<'a> {
     /// Fails on a node from which the claims can't be used.
     pub(in crate::scheduling) fn test(&self, node: &NodeState) -> Result<(), Reason> {
         self.test_allocated(node)?;
+        self.extended.as_ref().map_or(Ok(()), |extended| extended.test(node))?;
         self.fits.on(node)
     }
 
     /// What the claims are given with the pod on this node.
-    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<ClaimChoice>, Reason> {
+    pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reason> {
         self.test_allocated(node)?;
-        let mut choices = self.joined.clone();
-        if !self.waiting.is_empty() {
-            choices.extend(self.allocate(node, &mut self.fits.selected(node))?);
-        }
-        Ok(choices)
+        let (given, found) = self.allocate(node, &mut self.fits.selected(node))?;
+        let extended = self.extended.as_ref().and_then(|extended| extended.choose(node, found));
+        let given = self.joined.iter().cloned().chain(given);
+        Ok(given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect())
     }
 
     fn test_allocated(&self, node: &NodeState) -> Result<(), Reason> {
@@ -160,18 +172,33 @@ impl<'a> PodClaims<'a> {
         if usable { Ok(()) } else { Err(Reason::ResourceClaims(ClaimRejection::Elsewhere)) }
     }
 
-    /// Devices of the node for the waiting claims.
-    fn allocate(&self, node: &NodeState, selected: &mut Selected) -> Result<Vec<ClaimChoice>, Reason> {
-        let held = self.known.in_use(node, self.beside);
+    /// Devices of the node for the waiting claims, and for the one that serves extended resources.
+    fn allocate(
+        &self,
+        node: &NodeState,
+        selected: &mut Selected,
+    ) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), Reason> {
+        let sought = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
+        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).chain(sought).collect();
+        if claims.is_empty() {
+            return Ok((Vec::new(), None));
+        }
+        let held = self.known.in_use(node, self.beside(node));
         let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
-        let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).collect();
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected);
         let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
-        let results = results.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?;
-        let given = self.waiting.iter().zip(results);
-        Ok(given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect())
+        let mut results = results.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?.into_iter();
+        let given = self.waiting.iter().zip(&mut results);
+        let given = given.map(|((claim, _), allocation)| choice(claim, Some(Arc::new(allocation)))).collect();
+        Ok((given, results.next()))
+    }
+
+    /// Whether the pod gets shares of registered cards on the node beside its claims.
+    fn beside(&self, node: &NodeState) -> Beside {
+        let by_claim = self.ask.devices.iter().all(|device| node.serves_by_claim(device));
+        if by_claim { Beside::Nothing } else { Beside::Shares }
     }
 }
 
@@ -209,7 +236,8 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
     match change {
         Change::DevicesFreed | Change::Node => true,
         Change::Object(Kind::ResourceClaim, name) => {
-            let mut own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+            let own = pod.resource_claims.iter().filter_map(|used| used.claim.as_ref());
+            let mut own = own.chain(pod.extended.iter().map(|extended| &extended.claim));
             name.is_empty() || own.any(|claim| full_name(&pod.namespace, claim) == *name)
         }
         Change::Object(kind, _) => matches!(kind, Kind::ResourceSlice | Kind::DeviceClass),
@@ -254,6 +282,7 @@ mod tests {
             preemption_policy: PreemptionPolicy::PreemptLowerPriority,
             nominated: None,
             origin: None,
+            served: None,
         }
     }
 

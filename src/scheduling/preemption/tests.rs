@@ -192,6 +192,7 @@ fn pod(demand: &Demand) -> PodInfo {
         member: None,
         footprint: demand.footprint.clone(),
         origin: None,
+        served: None,
         told: None,
     }
 }

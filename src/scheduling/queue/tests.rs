@@ -23,6 +23,7 @@ fn pod(name: &str, priority: i32) -> PodInfo {
         footprint: std::sync::Arc::default(),
         told: None,
         origin: None,
+        served: None,
         gang: None,
         member: None,
     }

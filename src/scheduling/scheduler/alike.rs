@@ -92,6 +92,7 @@ impl Scheduler {
         let alike = self.pods.get(uid).and_then(|entry| Alike::of(&entry.info));
         let demand = || self.pods.get(uid).and_then(|entry| entry.info.demand());
         let is_for_it = || demand().is_some_and(|demand| self.snapshot.has_reservation_for(&demand));
-        alike.filter(|_| !self.snapshot.nominations().holds(uid) && !is_for_it())
+        let by_claim = || demand().is_some_and(|demand| self.snapshot.may_serve_by_claim(&demand));
+        alike.filter(|_| !self.snapshot.nominations().holds(uid) && !is_for_it() && !by_claim())
     }
 }

@@ -64,9 +64,16 @@ impl Scheduler {
         if let Object::Reservation(_, reservation) = &object {
             self.reports.changed_devices.insert(reservation.allocation.profile.clone());
         }
+        let claim = match &object {
+            Object::ResourceClaim(claim) => Some(claim.clone()),
+            _ => None,
+        };
         for node in self.snapshot.set_object(object) {
             self.wake(&node);
             self.lines.touch(&node);
+        }
+        if let Some(claim) = claim {
+            self.delete_if_stray(&claim);
         }
         self.join_anew(&nodes, now);
     }

@@ -65,6 +65,7 @@ impl Scheduler {
         }
         let gang = self.note_member(&pod);
         let changed = self.pods.see(pod, now);
+        self.prebinding.note_pod(&uid);
         self.touch_gang(gang);
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);

@@ -5,6 +5,7 @@
 //! choice.
 
 mod devices;
+mod extended;
 mod touched;
 mod undo;
 mod volume;
@@ -55,6 +56,8 @@ struct Step {
     tries: u32,
     /// Whether a write was sent that gives a claim devices.
     gave: bool,
+    /// Whether the pod's status was written.
+    stated: bool,
     state: State,
 }
 
@@ -131,7 +134,7 @@ impl Scheduler {
         steps: Vec<PrebindStep>,
         now: Timestamp,
     ) {
-        let step = |choice| Step { choice, tries: 0, gave: false, state: State::Unsent };
+        let step = |choice| Step { choice, tries: 0, gave: false, stated: false, state: State::Unsent };
         let steps = steps.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
         self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps, bound: false });
@@ -167,6 +170,7 @@ impl Scheduler {
                 Progress::Write(write) => {
                     (step.state, step.tries) = (State::Sent, step.tries + 1);
                     step.gave |= write.gives_devices();
+                    step.stated |= write.is_of_pod();
                     self.outbox.effects.push(Effect::Prebind { pod: key.clone(), write });
                 }
                 Progress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
@@ -198,10 +202,11 @@ impl Scheduler {
         };
         match &step.choice {
             PrebindStep::Volume(choice) => self.volume_progress(pod, state, (choice, &step.state)),
-            PrebindStep::Devices(_) if step.tries > MOST_WRITES => {
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) if step.tries > MOST_WRITES => {
                 Progress::Failed(format!("resourceclaim {:?} changes too often", step.choice.claim()))
             }
             PrebindStep::Devices(choice) => self.claim_progress(pod, state, (choice, &step.state)),
+            PrebindStep::Extended(choice) => self.extended_progress(pod, state, (choice, step)),
         }
     }
 
@@ -268,8 +273,8 @@ impl Scheduler {
 fn timed_out(step: &PrebindStep, node: &str) -> String {
     match step {
         PrebindStep::Volume(_) => format!("binding volumes: timed out on node {node}"),
-        PrebindStep::Devices(choice) => {
-            format!("resourceclaim {:?}: timed out on node {node}", choice.claim)
+        PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
+            format!("resourceclaim {:?}: timed out on node {node}", step.claim())
         }
     }
 }
@@ -278,8 +283,8 @@ fn timed_out(step: &PrebindStep, node: &str) -> String {
 fn refused(step: &PrebindStep, message: &str) -> String {
     match step {
         PrebindStep::Volume(_) => format!("binding volumes was refused: {message}"),
-        PrebindStep::Devices(choice) => {
-            format!("resourceclaim {:?}: the write was refused: {message}", choice.claim)
+        PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
+            format!("resourceclaim {:?}: the write was refused: {message}", step.claim())
         }
     }
 }

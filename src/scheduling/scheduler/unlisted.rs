@@ -86,10 +86,12 @@ impl Scheduler {
     /// devices by type, Reservations, which could hold them.
     pub(super) fn unlisted_kinds(&self, uid: &Uid) -> Vec<Kind> {
         let Some(entry) = self.pods.get(uid) else { return Vec::new() };
-        let Footprint { claims, resource_claims, reservation, .. } = &*entry.info.footprint;
+        let Footprint { claims, resource_claims, extended, reservation, .. } = &*entry.info.footprint;
+        let shares = entry.info.demand().is_some_and(|demand| !demand.ask.devices.is_empty());
+        let extended = extended.is_some() && !shares || entry.info.served.is_some();
         let kinds = [
             (!claims.is_empty(), Kind::STORAGE),
-            (!resource_claims.is_empty(), Kind::DEVICE_CLAIMS),
+            (!resource_claims.is_empty() || extended, Kind::DEVICE_CLAIMS),
             (reservation.is_some(), &[Kind::Reservation]),
         ];
         let kinds = kinds.into_iter().filter(|(needed, _)| *needed);

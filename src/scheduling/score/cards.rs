@@ -1,7 +1,5 @@
 //! How well a node suits a pod for its cards, from 0 to 100; higher is better.
 
-use std::iter;
-
 use crate::{
     device::{
         Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory,
@@ -30,7 +28,11 @@ pub(super) fn of_node(devices: &[DeviceRequest], node: &NodeState, allocations: 
         of_request(&device.profile, policy, inventory, &node.usage, &allocation.assignment)
     };
     // An empty sum of floating point numbers is -0.
-    let sum = iter::zip(devices, allocations).map(score).fold(0.0, |sum, score| sum + score);
+    let given = devices.iter().filter_map(|device| {
+        let own = allocations.iter().find(|one| one.profile == device.profile.name);
+        Some((device, own?))
+    });
+    let sum = given.map(score).fold(0.0, |sum, score| sum + score);
     sum / u32::try_from(devices.len()).map_or(f64::MAX, f64::from).max(1.0)
 }
 

@@ -159,6 +159,7 @@ fn demand(pod: &str) -> Demand {
         uid: "pod".into(),
         nominated: None,
         origin: Some(Arc::new(origin)),
+        served: None,
     }
 }
 

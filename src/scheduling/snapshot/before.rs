@@ -42,13 +42,13 @@ impl Snapshot {
     /// remembered of a state that is undone is never taken for another.
     pub(in crate::scheduling) fn restore(&mut self, before: Before) {
         let Before { pod, charge, nodes, used, reservations, nominations, changes } = before;
-        let footprints = [self.ledger.get(&pod), charge.as_ref()];
-        let footprints = footprints.map(|charge| charge.map(|charge| charge.footprint.clone()));
+        let claims = [self.ledger.get(&pod), charge.as_ref()].into_iter().flatten();
+        let claims: Vec<_> = claims.flat_map(Charge::claims_of_devices).collect();
         match charge {
             Some(charge) => drop(self.ledger.charge(pod, charge)),
             None => drop(self.ledger.release(&pod)),
         }
-        let moved = self.fold_claims(footprints.iter().flatten());
+        let moved = self.fold_claims(claims);
         // Those whose states are put back are found so below.
         for node in moved.iter().filter(|node| nodes.iter().all(|(known, _)| known != *node)) {
             self.refold(node);

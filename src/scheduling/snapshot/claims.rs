@@ -13,7 +13,7 @@ use crate::{
         node::{NodeInfo, NodeName},
         node_state::NodeState,
         object::{Kind, Object},
-        pod::Uid,
+        pod::{Demand, Uid},
         resource_claims::{Doubt, Freed, NodeClaims, ResourceClaims},
     },
 };
@@ -75,6 +75,7 @@ impl Snapshot {
 
     /// Takes in an object that decides on claims of devices; `None`: it is gone.
     pub(super) fn see_resource(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) {
+        let classes = self.resource_claims.extended().clone();
         self.change_claims(|claims| {
             match (kind, object) {
                 (_, Some(Object::ResourceClaim(claim))) => return claims.see(name, Some(claim)),
@@ -86,15 +87,26 @@ impl Snapshot {
             }
             Freed::Nothing
         });
+        if kind == Kind::DeviceClass && classes != *self.resource_claims.extended() {
+            // For which extended resources classes stand is part of every node's state.
+            let nodes: BTreeSet<NodeName> = self.by_name.keys().cloned().collect();
+            self.refold_all(&nodes);
+        }
     }
 
-    /// Folds anew what pods that are placed have of the claims that these pods use. Returns the nodes of whose cards claims hold
-    /// more or less for it: they are to be folded anew.
-    pub(super) fn fold_claims<'a>(
-        &mut self,
-        pods: impl IntoIterator<Item = &'a Arc<Footprint>>,
-    ) -> BTreeSet<NodeName> {
-        let names: BTreeSet<Arc<str>> = pods.into_iter().flat_map(|pod| pod.claims_of_devices()).collect();
+    /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.
+    pub(in crate::scheduling) fn may_serve_by_claim(&self, demand: &Demand) -> bool {
+        let classes = self.resource_claims.extended();
+        let asked = demand.footprint.extended.as_ref().filter(|_| !classes.is_empty());
+        asked.is_some_and(|asked| {
+            asked.resources().into_iter().any(|resource| classes.class(resource).is_some())
+        })
+    }
+
+    /// Folds anew what pods that are placed have of these claims. Returns the nodes of whose cards claims hold more or less for it:
+    /// they are to be folded anew.
+    pub(super) fn fold_claims(&mut self, claims: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<NodeName> {
+        let names: BTreeSet<Arc<str>> = claims.into_iter().collect();
         for name in &names {
             let charge = self.ledger.claim_charge(name);
             if Arc::make_mut(&mut self.resource_claims).charge(name, charge) == Freed::Some {

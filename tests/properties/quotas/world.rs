@@ -260,7 +260,7 @@ fn node(name: &str, profile: ProfileName, cards: &[Card]) -> NodeInfo {
 fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, now: Timestamp) -> PodInfo {
     let uid: Uid = format!("pod-{at}").into();
     let ask = Ask {
-        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None }],
+        devices: vec![DeviceRequest { profile, request: request.clone(), joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };
@@ -278,6 +278,7 @@ fn arriving(at: usize, namespace: &str, profile: Profile, request: &PodRequest, 
         holding: None,
         footprint: Arc::new(Footprint { namespace: namespace.into(), ..Footprint::default() }),
         origin: None,
+        served: None,
         gang: None,
         member: None,
         told: None,

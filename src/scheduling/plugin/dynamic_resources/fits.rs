@@ -18,7 +18,16 @@ use crate::{
 };
 
 /// What claims ask for, the version of the classes by which that is read, and whether the pod asks for shares too.
-pub(super) type Asked = (u64, Beside, Vec<SpecId>);
+pub(super) type Asked = (u64, Beside, Vec<AskedOf>);
+
+/// What one claim asks for.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum AskedOf {
+    /// A claim that exists.
+    Claim(SpecId),
+    /// The one that is made for extended resources, as a text that is equal for pods for which the allocator finds the same.
+    Extended(Arc<str>),
+}
 
 /// What the allocator finds for some claims on the node in one slot.
 #[derive(Clone, Debug)]

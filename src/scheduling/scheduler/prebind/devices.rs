@@ -89,7 +89,7 @@ impl Scheduler {
 }
 
 /// A claim that has devices: the pod must be one of its users, and the devices ready.
-fn with_devices(
+pub(super) fn with_devices(
     claim: &Arc<ResourceClaim>,
     allocation: &AllocationResult,
     pod: &PodKey,

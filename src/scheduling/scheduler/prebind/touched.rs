@@ -50,6 +50,13 @@ impl Prebinding {
         }
     }
 
+    /// Takes in that a pod was seen: its status may name its claim now.
+    pub(in crate::scheduling::scheduler) fn note_pod(&mut self, pod: &Uid) {
+        if self.pods.contains_key(pod) {
+            self.touched.pods.insert(pod.clone());
+        }
+    }
+
     /// The pods for whose claims something has changed since this was asked last, or a time has come.
     pub(super) fn take_touched(&mut self, now: Timestamp) -> Vec<Uid> {
         let touched = std::mem::take(&mut self.touched);

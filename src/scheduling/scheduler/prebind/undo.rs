@@ -17,10 +17,10 @@ use crate::scheduling::{
 /// Something that was written for a pod that went elsewhere.
 #[derive(Debug)]
 pub(super) struct Undo {
-    node: NodeName,
-    choice: PrebindStep,
-    pod: PodKey,
-    tries: u32,
+    pub(super) node: NodeName,
+    pub(super) choice: PrebindStep,
+    pub(super) pod: PodKey,
+    pub(super) tries: u32,
     pub(super) state: State,
 }
 
@@ -39,10 +39,7 @@ impl Scheduler {
                 tries: 0,
                 state: step.state.when_undone(),
             };
-            if let PrebindStep::Devices(ClaimChoice { claim, allocation: Some(allocation), .. }) =
-                &undo.choice
-                && step.gave
-            {
+            if let Some((claim, allocation)) = undo.choice.given().filter(|_| step.gave) {
                 self.snapshot.linger(&full_name(&pod.namespace, claim), Some(allocation.clone()));
             }
             self.prebinding.undos.push(undo);
@@ -107,10 +104,10 @@ impl Scheduler {
                 (undo.state, undo.tries) = (State::Sent, undo.tries + 1);
                 self.outbox.effects.push(Effect::Prebind { pod: undo.pod.clone(), write });
                 self.prebinding.undos.push(undo);
-            } else if let PrebindStep::Devices(choice) = &undo.choice {
+            } else if undo.choice.volume().is_none() {
                 // The pod may wait to use the claim again.
                 self.prebinding.touched.add(&undo.pod.uid);
-                self.snapshot.linger(&full_name(&undo.pod.namespace, &choice.claim), None);
+                self.snapshot.linger(&full_name(&undo.pod.namespace, undo.choice.claim()), None);
             }
         }
     }
@@ -125,9 +122,9 @@ impl Scheduler {
             PrebindStep::Volume(VolumeChoice::Bind { volume, .. }) => {
                 objects.volume(volume).map(|volume| &volume.metadata)
             }
-            PrebindStep::Devices(choice) => {
+            PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
                 let claims = self.snapshot.resource_claims();
-                claims.claim(namespace, &choice.claim).map(|claim| &claim.metadata)
+                claims.claim(namespace, undo.choice.claim()).map(|claim| &claim.metadata)
             }
         };
         match &undo.state {
@@ -143,6 +140,7 @@ impl Scheduler {
         match &undo.choice {
             PrebindStep::Volume(choice) => self.volume_taken_back(&undo.pod, &undo.node, choice),
             PrebindStep::Devices(choice) => self.claim_taken_back(&undo.pod, choice),
+            PrebindStep::Extended(choice) => self.extended_taken_back(undo, choice),
         }
     }
 
@@ -158,6 +156,10 @@ impl Scheduler {
             |undo: &&mut Undo| undo.pod == *pod && undo.state == State::Sent && write.is_of(&undo.choice);
         let Some(undo) = self.prebinding.undos.iter_mut().find(awaits) else { return false };
         undo.state = match outcome {
+            // It has not been seen yet.
+            WriteOutcome::Written { .. } if matches!(write, PrebindWrite::CreateClaim { .. }) => {
+                State::Due(now.checked_add(REACH).unwrap_or(now))
+            }
             WriteOutcome::Written { resource_version } => State::Written(resource_version.clone()),
             // It may still arrive.
             WriteOutcome::Failed(_) | WriteOutcome::Refused(_) => {

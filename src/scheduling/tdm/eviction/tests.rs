@@ -44,6 +44,7 @@ fn pod(name: &str) -> PodInfo {
         holding: Some(holding),
         footprint: Arc::new(footprint),
         origin: None,
+        served: None,
         gang: None,
         member: Some(Arc::new(member)),
         told: None,

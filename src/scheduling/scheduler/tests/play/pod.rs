@@ -43,7 +43,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         slices: SlicesOfCard::Several,
     };
     let ask = Ask {
-        devices: vec![DeviceRequest { profile, request, joint: None }],
+        devices: vec![DeviceRequest { profile, request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints::default(),
     };
@@ -61,6 +61,7 @@ pub(in super::super) fn pod(name: &str, memory: u64, created: Timestamp) -> PodI
         holding: None,
         footprint: Arc::new(Footprint { namespace: "default".into(), ..Footprint::default() }),
         origin: None,
+        served: None,
         gang: None,
         member: None,
         told: None,

@@ -1,0 +1,48 @@
+//! Shares of cards that a node without a device plugin of the dialect may serve by a claim.
+
+use super::{Judged, Reader};
+use crate::{
+    device::{ByClass, DeviceRequest, Dimension},
+    dialect::{
+        Dialect, SharingMode,
+        claim::{HAMI_DRIVER, Target, translate},
+    },
+    object::Pod,
+    scheduling::{extended_resources::ShareRequests, footprint::Footprint},
+};
+
+impl Reader {
+    /// What the pod asks of a class of devices in place of shares of the dialect's cards; `None`: a claim can't say it.
+    pub(super) fn by_class(
+        &self,
+        dialect: &dyn Dialect,
+        pod: &Pod,
+        asked: &DeviceRequest,
+    ) -> Option<ShareRequests> {
+        let is_nvidias = matches!(dialect.mode(), SharingMode::Hami | SharingMode::Vgpu);
+        if !is_nvidias || self.judged == Judged::Cards {
+            return None;
+        }
+        let resource =
+            dialect.counted().into_iter().find(|counted| counted.dimension == Dimension::Cards)?.resource;
+        // The class is the node's to decide.
+        let target = Target { class: "", driver: HAMI_DRIVER, card_memory: None };
+        let spec = translate(dialect, pod, &asked.request, &target).spec?;
+        let containers = asked.request.containers.iter().enumerate();
+        let containers = containers.filter(|(_, container)| container.share.is_some()).map(|(at, _)| at);
+        let devices = spec.devices.requests.into_iter().filter_map(|request| request.exactly);
+        Some(ShareRequests {
+            profile: asked.profile.name.clone(),
+            by_class: ByClass { resource: resource.into(), otherwise: HAMI_DRIVER.into() },
+            least: asked.request.least(),
+            containers: containers.zip(devices).collect(),
+        })
+    }
+
+    /// The footprint of a pod that is on a node: shares that a claim serves there count in the quotas of their dialect.
+    pub(super) fn bound(&self, pod: &Pod, footprint: Footprint) -> Footprint {
+        let Some(served) = &pod.status.extended_resource_claim_status else { return footprint.bound(None) };
+        let shares = self.asked(pod).ok().flatten().and_then(|(_, shares)| shares);
+        footprint.sharing(shares).0.bound(Some(served))
+    }
+}
