@@ -5,6 +5,7 @@
 pub mod amounts;
 pub mod answer;
 pub mod bounds;
+pub mod claim;
 pub mod count;
 pub mod duration;
 pub mod gpushare;

@@ -26,5 +26,7 @@ mod preemptions;
 mod quotas;
 #[path = "properties/records.rs"]
 mod records;
+#[path = "properties/share_claims.rs"]
+mod share_claims;
 #[path = "properties/worlds.rs"]
 mod worlds;

@@ -33,15 +33,16 @@ pub struct DeviceClassSpec {
 }
 
 /// One test of devices.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DeviceSelector {
     /// An expression in CEL; absent where a later version of the API has another kind of test.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cel: Option<CelSelector>,
 }
 
 /// A test in CEL.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct CelSelector {
     /// The expression, true or false of a `device`.

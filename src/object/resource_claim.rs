@@ -54,7 +54,7 @@ pub struct ResourceClaimTemplateSpec {
 }
 
 /// `spec` of a ResourceClaim.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ResourceClaimSpec {
     /// The devices.
@@ -63,62 +63,67 @@ pub struct ResourceClaimSpec {
 }
 
 /// The devices that a claim asks for.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct DeviceClaim {
     /// Requests, all of which must be served.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<DeviceRequest>,
     /// What must hold between the devices of several requests.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<DeviceConstraint>,
     /// Parameters for drivers.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub config: Vec<ClaimConfiguration>,
 }
 
 /// One request: exactly one set of devices, or the first of several that can be had.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DeviceRequest {
     /// The request's name.
     #[serde(deserialize_with = "nullable")]
     pub name: String,
     /// The one set.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exactly: Option<RequestedDevices>,
     /// Several sets, the preferred first.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub first_available: Vec<RequestedDevices>,
 }
 
 /// Devices of one class.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RequestedDevices {
     /// The name among the alternatives of a request; empty for one that has none.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The class.
     #[serde(deserialize_with = "nullable")]
     pub device_class_name: String,
     /// Tests that a device must pass beside those of the class.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub selectors: Vec<DeviceSelector>,
     /// `ExactCount`, also when absent, or `All`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocation_mode: Option<String>,
     /// How many with `ExactCount`; absent: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<i64>,
     /// Whether the devices are watched over and not used, so that others may have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub admin_access: Option<bool>,
     /// Taints that the request tolerates.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<DeviceToleration>,
     /// How much is needed of each device.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityRequirements>,
 }
 
 /// How much is needed of each device.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct CapacityRequirements {
     /// Amounts by the capacity's name, as the device spells it.
@@ -127,24 +132,26 @@ pub struct CapacityRequirements {
 }
 
 /// What must hold between devices. One of the two attributes is set.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DeviceConstraint {
     /// The requests whose devices are compared, by `request` or `request/alternative`; none: all.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The attribute that must be the same on all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub match_attribute: Option<String>,
     /// The attribute that must be different on each of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub distinct_attribute: Option<String>,
 }
 
 /// Parameters for a driver.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 pub struct ClaimConfiguration {
     /// The requests for whose devices they are meant; none: all.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The parameters.
     #[serde(flatten)]
