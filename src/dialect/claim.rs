@@ -6,6 +6,7 @@
 //! `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go`.
 
 mod loss;
+pub mod published;
 mod selectors;
 #[cfg(test)]
 mod tests;
