@@ -90,3 +90,43 @@ fn name(owner: &str, number: usize) -> String {
     let kept: String = owner.chars().take(LONGEST - suffix.len()).collect();
     kept.trim_end_matches(['-', '.']).to_owned() + &suffix
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::resource_claim::{DeviceClaim, DeviceRequest};
+
+    fn spec(request: &str) -> ResourceClaimSpec {
+        let requests = vec![DeviceRequest { name: request.to_owned(), ..DeviceRequest::default() }];
+        ResourceClaimSpec { devices: DeviceClaim { requests, ..DeviceClaim::default() } }
+    }
+
+    fn pod(name: &str, controller: Option<&str>) -> Pod {
+        let owner = |name| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": "u", "controller": true});
+        let owners: Vec<_> = controller.into_iter().map(owner).collect();
+        let metadata = json!({"namespace": "team", "name": name, "ownerReferences": owners});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn pods_of_one_controller_share_a_template_as_long_as_they_ask_for_the_same() {
+        let mut objects = Objects::default();
+        let mut named = |pod: &Pod, request: &str| objects.of(pod, spec(request)).name;
+        assert_eq!(named(&pod("web-1", Some("web")), "a"), "web-cards");
+        assert_eq!(named(&pod("web-2", Some("web")), "b"), "web-cards-2");
+        assert_eq!(named(&pod("web-3", Some("web")), "a"), "web-cards");
+        assert_eq!(named(&pod("web", None), "a"), "web-cards");
+        let kinds: Vec<_> = objects.0.iter().map(|object| object.kind).collect();
+        let (template, claim) = (Kind::ResourceClaimTemplate, Kind::ResourceClaim);
+        assert_eq!(kinds, [template, template, claim]);
+    }
+
+    #[test]
+    fn a_name_is_never_too_long_and_ends_as_names_must() {
+        let long = format!("{}-{}", "a".repeat(246), "b".repeat(6));
+        assert_eq!(name(&long, 1), format!("{}-cards", "a".repeat(246)));
+        assert_eq!(name(&"c".repeat(253), 12).len(), LONGEST);
+    }
+}

@@ -32,8 +32,15 @@ struct Run<'a> {
 /// What a pod asks for, and in which dialect; an error where it asks for devices that are no shares of cards, or where that can't be read.
 type Asked<'a> = Result<(&'a dyn Dialect, PodRequest), Vec<Unexpressed>>;
 
-/// A claim that was allocated on a node, or why it was not.
-type Attempt<'a> = (&'a PoolNode, Translation, Result<AllocationResult, String>);
+/// A claim on a node: what it would be given there, or why nothing.
+struct Attempt<'a> {
+    node: &'a PoolNode,
+    translation: Translation,
+    given: Result<AllocationResult, String>,
+}
+
+/// Of so many nodes a pod that waits is told why it does not fit there.
+const MOST_TOLD: usize = 3;
 
 /// The plan for all pods of the pool: those that run there, then those that wait and may go there.
 pub(super) fn place(input: &Input<'_>, pool: &Pool<'_>, dialects: &Dialects) -> Plan {
@@ -54,7 +61,7 @@ impl<'a> Run<'a> {
     fn pod(&mut self, pod: &Pod) -> Option<PodRow> {
         let nodes = self.nodes(pod);
         let first = nodes.first()?;
-        let row = PodRow::new(pod, if is_bound(pod) { Some(first.name.clone()) } else { None });
+        let row = PodRow::new(pod, is_bound(pod).then(|| first.name.clone()));
         let (dialect, request) = match self.asks(pod)? {
             Ok(asked) => asked,
             Err(reasons) => return Some(row.inexpressible(reasons)),
@@ -62,28 +69,30 @@ impl<'a> Run<'a> {
         let row = row.asking(dialect, pod, shares(&request));
         let mut attempts: Vec<Attempt<'_>> = Vec::new();
         for node in nodes {
-            let attempt = self.attempt(pod, (dialect, &request), node);
-            let fits = attempt.2.is_ok();
-            attempts.push(attempt);
-            if fits {
+            attempts.push(self.attempt(pod, (dialect, &request), node));
+            if attempts.last().is_some_and(|attempt| attempt.given.is_ok()) {
                 break;
             }
         }
-        // The claim is that of the node where it fits, else that of the first node for which there is one.
-        let fits = attempts.iter().position(|(_, _, given)| given.is_ok());
-        let told =
-            fits.or_else(|| attempts.iter().position(|(_, translation, _)| translation.spec.is_some()));
-        let (node, translation, given) = attempts.swap_remove(told.unwrap_or(0));
-        let Some(spec) = translation.spec else { return Some(row.inexpressible(translation.unexpressed)) };
+        Some(self.told(row, pod, attempts))
+    }
+
+    /// What the attempts come to. The claim is that of the node where it fits, else that of the first node for which there is one.
+    fn told(&mut self, row: PodRow, pod: &Pod, mut attempts: Vec<Attempt<'_>>) -> PodRow {
+        let fits = attempts.iter().position(|attempt| attempt.given.is_ok());
+        let told = fits.or_else(|| attempts.iter().position(|attempt| attempt.translation.spec.is_some()));
+        let everywhere = refusals(&attempts);
+        let Attempt { node, translation, given } = attempts.swap_remove(told.unwrap_or(0));
+        let Some(spec) = translation.spec else { return row.inexpressible(translation.unexpressed) };
         let containers = containers(pod, &spec);
         let row = row.claiming(self.objects.of(pod, spec), containers, translation.unexpressed);
-        Some(match given {
+        match given {
             Ok(allocation) => {
                 self.held.add(&allocation);
                 row.given(node, &allocation)
             }
-            Err(reason) => row.refused(reason),
-        })
+            Err(reason) => row.refused(if is_bound(pod) { reason } else { everywhere }),
+        }
     }
 
     /// The pod's own node, or those that it may go to: by its node selector and its required node affinity.
@@ -128,9 +137,9 @@ impl<'a> Run<'a> {
         let translation = translate(dialect, pod, request, &target);
         let given = match &translation.spec {
             Some(spec) => self.allocate(pod, spec, node),
-            None => Err(String::new()),
+            None => Err(unexpressed(&translation.unexpressed)),
         };
-        (node, translation, given)
+        Attempt { node, translation, given }
     }
 
     /// What the claim would be given on the node, beside the claims before it.
@@ -155,6 +164,21 @@ impl<'a> Run<'a> {
         let alone = matches!(beside(&HeldDevices::default()), Ok(Some(_)));
         Err(refusal::of(spec, node, self.pool, &Left { held: &self.held, alone }))
     }
+}
+
+/// Why each node refuses the pod's claim.
+fn refusals(attempts: &[Attempt<'_>]) -> String {
+    let refused =
+        |attempt: &Attempt<'_>| Some(format!("{}: {}", attempt.node.name, attempt.given.as_ref().err()?));
+    let mut told: Vec<String> = attempts.iter().take(MOST_TOLD).filter_map(refused).collect();
+    if let Some(more) = attempts.len().checked_sub(MOST_TOLD).filter(|more| *more > 0) {
+        told.push(format!("and {more} more nodes"));
+    }
+    told.join("; ")
+}
+
+fn unexpressed(reasons: &[Unexpressed]) -> String {
+    reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn unreadable(trouble: Unreadable) -> Unexpressed {

@@ -102,8 +102,10 @@ impl<'a> Pool<'a> {
         let known = input.classes.values().any(|known| known.metadata.name == class.name);
         let assumed = (!known).then(|| assumed(class));
         if assumed.is_some() {
-            let message =
-                format!("DeviceClass {} is not there; taken for all cards of its driver", class.name);
+            let message = format!(
+                "DeviceClass {} was not found: it is taken to have all cards of driver {}",
+                class.name, class.driver
+            );
             notices.push(message);
         }
         Ok(Self {

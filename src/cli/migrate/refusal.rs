@@ -25,7 +25,7 @@ pub(super) fn of(spec: &ResourceClaimSpec, node: &PoolNode, pool: &Pool<'_>, lef
         let cards: i64 = asked.filter_map(|devices| devices.count).sum();
         let free = node.cards.iter().filter(|card| left.held.of(&card.id).is_none()).count();
         return format!(
-            "driver {driver} publishes no card that several claims can share; as whole cards it would be {cards}, and {free} of {} are left",
+            "driver {driver} publishes no card that several claims can share; of whole cards it would take {cards}, and {free} of {} are left",
             node.cards.len()
         );
     }

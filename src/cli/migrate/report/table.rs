@@ -21,7 +21,7 @@ impl Plan {
         }
         let mut text = nodes.render();
         if !self.pods.is_empty() {
-            let all = ["POD", "NODE", "OUTCOME", "NOW", "CLAIM", "DEVICES", "REMARK"];
+            let all = ["POD", "NODE", "OUTCOME", "CARDS NOW", "CLAIM", "DEVICES", "REMARK"];
             let headings = if wide { all.to_vec() } else { [&all[..3], &all[5..]].concat() };
             let mut pods = Table::new(&headings);
             for pod in &self.pods {
@@ -36,17 +36,20 @@ impl Plan {
     }
 
     fn summary(&self) -> String {
-        let with = |outcome: Outcome| self.pods.iter().filter(|pod| pod.outcome == outcome).count();
+        let count = |outcome: Outcome| self.pods.iter().filter(|pod| pod.outcome == outcome).count();
         let partly = self.pods.iter().filter(|pod| pod.is_given() && !pod.is_served()).count();
-        let parts = [
-            (with(Outcome::Fits), "given devices"),
-            (partly, "of them without something that a claim can't say"),
-            (with(Outcome::DoesNotFit), "not given devices"),
-            (with(Outcome::NoClaim), "without a claim"),
-        ];
-        let parts = parts.iter().enumerate().filter(|(at, (count, _))| *at == 0 || *count > 0);
-        let parts: Vec<String> = parts.map(|(_, (count, what))| format!("{count} {what}")).collect();
-        format!("Of {} pods: {}.", self.pods.len(), parts.join(", "))
+        let partly = match partly {
+            0 => String::new(),
+            _ => format!(" ({partly} with less than asked for)"),
+        };
+        let (fit, unfit, none) = (Outcome::Fits, Outcome::DoesNotFit, Outcome::NoClaim);
+        format!(
+            "Pods: {}. Fit: {}{partly}. Do not fit: {}. Without a claim: {}.",
+            self.pods.len(),
+            count(fit),
+            count(unfit),
+            count(none)
+        )
     }
 }
 
