@@ -12,6 +12,7 @@ pub mod demo;
 pub mod documents;
 pub mod man;
 pub mod manifests;
+pub mod migrate;
 pub mod output;
 pub mod preflight;
 pub mod review;
@@ -77,6 +78,8 @@ pub enum Command {
     Simulate(simulate::SimulateArgs),
     /// Say what installing Berth in a live cluster would do; read-only.
     Preflight(preflight::PreflightArgs),
+    /// Say what a node pool's pods would be as claims of devices; read-only.
+    Migrate(migrate::MigrateArgs),
     /// Check berth.yaml and print the settings in force.
     Config(config::ConfigArgs),
     /// Print the manifests to install with `kubectl apply`.
@@ -141,6 +144,9 @@ fn execute(cli: &Cli) -> anyhow::Result<Answer> {
         Command::Simulate(args) => args.run(&settings(cli)?),
         Command::Preflight(args) => {
             run_async(cli.log_format, "warn", preflight::run(args.clone(), cli.config.as_deref()))
+        }
+        Command::Migrate(args) => {
+            run_async(cli.log_format, "warn", migrate::run(args.clone(), settings(cli)?))
         }
         Command::Config(args) => args.run(&settings(cli)?),
         Command::Manifests(args) => {

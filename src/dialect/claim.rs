@@ -6,6 +6,7 @@
 //! `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go`.
 
 mod loss;
+pub mod published;
 mod selectors;
 #[cfg(test)]
 mod tests;
@@ -154,8 +155,7 @@ impl<'a> Reading<'a> {
             MemoryRequest::Part(part) => {
                 let Some(card) = self.target.card_memory else {
                     let field = asking.field(self.memory_percentage());
-                    let reason = "a claim asks for an amount of memory, and the cards that may serve it have \
-                                  different sizes or none that is known";
+                    let reason = "a claim asks for an amount, and the cards that may serve the pod differ in size or are not known";
                     return Err(Unexpressed::new(field, reason));
                 };
                 Some(card.part(part))

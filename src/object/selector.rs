@@ -1,10 +1,14 @@
 //! A label selector, as `k8s.io/apimachinery/pkg/apis/meta/v1` reads it.
 
+mod text;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::{affinity::Requirement, nullable};
+
+pub use text::UnreadableSelector;
 
 /// Label key to value.
 pub type Labels = BTreeMap<String, String>;

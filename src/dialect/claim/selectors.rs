@@ -14,7 +14,7 @@ const LONGEST: usize = 10 * 1024;
 
 /// What stands before a product's name in the type that hints are compared with: older plugins write it before every name, HAMi's v2.10 before
 /// names that don't begin with `NVIDIA` (`pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go`).
-const PREFIX: &str = "nvidia-";
+pub(super) const PREFIX: &str = "nvidia-";
 
 /// Only devices of which several requests can have a share.
 pub(super) fn shareable() -> CelSelector {

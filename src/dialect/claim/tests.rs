@@ -42,7 +42,7 @@ fn translated(pod: Value, card_memory: Option<u64>) -> Translation {
 }
 
 /// A pod of one container with these limits and annotations.
-fn lone(limits: Value, annotations: Value) -> Value {
+fn lone(limits: &Value, annotations: &Value) -> Value {
     let container = json!({"name": "main", "resources": {"limits": limits}});
     json!({"metadata": {"annotations": annotations}, "spec": {"containers": [container]}})
 }
@@ -91,7 +91,7 @@ fn whole_cards_are_asked_for_without_amounts_so_that_any_driver_can_give_them() 
         json!({"nvidia.com/gpu": 2}),
         json!({"nvidia.com/gpu": 2, "nvidia.com/gpumem-percentage": 100, "nvidia.com/gpucores": 100}),
     ] {
-        let translation = translated(lone(limits, json!({})), None);
+        let translation = translated(lone(&limits, &json!({})), None);
         let exactly = json!({"deviceClassName": "shares", "allocationMode": "ExactCount", "count": 2});
         let requests = json!([{"name": "container-0-request-0", "exactly": exactly}]);
         assert_eq!(
@@ -104,7 +104,7 @@ fn whole_cards_are_asked_for_without_amounts_so_that_any_driver_can_give_them() 
 
 #[test]
 fn a_percentage_is_of_the_cards_that_may_serve_and_refused_where_they_have_no_one_size() {
-    let pod = || lone(json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 33}), json!({}));
+    let pod = || lone(&json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem-percentage": 33}), &json!({}));
     let spec = translated(pod(), Some(40960)).spec.unwrap();
     let capacity = spec.devices.requests[0].exactly.as_ref().unwrap().capacity.clone().unwrap();
     assert_eq!(capacity.requests["memory"], "13516Mi".into());
@@ -121,7 +121,7 @@ fn hints_are_selectors_and_their_texts_stay_texts() {
         names::USE_ID: "GPU-1,GPU-\"2",
         names::NO_USE_ID: "GPU-3",
     });
-    let translation = translated(lone(json!({"nvidia.com/gpu": 1}), hints), None);
+    let translation = translated(lone(&json!({"nvidia.com/gpu": 1}), &hints), None);
     let model = format!("device.attributes[\"{DRIVER}\"].productName.lowerAscii()");
     let id = format!("device.attributes[\"{DRIVER}\"].uuid");
     let expected = [
@@ -140,11 +140,11 @@ fn what_decides_on_the_card_and_cant_be_said_leaves_no_claim() {
     for (annotation, value) in
         [(names::MODE, "mig"), (names::USE_MODEL, "\u{e4}MD"), (names::USE_ID, &uuids.join(","))]
     {
-        let translation = translated(lone(one(), json!({annotation: value})), None);
+        let translation = translated(lone(&one(), &json!({annotation: value})), None);
         assert_eq!(translation.spec, None, "{annotation}");
         assert_eq!(fields(&translation), [format!("metadata.annotations[{annotation}]")]);
     }
-    let either = translated(lone(one(), json!({names::MODE: "hami-core,mig"})), None);
+    let either = translated(lone(&one(), &json!({names::MODE: "hami-core,mig"})), None);
     assert_eq!(either.unexpressed, []);
     let container = json!({"resources": {"limits": one()}});
     let many = translated(json!({"spec": {"containers": vec![container; 33]}}), None);
@@ -155,7 +155,7 @@ fn what_decides_on_the_card_and_cant_be_said_leaves_no_claim() {
 fn what_only_ranks_or_guards_cards_is_left_out_and_told() {
     let policies = json!({names::CARD_POLICY: "mutex,topology-aware", names::NUMA_BIND: "true"});
     let limits = json!({"nvidia.com/gpu": 2, "nvidia.com/gpumem": 1000, "nvidia.com/gpucores": 100, names::PRIORITY: 1});
-    let translation = translated(lone(limits, policies), None);
+    let translation = translated(lone(&limits, &policies), None);
     assert!(translation.spec.is_some());
     let policy = format!("metadata.annotations[{}]", names::CARD_POLICY);
     let container = "spec.containers[0].resources.limits";
