@@ -13,7 +13,7 @@ use crate::{
     device_claims::{all_are_content, create_template, of_template, request},
     machines::hami_node,
     support::floor::Floor,
-    world::{World, phase, pod},
+    world::{World, pod},
 };
 
 const NODE: &str = "gpu-1";
@@ -63,9 +63,10 @@ pub(crate) async fn shares_of_claims_and_of_pods_fill_a_card_together(floor: Flo
     world.unschedulable_with("four", "0/1 nodes are available: 1 Insufficient GPU memory.").await;
     world.create(share("five", 4096)).await;
     world.running("five").await;
-    world.delete("one").await;
-    world.delete("five").await;
-    world.pod_when("three", |pod| phase(pod) == "Running").await;
+    for name in ["four", "one", "five"] {
+        world.delete(name).await;
+    }
+    world.running("three").await;
     all_are_content(&world, &claims);
 }
 
