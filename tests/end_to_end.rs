@@ -56,6 +56,8 @@ mod numbers;
 mod preemption;
 #[path = "end_to_end/quotas.rs"]
 mod quotas;
+#[path = "end_to_end/reservations.rs"]
+mod reservations;
 #[path = "end_to_end/shadow.rs"]
 mod shadow;
 #[path = "end_to_end/slices.rs"]
@@ -135,7 +137,7 @@ on_both_floors! {
     koordinator::containers_have_gpus_of_their_own,
     koordinator::shares_of_ascend_cards_are_templates_of_the_config_map,
     koordinator::whole_cards_by_a_vendors_name_are_koordinators_where_the_setting_says_so,
-    koordinator::what_is_reserved_is_kept_for_its_owners,
+    reservations::what_is_reserved_is_kept_for_its_owners,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
     gangs::a_group_stays_within_one_rack,

@@ -19,6 +19,7 @@ use super::{
     retry::{self, Pauses},
     wire::{Watched, Wire},
 };
+use crate::scheduling::pod::is_older;
 
 /// The time after which the API server ends a watch, in seconds.
 const WATCH: u32 = 290;
@@ -224,6 +225,8 @@ where
             return if short { Err(Failure::Short) } else { Ok(None) };
         };
         let (version, told) = match self.told(event) {
+            // A watch tells in the order of versions: this was told before, and what it says holds no longer.
+            Ok((older, Some(Told::Seen(_)))) if is_older(&older, &version) => (version, Ok(None)),
             Ok((version, told)) => (version, Ok(told)),
             Err(error) if error.is_gone() => return Err(error),
             // What can't be read costs nothing else; a connection that broke ends by itself.

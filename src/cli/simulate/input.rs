@@ -128,8 +128,12 @@ impl Input {
                 self.devices.insert(device.metadata.name.clone(), (device, called.to_owned()));
             }
             "Reservation" if ours => self.take_reservation(document.read()?, called),
-            "ConfigMap" if templates::are_in(&document.read::<ConfigMap>()?.metadata) => {
-                self.take_templates(&document.read()?, called);
+            "ConfigMap" => {
+                let config_map: ConfigMap = document.read()?;
+                if !templates::are_in(&config_map.metadata) {
+                    return Ok(false);
+                }
+                self.take_templates(&config_map, called);
             }
             _ => return Ok(false),
         }

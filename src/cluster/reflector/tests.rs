@@ -121,6 +121,17 @@ async fn a_watch_goes_on_from_what_was_told_last() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_that_is_told_again_after_a_newer_one_is_left_out() {
+    let watched = [event("MODIFIED", "a", "8"), event("ADDED", "b", "9"), event("MODIFIED", "a", "8")];
+    let script = [
+        listed("5", &["a"]),
+        watches("watch from 5", &watched, End::Closed),
+        watches("watch from 9", &[event("ADDED", "c", "10")], End::Open),
+    ];
+    assert_eq!(told(script).await, ["all: a", "seen: a", "seen: b", "seen: c"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_api_server_has_forgotten_is_listed_again() {
     let script = [
         listed("5", &["a", "b"]),

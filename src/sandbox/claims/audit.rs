@@ -2,11 +2,11 @@
 //!
 //! It must not change anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::{
-    DeviceClass, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice,
+    Device, DeviceClass, DeviceRequestAllocationResult, ResourceClaim, ResourceSlice,
 };
 use kube::ResourceExt as _;
 
@@ -162,7 +162,36 @@ pub(super) fn devices(claims: &[ResourceClaim], slices: &[ResourceSlice]) -> Vec
             ));
         }
     }
+    let given: BTreeSet<_> = holders.keys().map(|(driver, pool, device)| [driver, pool, device]).collect();
+    faults.extend(counters(&given, slices));
     faults
+}
+
+/// The counters of pools from which these devices, each with its driver and pool, take more than there is.
+fn counters(given: &BTreeSet<[&String; 3]>, slices: &[ResourceSlice]) -> Vec<String> {
+    let mut taken: BTreeMap<[&String; 4], i128> = BTreeMap::new();
+    for ResourceSlice { spec, .. } in slices {
+        let is_given = |device: &&Device| given.contains(&[&spec.driver, &spec.pool.name, &device.name]);
+        for device in spec.devices.iter().flatten().filter(is_given) {
+            for of in device.consumes_counters.iter().flatten() {
+                for (name, counter) in &of.counters {
+                    let key = [&spec.driver, &spec.pool.name, &of.counter_set, name];
+                    *taken.entry(key).or_default() += nano(&counter.value.0).unwrap_or_default();
+                }
+            }
+        }
+    }
+    let there = slices.iter().flat_map(|ResourceSlice { spec, .. }| {
+        let sets = spec.shared_counters.iter().flatten();
+        let named =
+            sets.flat_map(|set| set.counters.iter().map(|(name, counter)| (&set.name, name, counter)));
+        named.map(|(set, name, counter)| ([&spec.driver, &spec.pool.name, set, name], counter))
+    });
+    let over = there.filter(|(key, counter)| {
+        nano(&counter.value.0).is_none_or(|there| taken.get(key).is_some_and(|taken| *taken > there))
+    });
+    over.map(|([_, pool, set, name], _)| format!("more {name} of {pool}/{set} is taken than it counts"))
+        .collect()
 }
 
 /// A capacity of a device of which more is held than there is.
@@ -189,4 +218,39 @@ fn is_published(slice: &ResourceSlice, result: &DeviceRequestAllocationResult) -
     let spec = &slice.spec;
     let named = spec.devices.iter().flatten().any(|device| device.name == result.device);
     named && (&spec.driver, &spec.pool.name) == (&result.driver, &result.pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn given(name: &str, device: &str) -> ResourceClaim {
+        let result = json!({"request": "gpu", "driver": "d", "pool": "n1", "device": device});
+        let claim = json!({"metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": {},
+            "status": {"allocation": {"devices": {"results": [result]}}}});
+        serde_json::from_value(claim).unwrap()
+    }
+
+    #[test]
+    fn parts_of_a_card_take_no_more_than_it_counts() {
+        let part = |name: &str, memory: &str| {
+            let takes = json!([{"counterSet": "card", "counters": {"memory": {"value": memory}}}]);
+            json!({"name": name, "consumesCounters": takes})
+        };
+        let card = json!([{"name": "card", "counters": {"memory": {"value": "80Gi"}}}]);
+        let slice = |field: &str, of| -> ResourceSlice {
+            let pool = json!({"name": "n1", "generation": 1, "resourceSliceCount": 2});
+            serde_json::from_value(json!({"metadata": {}, "spec": {"driver": "d", "pool": pool, field: of}}))
+                .unwrap()
+        };
+        let parts = json!([part("whole", "80Gi"), part("half-0", "40Gi"), part("half-1", "40Gi")]);
+        let slices = [slice("sharedCounters", card), slice("devices", parts)];
+        let claims = ["half-0", "half-1", "whole"].map(|device| given(device, device));
+        assert_eq!(devices(&claims[..2], &slices), Vec::<String>::new());
+        assert_eq!(devices(&claims[1..], &slices), ["more memory of n1/card is taken than it counts"]);
+        let twice = [given("one", "half-0"), given("two", "half-0")];
+        assert_eq!(devices(&twice, &slices), ["device n1/half-0 is held by claims one, two"]);
+    }
 }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodResourceClaim};
-use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use k8s_openapi::api::resource::v1::{
+    DeviceClass, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate, ResourceSlice,
+};
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -125,7 +127,13 @@ async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::
     let lives =
         |uid: &str| pods.iter().any(|pod| pod.metadata.uid.as_deref() == Some(uid) && !has_ended(pod));
     let users: Vec<_> = claim.status.iter().flat_map(|status| status.reserved_for.iter().flatten()).collect();
-    let valid: Vec<_> = users.iter().filter(|user| lives(&user.uid)).collect();
+    let mut valid = Vec::new();
+    for user in users.iter().copied() {
+        // A pod that came after the list of pods is there all the same, as upstream has it.
+        if lives(&user.uid) || has_come(client, claim, user, pods).await? {
+            valid.push(user);
+        }
+    }
     let allocated = claim.status.as_ref().is_some_and(|status| status.allocation.is_some());
     let deleted = claim.metadata.deletion_timestamp.is_some();
     let claims: Api<ResourceClaim> = Api::namespaced(client.clone(), &claim.namespace().unwrap_or_default());
@@ -150,6 +158,21 @@ async fn release(client: &Client, claim: &ResourceClaim, pods: &[Pod]) -> kube::
         claims.delete(&name, &DeleteParams::default()).await?;
     }
     Ok(())
+}
+
+/// Whether a pod is there that the list of pods does not have.
+async fn has_come(
+    client: &Client,
+    claim: &ResourceClaim,
+    user: &ResourceClaimConsumerReference,
+    listed: &[Pod],
+) -> kube::Result<bool> {
+    if listed.iter().any(|pod| pod.metadata.uid.as_ref() == Some(&user.uid)) {
+        return Ok(false);
+    }
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &claim.namespace().unwrap_or_default());
+    let pod = pods.get_opt(&user.name).await?;
+    Ok(pod.is_some_and(|pod| pod.metadata.uid.as_ref() == Some(&user.uid) && !has_ended(&pod)))
 }
 
 fn merge(into: &mut Value, from: Value) {
