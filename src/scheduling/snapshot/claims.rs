@@ -15,14 +15,25 @@ use crate::{
 };
 
 impl Snapshot {
-    /// Takes in an object that decides on claims of devices; `None`: it is gone.
-    pub(super) fn see_resource(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) {
+    /// Takes in an object that decides on claims of devices; `None`: it is gone. Returns the nodes that serve other extended resources now.
+    pub(super) fn see_resource(
+        &mut self,
+        kind: Kind,
+        name: &Arc<str>,
+        object: Option<Object>,
+    ) -> Vec<NodeName> {
         let claims = Arc::make_mut(&mut self.resource_claims);
         let freed = match (kind, object) {
             (_, Some(Object::ResourceClaim(claim))) => claims.see(name, Some(claim)),
             (Kind::ResourceClaim, _) => claims.see(name, None),
-            (_, Some(Object::ResourceSlice(slice))) => return claims.set_slice(slice),
-            (Kind::ResourceSlice, _) => return claims.remove_slice(name),
+            (_, Some(Object::ResourceSlice(slice))) => {
+                claims.set_slice(slice);
+                Freed::Nothing
+            }
+            (Kind::ResourceSlice, _) => {
+                claims.remove_slice(name);
+                Freed::Nothing
+            }
             (_, Some(Object::DeviceClass(class))) => {
                 return self.change_classes(|claims| claims.set_class(&class));
             }
@@ -31,28 +42,28 @@ impl Snapshot {
         if freed == Freed::Some {
             self.changes.push(Change::DevicesFreed);
         }
+        Vec::new()
     }
 
     /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.
     pub(in crate::scheduling) fn may_serve_by_claim(&self, demand: &Demand) -> bool {
-        let classes = self.resource_claims.extended();
-        let asked = demand.footprint.extended.as_ref().filter(|_| !classes.is_empty());
-        asked.is_some_and(|asked| {
-            asked.resources().into_iter().any(|resource| classes.class(resource).is_some())
-        })
+        let asked = demand.footprint.extended.as_ref();
+        asked
+            .is_some_and(|asked| asked.may_be_served(self.resource_claims.extended(), &self.device_resources))
     }
 
     /// Takes in a class. For which extended resources classes stand is part of every node's state.
-    fn change_classes(&mut self, change: impl FnOnce(&mut ResourceClaims)) {
+    fn change_classes(&mut self, change: impl FnOnce(&mut ResourceClaims)) -> Vec<NodeName> {
         let before = self.resource_claims.extended().clone();
         change(Arc::make_mut(&mut self.resource_claims));
         if before == *self.resource_claims.extended() {
-            return;
+            return Vec::new();
         }
         let nodes: Vec<NodeName> = self.by_name.keys().cloned().collect();
-        for node in nodes {
-            self.refold(&node);
+        for node in &nodes {
+            self.refold(node);
         }
+        nodes
     }
 
     /// Folds anew what pods that are placed have of these claims.
