@@ -1,6 +1,7 @@
 //! One pod, one mode: a pod can't mix gpushare, gpunumber, vgpu and HAMi, and the settings decide which modes are served.
 //!
-//! Resource claims and vendors that are not served are other ways to a card, which a pod can't combine with a share, and so are Koordinator's
+//! Resource claims and vendors that are not served are other ways to a card, which a pod can't combine with a share, but for claims beside a
+//! share in HAMi's mode, which may be of other devices; and so are Koordinator's
 //! names where the settings leave them to Koordinator's own scheduler.
 
 use std::{collections::BTreeMap, fmt};
@@ -79,7 +80,7 @@ impl Ways {
 
     /// Reports conflicts between the ways, and modes that are not served.
     pub fn judge(&self, findings: &mut Findings, facts: &Facts) {
-        // What a driver gives beside a share, such as a network card, is another scheduler's in other modes.
+        // A claim may be of other devices, such as a network card.
         let is_hamis = |mode: &SharingMode| matches!(mode, SharingMode::Hami | SharingMode::Vendor(_));
         let beside_claims = self.modes().all(is_hamis);
         let mut asked = self.0.iter().filter(|(way, _)| !(beside_claims && **way == Way::Claim));

@@ -114,7 +114,7 @@ pub const ALL: [(Rule, &str); 34] = [
     (
         MODE_CONFLICT,
         "containers of one pod ask for GPU shares in different modes (hami, vgpu, gpushare, gpunumber, koordinator), or by \
-         resource claims",
+         resource claims beside another mode than HAMi's",
     ),
     (MODE_DISABLED, "the pod asks for a GPU share in a mode that the settings do not serve"),
     (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),

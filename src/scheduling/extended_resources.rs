@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::node_state::NodeState;
 use crate::{
     device::{ByClass, CardUsage, ProfileName},
-    dra::extended_resources::is_extended,
+    dra::extended_resources::{ExtendedResources, is_extended},
     object::{
         Container, Metadata, Pod,
         pod::{ExtendedResourceClaimStatus, RequestMapping},
@@ -149,6 +149,14 @@ impl ExtendedRequests {
             _ => node.class_of(resource),
         };
         self.resources().into_iter().filter_map(|resource| Some((resource, class(resource)?))).collect()
+    }
+
+    /// Whether a node could serve any of it by claim, as far as classes decide.
+    pub(super) fn may_be_served(&self, classes: &ExtendedResources, own: &BTreeSet<String>) -> bool {
+        let shares = self.shares.as_ref().map(|shares| &shares.by_class);
+        shares
+            .is_some_and(|by| classes.class(&by.resource).or_else(|| classes.named(&by.otherwise)).is_some())
+            || self.resources().into_iter().any(|name| !own.contains(name) && classes.class(name).is_some())
     }
 
     /// The claim for these resources.

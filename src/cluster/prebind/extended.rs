@@ -12,7 +12,7 @@ use crate::{
     scheduling::{
         PodKey,
         effect::{FINALIZER, PrebindWrite},
-        extended_resources::{ANNOTATION, ExtendedClaim, INFIX},
+        extended_resources::{ANNOTATION, ExtendedClaim},
     },
 };
 
@@ -34,7 +34,7 @@ pub(super) fn creation(pod: &PodKey, claim: &str, made: &ExtendedClaim) -> Reque
         "kind": "ResourceClaim",
         "metadata": {
             "name": claim,
-            "generateName": format!("{}{INFIX}-", pod.name),
+            "generateName": prefix(claim),
             "namespace": pod.namespace,
             "annotations": {ANNOTATION: "true"},
             "finalizers": [FINALIZER],
@@ -44,6 +44,11 @@ pub(super) fn creation(pod: &PodKey, claim: &str, made: &ExtendedClaim) -> Reque
     });
     let path = format!("/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims", pod.namespace);
     sent(Request::post(timed(&path)), &body)
+}
+
+/// The claim's name without the number at its end, as upstream has the API server complete it.
+fn prefix(claim: &str) -> &str {
+    claim.rfind('-').map_or(claim, |end| &claim[..=end])
 }
 
 /// Deletes the claim as it is known.
@@ -68,4 +73,36 @@ fn sent(request: http::request::Builder, body: &Value) -> Request<Vec<u8>> {
     let request = request.header(http::header::CONTENT_TYPE, "application/json");
     let request = request.body(body.to_string().into_bytes());
     request.expect("names of Kubernetes objects are valid in a path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod() -> PodKey {
+        PodKey { uid: "p-1".into(), namespace: "team".into(), name: "train".into() }
+    }
+
+    #[test]
+    fn the_claim_is_the_pods_own_and_kept_while_it_has_devices() {
+        let made = ExtendedClaim { spec: Default::default(), mappings: Vec::new() };
+        let request = creation(&pod(), "train-extended-resources-0123abcd", &made);
+        assert_eq!(request.uri().path(), "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims");
+        let body: Value = serde_json::from_slice(request.body()).unwrap();
+        let metadata = &body["metadata"];
+        assert_eq!(metadata["name"], "train-extended-resources-0123abcd");
+        assert_eq!(metadata["generateName"], "train-extended-resources-");
+        assert_eq!(metadata["finalizers"], json!([FINALIZER]));
+        assert_eq!(metadata["ownerReferences"][0]["uid"], "p-1");
+    }
+
+    #[test]
+    fn a_status_that_the_api_server_drops_is_not_written() {
+        let status = ExtendedResourceClaimStatus::default();
+        let write = |status| PrebindWrite::StateClaim { claim: "c".into(), status };
+        let kept = json!({"status": {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}});
+        let stated = write(Some(std::sync::Arc::new(status)));
+        assert!(is_kept(&stated, &kept) && !is_kept(&stated, &json!({"status": {}})));
+        assert!(is_kept(&write(None), &json!({"status": {}})));
+    }
 }

@@ -73,8 +73,13 @@ impl Snapshot {
         }
     }
 
-    /// Takes in an object that decides on claims of devices; `None`: it is gone.
-    pub(super) fn see_resource(&mut self, kind: Kind, name: &Arc<str>, object: Option<Object>) {
+    /// Takes in an object that decides on claims of devices; `None`: it is gone. Returns the nodes that serve other extended resources now.
+    pub(super) fn see_resource(
+        &mut self,
+        kind: Kind,
+        name: &Arc<str>,
+        object: Option<Object>,
+    ) -> Vec<NodeName> {
         let classes = self.resource_claims.extended().clone();
         self.change_claims(|claims| {
             match (kind, object) {
@@ -89,18 +94,18 @@ impl Snapshot {
         });
         if kind == Kind::DeviceClass && classes != *self.resource_claims.extended() {
             // For which extended resources classes stand is part of every node's state.
-            let nodes: BTreeSet<NodeName> = self.by_name.keys().cloned().collect();
+            let nodes: Vec<NodeName> = self.by_name.keys().cloned().collect();
             self.refold_all(&nodes);
+            return nodes;
         }
+        Vec::new()
     }
 
     /// Whether a node may serve extended resources of the pod by claim: what is found for it depends on claims of others.
     pub(in crate::scheduling) fn may_serve_by_claim(&self, demand: &Demand) -> bool {
-        let classes = self.resource_claims.extended();
-        let asked = demand.footprint.extended.as_ref().filter(|_| !classes.is_empty());
-        asked.is_some_and(|asked| {
-            asked.resources().into_iter().any(|resource| classes.class(resource).is_some())
-        })
+        let asked = demand.footprint.extended.as_ref();
+        asked
+            .is_some_and(|asked| asked.may_be_served(self.resource_claims.extended(), &self.device_resources))
     }
 
     /// Folds anew what pods that are placed have of these claims. Returns the nodes of whose cards claims hold more or less for it:
@@ -147,7 +152,7 @@ impl Snapshot {
     }
 
     /// Folds these nodes anew.
-    pub(super) fn refold_all(&mut self, nodes: &BTreeSet<NodeName>) {
+    pub(super) fn refold_all<'a>(&mut self, nodes: impl IntoIterator<Item = &'a NodeName>) {
         for node in nodes {
             self.refold(node);
         }

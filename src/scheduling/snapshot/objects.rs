@@ -36,7 +36,7 @@ impl Snapshot {
         match kind {
             Kind::Reservation => return self.set_reservation(name, object.as_ref()),
             Kind::ResourceClaim | Kind::ResourceSlice | Kind::DeviceClass => {
-                self.see_resource(kind, name, object);
+                return self.see_resource(kind, name, object);
             }
             _ => {}
         }

@@ -46,72 +46,72 @@ const EXTENDED: &[&str] =
 
 /// Classes that stand for resources, nodes with and without a device plugin for these, and pods whose containers ask for some.
 pub(super) fn extended_resources(world: &mut World) {
+    stand(world);
+    let devices = publish(world, Side::All);
+    hold(world, &devices);
+    provide(world);
+    for pod in world.chosen() {
+        let amounts = asked(world);
+        let limits = &mut world.waiting[pod]["spec"]["containers"][0]["resources"]["limits"];
+        for (resource, amount) in amounts.as_object().expect("amounts") {
+            limits[resource] = amount.clone();
+        }
+        for (list, name) in [("containers", "more"), ("initContainers", "first"), ("initContainers", "next")]
+        {
+            if !world.dice.in_thousand(350) {
+                continue;
+            }
+            let amounts = asked(world);
+            let resources = json!({"limits": amounts, "requests": amounts});
+            let mut container = json!({"name": name, "image": "none", "resources": resources});
+            if name == "next" && world.dice.in_thousand(500) {
+                container["restartPolicy"] = json!("Always");
+            }
+            push(&mut world.waiting[pod]["spec"][list], container);
+        }
+        world.asks(pod, Family::ExtendedResources);
+    }
+}
+
+/// Classes, of which the newest of a resource stands for it.
+fn stand(world: &mut World) {
     let big = format!("device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].model == 'big'");
-    let any = format!("device.driver == '{DRIVER}'");
-    // The newest class of a name stands for it.
+    let (any, fabric) = (format!("device.driver == '{DRIVER}'"), format!("device.driver == '{FABRIC}'"));
     for (name, day, expression, resource) in [
         ("gpu", 1, &big, Some(EXTENDED[0])),
         ("gpu-new", 2, &any, Some(EXTENDED[0])),
         ("gpu-twin", 2, &big, Some(EXTENDED[0])),
         ("big", 1, &big, None),
-        ("fabric", 1, &format!("device.driver == '{FABRIC}'"), Some(EXTENDED[1])),
+        ("fabric", 1, &fabric, Some(EXTENDED[1])),
     ] {
         let mut class = class(name, expression);
         class["metadata"]["creationTimestamp"] = json!(format!("2026-01-0{day}T00:00:00Z"));
         class["spec"]["extendedResourceName"] = json!(resource);
         world.objects.push(class);
     }
-    let devices = publish(world, Side::All);
-    hold(world, &devices);
+}
+
+/// Nodes whose device plugins provide some of the resources, or say that they have none.
+fn provide(world: &mut World) {
     for at in 0..world.nodes.len() {
         for resource in &EXTENDED[..3] {
             let amount = world.dice.pick(&[(None, 6), (Some("0"), 2), (Some("1"), 1), (Some("4"), 1)]);
-            if let Some(amount) = amount {
-                for amounts in ["capacity", "allocatable"] {
-                    world.nodes[at]["status"][amounts][*resource] = json!(amount);
-                }
+            let Some(amount) = amount else { continue };
+            for amounts in ["capacity", "allocatable"] {
+                world.nodes[at]["status"][amounts][*resource] = json!(amount);
             }
         }
     }
-    for pod in world.chosen() {
-        let mut asked = false;
-        for (list, name) in [
-            ("containers", "main"),
-            ("containers", "more"),
-            ("initContainers", "first"),
-            ("initContainers", "next"),
-        ] {
-            if name != "main" && !world.dice.in_thousand(350) {
-                continue;
-            }
-            let mut amounts = json!({});
-            for _ in 0..world.dice.pick(&[(1, 4), (2, 1)]) {
-                let resource = world.dice.pick(&[
-                    (EXTENDED[0], 6),
-                    (EXTENDED[1], 1),
-                    (EXTENDED[2], 1),
-                    (EXTENDED[3], 3),
-                ]);
-                amounts[resource] = json!(world.dice.one_of(&["1", "2", "3"]));
-            }
-            if name == "main" {
-                let limits = &mut world.waiting[pod]["spec"]["containers"][0]["resources"]["limits"];
-                for (resource, amount) in amounts.as_object().expect("amounts") {
-                    limits[resource] = amount.clone();
-                }
-            } else {
-                let mut container = json!({"name": name, "image": "none", "resources": {"limits": amounts, "requests": amounts}});
-                if name == "next" && world.dice.in_thousand(500) {
-                    container["restartPolicy"] = json!("Always");
-                }
-                push(&mut world.waiting[pod]["spec"][list], container);
-            }
-            asked = true;
-        }
-        if asked {
-            world.asks(pod, Family::ExtendedResources);
-        }
+}
+
+fn asked(world: &mut World) -> Value {
+    let mut amounts = json!({});
+    for _ in 0..world.dice.pick(&[(1, 4), (2, 1)]) {
+        let resources = [(EXTENDED[0], 6), (EXTENDED[1], 1), (EXTENDED[2], 1), (EXTENDED[3], 3)];
+        let resource = world.dice.pick(&resources);
+        amounts[resource] = json!(world.dice.one_of(&["1", "2", "3"]));
     }
+    amounts
 }
 
 fn class(name: &str, expression: &str) -> Value {

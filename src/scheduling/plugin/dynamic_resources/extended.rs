@@ -58,7 +58,7 @@ impl<'a> PodExtended<'a> {
             status: demand.served.clone(),
             requests,
         };
-        if !known.extended().is_empty() {
+        if extended.requests.may_be_served(known.extended(), extended.own) {
             for node in around.nodes() {
                 extended.vary(node, namespace, known);
             }
