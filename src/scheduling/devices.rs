@@ -11,6 +11,7 @@ mod gpu;
 mod joint;
 mod partition;
 mod pick;
+mod plugin;
 mod reserved;
 pub mod scoring;
 mod search;
@@ -123,9 +124,7 @@ fn views<'a>(
     request: &'a JointRequest,
     (settings, reserved): (&Settings, Reserved<'_>),
 ) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
-    if node.plugin_lock && request.types.contains_key(&DeviceType::Gpu) {
-        return Err(vec![Shortfall::PluginLock]);
-    }
+    plugin::test(node, request).map_err(|shortfall| vec![shortfall])?;
     let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     if shares && request.isolation.is_some() && request.isolation != node.isolation {
         return Err(vec![Shortfall::Isolation]);
