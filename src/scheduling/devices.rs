@@ -78,6 +78,17 @@ pub fn allocate(
     choose(&views(node, used, request, (settings, Reserved::Nothing))?, request)
 }
 
+/// As [`allocate`], without these devices.
+fn allocate_without(
+    node: &NodeDevices,
+    used: &DevicesUsed,
+    request: &JointRequest,
+    settings: &Settings,
+    others: &BTreeSet<(DeviceType, Minor)>,
+) -> Result<DeviceAllocations, Vec<Shortfall>> {
+    choose(&views(node, used, request, (settings, Reserved::Without(others)))?, request)
+}
+
 /// The devices of these views that the pod is given.
 fn choose(
     views: &BTreeMap<DeviceType, View<'_>>,
