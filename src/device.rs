@@ -36,11 +36,11 @@ pub use joint::{
     Portion, TopologyScope, TypedRequest, together,
 };
 pub use label_filter::{DeviceLabels, LabelFilter, LabelRule};
-pub use lock::{Lock, LockOwner};
+pub use lock::{Lock, LockName, LockOwner};
 pub use mark::Mark;
 pub use node_devices::{
-    DeviceTopology, DeviceTraits, DeviceType, Minor, ModelTemplates, NodeDevice, NodeDevices, Partition,
-    PartitionPolicy, PartitionTable, ShareTemplates, VirtualFunction, VirtualFunctions,
+    DeviceTopology, DeviceTraits, DeviceType, LockingPlugin, Minor, ModelTemplates, NodeDevice, NodeDevices,
+    Partition, PartitionPolicy, PartitionTable, ShareTemplates, VirtualFunction, VirtualFunctions,
 };
 pub use profile::{Blend, CoreBudget, Profile, ProfileName, SlicesOfCard, Tie};
 pub use quota::{Counted, Dimension, Quota};

@@ -37,8 +37,8 @@ pub use unreadable::{Problem, Unreadable};
 
 use crate::{
     device::{
-        Answer, Assignment, Counted, DeviceAllocations, DevicePlace, Inventory, JointRequest, PodRequest,
-        Profile, ProfileName, Remains,
+        Answer, Assignment, Counted, DeviceAllocations, DevicePlace, Inventory, JointRequest, LockName,
+        PodRequest, Profile, ProfileName, Remains,
     },
     object::{Node, Pod, Quantity},
 };
@@ -145,6 +145,12 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The resources by which kubelet asks vendors' device plugins for what a pod asks for in this dialect: they ask for nothing themselves in a
+    /// pod that names another of its resources, and are not its own in any other.
+    fn plugin_resources(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Whether this resource only describes a share that another one requests.
     fn qualifies(&self, _resource: &str) -> bool {
         false
@@ -216,8 +222,13 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         CardNaming::Uuid
     }
 
-    /// The lock that the node's agent needs; `None`: it does without.
-    fn lock(&self) -> Option<&LockSpec>;
+    /// The locks that agents of nodes may need; none: they do without.
+    fn locks(&self) -> &[LockSpec];
+
+    /// Whose lock an agent needs is known by the devices of its node alone ([`crate::device::NodeDevices::plugin`]); otherwise every node's needs each.
+    fn locks_by_devices(&self) -> bool {
+        false
+    }
 }
 
 /// The dialects that are spoken, in the order in which a pod is read.
@@ -260,6 +271,11 @@ impl Dialects {
     /// The dialect of that name.
     pub fn named(&self, name: &ProfileName) -> Option<&Arc<dyn Dialect>> {
         self.iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// How this lock is written; `None`: no dialect has it.
+    pub fn lock(&self, name: &LockName) -> Option<&LockSpec> {
+        self.named(&name.profile)?.locks().iter().find(|spec| *spec.key == *name.key)
     }
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here; of one that the pod decides on ([`Dialects::in_pod`]),

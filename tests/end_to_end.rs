@@ -52,6 +52,8 @@ mod neighbours;
 mod nodes;
 #[path = "end_to_end/numbers.rs"]
 mod numbers;
+#[path = "end_to_end/plugin_locks.rs"]
+mod plugin_locks;
 #[path = "end_to_end/preemption.rs"]
 mod preemption;
 #[path = "end_to_end/quotas.rs"]
@@ -138,6 +140,12 @@ on_both_floors! {
     koordinator::shares_of_ascend_cards_are_templates_of_the_config_map,
     koordinator::whole_cards_by_a_vendors_name_are_koordinators_where_the_setting_says_so,
     reservations::what_is_reserved_is_kept_for_its_owners,
+    plugin_locks::pods_of_both_vendors_are_served_one_after_the_other,
+    plugin_locks::a_lock_of_koordinators_scheduler_is_respected_until_it_is_freed,
+    plugin_locks::a_vendors_lock_that_serves_nobody_is_taken_over,
+    plugin_locks::a_killed_binder_leaves_no_pod_to_the_wrong_plugin_call,
+    plugin_locks::a_failed_allocation_of_a_vendors_plugin_costs_its_pod_only,
+    plugin_locks::a_deleted_pod_frees_its_vendors_node,
     binding::a_share_is_bound_with_its_assignment_in_one_write,
     gangs::the_pods_of_a_group_are_placed_together_or_not_at_all,
     gangs::a_group_stays_within_one_rack,

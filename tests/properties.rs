@@ -8,6 +8,8 @@ mod claims;
 mod cluster;
 #[path = "properties/decoders.rs"]
 mod decoders;
+#[path = "properties/devices_per_container.rs"]
+mod devices_per_container;
 #[path = "properties/gangs.rs"]
 mod gangs;
 #[path = "properties/hints.rs"]

@@ -41,6 +41,8 @@ mod neighbours;
 mod nominations;
 #[path = "scheduler/numbers.rs"]
 mod numbers;
+#[path = "scheduler/plugin_locks.rs"]
+mod plugin_locks;
 #[path = "scheduler/requests.rs"]
 mod requests;
 #[path = "scheduler/requeue.rs"]

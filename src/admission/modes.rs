@@ -155,7 +155,7 @@ fn collect(
 /// The way that so much of a resource takes; an amount of 0 takes none.
 fn way(resource: &str, amount: &Quantity, (facts, readers): (&Facts, &InPod<'_>)) -> Option<Way> {
     // Names without a domain are kubelet's own.
-    if !resource.contains('/') || amount.is_zero() {
+    if !resource.contains('/') || amount.is_zero() || readers.is_of_plugin(resource) {
         return None;
     }
     let share = readers.mode_requested(resource, amount).cloned().map(Way::Share);

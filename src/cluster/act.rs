@@ -68,12 +68,12 @@ impl Hands {
     pub async fn act(self, effect: Effect) -> Option<Event> {
         self.account(&effect);
         match effect {
-            Effect::TakeLock { pod, node, resource_version, profiles, since } => {
-                let outcome = self.take_locks(&pod, &node, &resource_version, &profiles, since).await;
-                Some(Event::LockAnswered { pod, node, profiles, outcome })
+            Effect::TakeLock { pod, node, resource_version, locks, since } => {
+                let outcome = self.take_locks(&pod, &node, &resource_version, &locks, since).await;
+                Some(Event::LockAnswered { pod, node, locks, outcome })
             }
-            Effect::ReleaseLock { node, resource_version, profiles } => {
-                let outcome = self.release_locks(&node, &resource_version, &profiles).await;
+            Effect::ReleaseLock { node, resource_version, locks } => {
+                let outcome = self.release_locks(&node, &resource_version, &locks).await;
                 Some(Event::LockReleased { node, outcome })
             }
             Effect::Bind { pod, node, allocations, devices } => {

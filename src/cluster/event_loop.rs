@@ -197,8 +197,8 @@ impl Writes {
         let mut events = Vec::new();
         for effect in std::mem::take(&mut self.waiting) {
             match effect {
-                Effect::TakeLock { pod, node, profiles, .. } => {
-                    events.push(Event::LockAnswered { pod, node, profiles, outcome: LockOutcome::Stale });
+                Effect::TakeLock { pod, node, locks, .. } => {
+                    events.push(Event::LockAnswered { pod, node, locks, outcome: LockOutcome::Stale });
                 }
                 // The next leader reports, preempts or evicts again.
                 Effect::Nominate { .. }

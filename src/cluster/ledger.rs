@@ -226,7 +226,7 @@ pub fn page(scheduler: &Scheduler, dialects: &Dialects) -> Page {
             // A pod that is not bound yet may name any node.
             node: excerpt(&charge.node, FIELD).into_owned(),
             commitment: commitment(charge.commitment),
-            answer: answer(charge.answer()),
+            answer: answer(scheduler.answer(uid, charge)),
             cards: held(charge, scheduler.snapshot(), dialects),
             devices: devices::held(charge),
         }
@@ -258,7 +258,7 @@ fn commitment(commitment: Commitment) -> &'static str {
 
 fn answer(answer: Answer) -> &'static str {
     match answer {
-        Answer::Awaited => "Awaited",
+        Answer::Awaited | Answer::ByLock => "Awaited",
         Answer::Succeeded => "Succeeded",
         Answer::Failed => "Failed",
         Answer::Withdrawn => "Withdrawn",

@@ -21,7 +21,7 @@ use pod::{constraints, importance, nominated, preemption_policy, stage, told, un
 use scope::{Claims, Division, Judged};
 
 use crate::{
-    device::{CoreUnit, DeviceRequest, Inventory, Lock},
+    device::{CoreUnit, DeviceRequest, Inventory, Lock, LockName},
     dialect::{
         Dialect, Dialects, LockForm, Problem, Registered, Registration, Unreadable, bounds::HardLimit,
         koordinator,
@@ -216,8 +216,9 @@ impl Reader {
         let expiries = self.dialects.iter().filter(offering);
         let expiries =
             expiries.filter_map(|dialect| Some((dialect.name().clone(), dialect.expiry(node)?))).collect();
-        let locks = self.dialects.iter().filter_map(|dialect| {
-            let spec = dialect.lock()?;
+        let specs =
+            self.dialects.iter().flat_map(|dialect| dialect.locks().iter().map(move |spec| (dialect, spec)));
+        let locks = specs.map(|(dialect, spec)| {
             let state = spec.read(node);
             if let Lock::Malformed { value } = &state {
                 let message = format!(
@@ -233,9 +234,13 @@ impl Reader {
                 LockForm::Comma | LockForm::Underscore => Signature::Pod,
                 LockForm::Bare => Signature::Time,
             };
-            Some(NodeLock { profile: dialect.name().clone(), state, signature, expiry: spec.expiry })
+            let name = LockName { profile: dialect.name().clone(), key: spec.key.as_str().into() };
+            (dialect, NodeLock { name, state, signature, expiry: spec.expiry })
         });
-        let locks = locks.collect();
+        let (of_devices, locks): (Vec<_>, Vec<_>) =
+            locks.partition(|(dialect, _)| dialect.locks_by_devices());
+        let [locks, plugin_locks] =
+            [locks, of_devices].map(|locks| locks.into_iter().map(|(_, lock)| lock).collect());
         let info = NodeInfo {
             name: node.metadata.name.as_str().into(),
             uid: node.metadata.uid.as_str().into(),
@@ -251,6 +256,7 @@ impl Reader {
             aliases,
             expiries,
             locks,
+            plugin_locks,
         };
         (info, troubles)
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{
     assignment::{Answer, Assignment},
+    node_devices::DeviceType,
     profile::ProfileName,
 };
 
@@ -28,9 +29,19 @@ impl Allocation {
         Self { profile, assignment, unread: None, answer }
     }
 
-    /// Whether the agent owes an answer: it has shares to serve and has not answered.
+    /// Whether the agent owes an answer: it has something to serve and has not answered.
     pub fn is_awaited(&self) -> bool {
-        self.answer == Answer::Awaited && self.assignment.shares().next().is_some()
+        self.answer == Answer::Awaited && self.is_served()
+    }
+
+    /// Whether the agent answers by freeing the node's lock, and has something to serve.
+    pub fn is_told_by_lock(&self) -> bool {
+        self.answer == Answer::ByLock && self.is_served()
+    }
+
+    /// Whether there is anything to serve: shares of cards, or GPUs among devices by type.
+    fn is_served(&self) -> bool {
+        self.assignment.shares().next().is_some() || self.assignment.devices.contains_key(&DeviceType::Gpu)
     }
 
     /// Whether both hold the same, whenever they were written and whatever the agent has answered.

@@ -46,7 +46,7 @@ impl fmt::Display for NamedDimension {
 }
 
 /// How much in each dimension. A dimension that is absent is not published, which is not the same as 0.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Amounts(BTreeMap<NamedDimension, u64>);
 
 impl Amounts {

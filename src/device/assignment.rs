@@ -83,6 +83,8 @@ impl Assignment {
 pub enum Answer {
     /// Nothing yet.
     Awaited,
+    /// What the node's lock tells, and nothing on the pod: the agent frees it once every container has its cards.
+    ByLock,
     /// Every container has its cards.
     Succeeded,
     /// The agent could not do what the assignment says.

@@ -95,6 +95,16 @@ pub struct TypedRequest {
     pub proportion: Option<Proportion>,
 }
 
+impl TypedRequest {
+    /// How many devices it takes at least.
+    pub const fn least(&self) -> u32 {
+        match self.count {
+            DeviceCount::Exactly(count) => count,
+            DeviceCount::All => 1,
+        }
+    }
+}
+
 /// Whether types that are joined must be on the same PCIe switches.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum JointScope {
@@ -126,8 +136,17 @@ pub struct JointRequest {
     pub isolation: Option<String>,
     /// Whether settings of NCCL are written for what it is given.
     pub nccl: bool,
+    /// The vendor whose device plugin kubelet asks for the pod, which names that plugin's resources; `None`: it names none.
+    pub plugin: Option<&'static str>,
     /// What each container asks for itself; none: the pod asks as a whole. Where there are any, the pod asks for nothing beside.
     pub containers: Vec<ContainerDeviceRequest>,
+}
+
+impl JointRequest {
+    /// Whether it asks for devices of this type, as a whole or for a container.
+    pub fn asks(&self, kind: DeviceType) -> bool {
+        self.types.contains_key(&kind) || self.containers.iter().any(|one| one.request.asks(kind))
+    }
 }
 
 /// What one container asks of a node's typed devices for itself.
@@ -196,7 +215,7 @@ pub struct DeviceAllocation {
 pub type DeviceAllocations = BTreeMap<DeviceType, Vec<DeviceAllocation>>;
 
 /// What is used of one device.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct DeviceUse {
     /// How much.
     pub amounts: Amounts,
@@ -207,7 +226,7 @@ pub struct DeviceUse {
 }
 
 /// What is used of a node's typed devices: a fold over what its pods hold.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct DevicesUsed(BTreeMap<(DeviceType, Minor), DeviceUse>);
 
 impl DevicesUsed {
@@ -246,6 +265,11 @@ impl DevicesUsed {
     /// What is used of a device; `None`: no pod has any of it.
     pub fn get(&self, kind: DeviceType, minor: Minor) -> Option<&DeviceUse> {
         self.0.get(&(kind, minor))
+    }
+
+    /// Lets nobody else have these virtual functions of a device.
+    pub fn keep(&mut self, kind: DeviceType, minor: Minor, functions: impl IntoIterator<Item = String>) {
+        self.0.entry((kind, minor)).or_default().functions.extend(functions);
     }
 
     /// Each device of which something is used.

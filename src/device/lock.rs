@@ -1,6 +1,10 @@
 //! Who holds a node's agent, and since when.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
+
+use super::profile::ProfileName;
 
 /// The most characters of a DNS label.
 const LONGEST_LABEL: usize = 63;
@@ -35,6 +39,15 @@ fn is_label(text: &str) -> bool {
     let is_inner = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'-';
     let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
     bytes.iter().all(is_inner) && is_end(bytes.first()) && is_end(bytes.last())
+}
+
+/// Which lock of a node: whose agents', and the key under which it stands. Agents of several dialects may have one key in common.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LockName {
+    /// The dialect whose agents need it.
+    pub profile: ProfileName,
+    /// Its key on the node.
+    pub key: Arc<str>,
 }
 
 /// What stands under a lock's key on a node.

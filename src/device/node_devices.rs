@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     amounts::{Amounts, NamedDimension, Proportion},
+    assignment::Answer,
     card::Health,
     joint::DevicesUsed,
     label_filter::{DeviceLabels, LabelFilter},
@@ -165,6 +166,21 @@ pub enum PartitionPolicy {
     Honor,
 }
 
+/// The device plugin of a vendor's GPUs that serves one pod at a time, under a lock of the node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LockingPlugin {
+    /// Whose GPUs it serves. It is asked for pods that name its resources, and for no others.
+    pub vendor: &'static str,
+    /// The key of the lock.
+    pub lock: Arc<str>,
+    /// How many GPUs it gives a pod at most; `None`: any number.
+    pub most: Option<u32>,
+    /// What a pod must have at least of each GPU, in each of these dimensions.
+    pub least: Amounts,
+    /// What it has made of a pod that was bound just now.
+    pub answer: Answer,
+}
+
 /// Which dimensions of a GPU are those of a card.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CardDimensions {
@@ -202,8 +218,8 @@ pub struct NodeDevices {
     pub card: Option<CardDimensions>,
     /// What keeps pods on one card of the node apart; `None`: nothing is known to.
     pub isolation: Option<String>,
-    /// Whether the device plugin of its GPUs serves one pod at a time, under a lock of the node.
-    pub plugin_lock: bool,
+    /// The device plugin of its GPUs, if it serves one pod at a time under a lock of the node.
+    pub plugin: Option<Arc<LockingPlugin>>,
     /// The shares in which its GPUs are given to pods that need a template.
     pub templates: Arc<ShareTemplates>,
 }
@@ -221,8 +237,8 @@ pub struct DeviceTraits {
     pub partition_policy: PartitionPolicy,
     /// The partitions that cards of this vendor and model have.
     pub partitions: Option<PartitionTable>,
-    /// Whether the vendor's device plugin serves one pod at a time, under a lock of the node.
-    pub plugin_lock: bool,
+    /// The vendor's device plugin, if it serves one pod at a time under a lock of the node.
+    pub plugin: Option<Arc<LockingPlugin>>,
 }
 
 impl NodeDevices {
@@ -230,8 +246,8 @@ impl NodeDevices {
     /// devices come before those of their model, and partitions bind where either the devices or the Node demand it.
     #[must_use]
     pub fn on(mut self, node: &DeviceTraits) -> Self {
-        let DeviceTraits { vendor, model, isolation, partition_policy, partitions, plugin_lock } = node;
-        self.plugin_lock = if vendor.is_some() { *plugin_lock } else { self.plugin_lock };
+        let DeviceTraits { vendor, model, isolation, partition_policy, partitions, plugin } = node;
+        self.plugin = if vendor.is_some() { plugin.clone() } else { self.plugin };
         self.vendor = vendor.clone().or(self.vendor);
         self.model = model.clone().or(self.model);
         self.isolation.clone_from(isolation);

@@ -158,10 +158,10 @@ impl Dialect for GpuShare {
         CardNaming::Number
     }
 
-    fn lock(&self) -> Option<&LockSpec> {
+    fn locks(&self) -> &[LockSpec] {
         match self.settings.unit {
-            Unit::Memory => self.settings.lock.as_ref(),
-            Unit::Cards => None,
+            Unit::Memory => self.settings.lock.as_slice(),
+            Unit::Cards => &[],
         }
     }
 }

@@ -156,7 +156,7 @@ impl Dialect for Hami {
         answer::by_phase(pod, names::BIND_PHASE)
     }
 
-    fn lock(&self) -> Option<&LockSpec> {
-        Some(&self.settings.lock)
+    fn locks(&self) -> &[LockSpec] {
+        std::slice::from_ref(&self.settings.lock)
     }
 }

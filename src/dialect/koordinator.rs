@@ -12,6 +12,7 @@ pub mod names;
 pub mod nccl;
 pub mod node;
 pub mod partitions;
+pub mod plugin;
 pub mod record;
 pub mod request;
 pub mod reservation;
@@ -42,12 +43,13 @@ pub fn is_of_group(api_version: &str) -> bool {
     api_version.split_once('/').is_some_and(|(group, _)| group == names::DEVICE_GROUP)
 }
 
-/// Koordinator's devices: a pod has them as a whole, by type, and its node agents need neither a lock nor an answer.
+/// Koordinator's devices: a pod has them as a whole, by type. Its own node agents need neither a lock nor an answer; device plugins of some vendors do.
 #[derive(Clone, Debug)]
 pub struct Koordinator {
     profile: Profile,
     mode: SharingMode,
     cards: WholeCards,
+    locks: Vec<LockSpec>,
 }
 
 /// Whether whole cards by their vendors' names are asked of Koordinator's devices.
@@ -93,7 +95,7 @@ impl Default for Koordinator {
             core_budget: CoreBudget::Fixed(Cores::WHOLE),
             slices: SlicesOfCard::One,
         };
-        Self { profile, mode: Self::sharing_mode(), cards: WholeCards::Included }
+        Self { profile, mode: Self::sharing_mode(), cards: WholeCards::Included, locks: plugin::locks() }
     }
 }
 
@@ -120,9 +122,16 @@ impl Dialect for Koordinator {
         if self.cards == WholeCards::WithoutShares { names::WHOLE_CARDS.to_vec() } else { Vec::new() }
     }
 
+    fn plugin_resources(&self) -> Vec<&str> {
+        plugin::resources().collect()
+    }
+
     /// Ascend's units say of which kind a share of a card is; the share itself is asked by memory. Alone they are Huawei's own plugin's, unless
-    /// all of the vendors' names are Koordinator's.
+    /// all of the vendors' names are Koordinator's. Resources of other vendors' plugins have these asked, and ask for nothing.
     fn qualifies(&self, resource: &str) -> bool {
+        if plugin::resources().any(|name| name == resource) {
+            return true;
+        }
         let unit = [names::NPU_CORE, names::NPU_CPU, names::NPU_DVPP].contains(&resource);
         unit && self.cards != WholeCards::Included
     }
@@ -191,12 +200,16 @@ impl Dialect for Koordinator {
         Ok(record)
     }
 
-    /// koordlet reads the annotation when it starts the containers, and answers nothing.
-    fn answer(&self, _pod: &Pod) -> Answer {
-        Answer::Succeeded
+    /// koordlet reads the annotation when it starts the containers, and answers nothing; device plugins of some vendors do.
+    fn answer(&self, pod: &Pod) -> Answer {
+        plugin::answer(pod)
     }
 
-    fn lock(&self) -> Option<&LockSpec> {
-        None
+    fn locks(&self) -> &[LockSpec] {
+        &self.locks
+    }
+
+    fn locks_by_devices(&self) -> bool {
+        true
     }
 }

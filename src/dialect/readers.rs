@@ -14,6 +14,8 @@ pub(super) struct Readers {
     first: BTreeMap<String, usize>,
     /// Whole cards that two dialects read: the one that reads them in pods for whole cards alone, and the other.
     contested: BTreeMap<String, Contested>,
+    /// Resources by which kubelet asks vendors' device plugins, and the place of the dialect that reads them beside its own.
+    of_plugins: BTreeMap<String, usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,8 @@ impl Readers {
         let mut readers = Self::default();
         for (at, dialect) in dialects.iter().enumerate() {
             let whole = dialect.whole_cards();
+            let plugins = dialect.plugin_resources().into_iter();
+            readers.of_plugins.extend(plugins.map(|resource| (resource.to_owned(), at)));
             for resource in dialect.resources() {
                 let other = *readers.first.entry(resource.to_owned()).or_insert(at);
                 if other != at && whole.contains(&resource) {
@@ -49,17 +53,17 @@ impl Readers {
 #[derive(Clone, Debug)]
 pub struct InPod<'a> {
     dialects: &'a Dialects,
-    /// Whole cards of which the pod asks no share, and the dialect that then reads them.
-    whole: Vec<(&'a str, usize)>,
+    /// Resources that another dialect reads than in most pods: whole cards of which the pod asks no share, and those of device plugins.
+    others: Vec<(&'a str, usize)>,
 }
 
 impl Dialects {
     /// Which dialect reads each resource of this pod. Whole cards that two dialects read are of the second, unless the pod names a further resource
     /// of the first or carries cards of the first.
     pub fn in_pod(&self, pod: &Pod) -> InPod<'_> {
-        let mut whole = Vec::new();
+        let mut others: Vec<_> = self.plugins_asked(pod).collect();
         if self.readers.contested.is_empty() {
-            return InPod { dialects: self, whole };
+            return InPod { dialects: self, others };
         }
         let named = |resource: &str| extended_resources(pod).any(|(name, _)| name == resource);
         for (resource, &Contested { of_whole_cards, of_shares }) in &self.readers.contested {
@@ -69,18 +73,39 @@ impl Dialects {
             let shares = || extended_resources(pod).any(|(name, _)| is_further(name));
             let carries = || !matches!(self.spoken[of_shares].assignment(pod), Ok(None));
             if named(resource) && !shares() && !carries() {
-                whole.push((resource.as_str(), of_whole_cards));
+                others.push((resource.as_str(), of_whole_cards));
             }
         }
-        InPod { dialects: self, whole }
+        InPod { dialects: self, others }
+    }
+
+    /// The resources of vendors' device plugins in this pod, each with the dialect that it names another resource of.
+    fn plugins_asked(&self, pod: &Pod) -> impl Iterator<Item = (&str, usize)> {
+        let named = |wanted: &dyn Fn(&str) -> bool| extended_resources(pod).any(|(name, _)| wanted(name));
+        let is_own = |name: &str, at: usize| {
+            self.readers.first(name) == Some(at)
+                && !self.readers.contested.contains_key(name)
+                && !self.spoken[at].qualifies(name)
+        };
+        let is_asked = move |(resource, at): &(&String, &usize)| {
+            named(&|name| name == resource.as_str()) && named(&|name| is_own(name, **at))
+        };
+        let asked = self.readers.of_plugins.iter().filter(is_asked);
+        asked.map(|(resource, at)| (resource.as_str(), *at))
     }
 }
 
 impl<'a> InPod<'a> {
     /// The place of the dialect that reads a resource.
     pub(super) fn place(&self, resource: &str) -> Option<usize> {
-        let whole = self.whole.iter().find(|(name, _)| *name == resource).map(|(_, at)| *at);
-        whole.or_else(|| self.dialects.readers.first(resource))
+        let other = self.others.iter().find(|(name, _)| *name == resource).map(|(_, at)| *at);
+        other.or_else(|| self.dialects.readers.first(resource))
+    }
+
+    /// Whether the resource has a vendor's device plugin asked for what the pod asks for by other names.
+    pub fn is_of_plugin(&self, resource: &str) -> bool {
+        self.dialects.readers.of_plugins.contains_key(resource)
+            && self.others.iter().any(|(name, _)| *name == resource)
     }
 
     /// The mode that a resource of this name speaks, whether or not it is enabled here.

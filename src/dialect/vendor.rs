@@ -168,7 +168,7 @@ impl Dialect for Vendor {
         withdrawal::annotations(&self.row)
     }
 
-    fn lock(&self) -> Option<&LockSpec> {
-        Some(&self.lock)
+    fn locks(&self) -> &[LockSpec] {
+        std::slice::from_ref(&self.lock)
     }
 }

@@ -144,7 +144,7 @@ impl Dialect for Volcano {
         withdrawal::annotations()
     }
 
-    fn lock(&self) -> Option<&LockSpec> {
-        self.settings.lock.as_ref()
+    fn locks(&self) -> &[LockSpec] {
+        self.settings.lock.as_slice()
     }
 }

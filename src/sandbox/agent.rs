@@ -14,6 +14,7 @@ pub mod hami;
 pub mod handshake;
 pub mod koordlet;
 mod kubelet;
+mod metax;
 pub mod mig;
 pub mod node;
 mod plugin;

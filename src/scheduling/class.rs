@@ -19,7 +19,7 @@ use super::{
     pod_counts::PodCounts,
     score::{Feasible, Scale, ScoreWeights},
     snapshot::{NodeState, Snapshot},
-    verdict::{NodeVerdict, Relation, best},
+    verdict::{NodeVerdict, Relation, best, first_of},
 };
 use crate::device::{Allocation, Quota};
 pub use waiting::Held;
@@ -212,7 +212,10 @@ impl Classes {
         let scale = Scale::of(&filters.demand.ask, &alone, &[]);
         let score = |node, raw| scale.scores(&Feasible { node, raw }).total(&self.weights);
         let fitting = filters.in_reservations();
-        let best = best(fitting.iter().map(|(node, raw)| (*node, score(node, *raw))), rank)?;
+        let first = first_of(fitting.iter().map(|(node, _, preference)| (*node, *preference)), &rank)?;
+        let fitting =
+            fitting.iter().filter(|(node, _, preference)| (rank(&node.info.name), *preference) == first);
+        let best = best(fitting.map(|(node, raw, _)| (*node, score(node, *raw))), &rank)?;
         Some(filters.decision(best))
     }
 

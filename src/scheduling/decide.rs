@@ -16,6 +16,7 @@ use super::{
     prebind_step::PrebindStep,
     quota::QuotaStanding,
     reason::{NodeReasons, Reason},
+    reservation::{Preference, Reserved},
     score::RawScores,
     snapshot::NodeState,
     verdict::{self, NodeVerdict},
@@ -160,11 +161,15 @@ impl<'a> Filters<'a> {
         NodeVerdict::of(&self.demand.ask, node, self.around.device_resources)
     }
 
-    /// The node as it is for the pod within one of the Reservations there, and its scores: the first, by name, in which the pod passes
-    /// every filter.
+    /// The node as it is for the pod within one of the Reservations there, and its scores: the one to be preferred, then by name, of those in which
+    /// the pod passes every filter.
     pub(super) fn in_reservation(&self, node: &NodeState) -> Option<(Arc<NodeState>, RawScores)> {
-        let mut admitting = node.reservations.iter().filter(|reserved| reserved.admits(self.demand));
-        admitting.find_map(|reserved| {
+        let admitting = node.reservations.iter().filter(|reserved| reserved.admits(self.demand));
+        let mut admitting: Vec<_> = admitting.collect();
+        if admitting.len() > 1 {
+            admitting.sort_by_cached_key(|reserved| reserved.preference(self.demand));
+        }
+        admitting.into_iter().find_map(|reserved| {
             let node = Arc::new(node.within(reserved));
             let NodeVerdict::Fits(raw, taken) = self.judge(&node) else { return None };
             let raw = self.test(&node, (raw, &taken)).ok()?;
@@ -172,12 +177,21 @@ impl<'a> Filters<'a> {
         })
     }
 
-    /// The nodes on which the pod passes every filter within a Reservation, each with its scores.
-    pub(super) fn in_reservations(&self) -> Vec<(&'a Arc<NodeState>, RawScores)> {
+    /// The nodes on which the pod passes every filter within a Reservation, each with its scores and that Reservation's place among others.
+    pub(super) fn in_reservations(&self) -> Vec<(&'a Arc<NodeState>, RawScores, Preference)> {
         if self.demand.footprint.reservation.is_none() {
             return Vec::new();
         }
-        self.around.nodes().filter_map(|node| Some((node, self.in_reservation(node)?.1))).collect()
+        let of = |node: &'a Arc<NodeState>| {
+            let (within, raw) = self.in_reservation(node)?;
+            Some((node, raw, self.preference(&within)?))
+        };
+        self.around.nodes().filter_map(of).collect()
+    }
+
+    /// The place of the Reservation within which a pod is judged on this node.
+    pub(super) fn preference(&self, within: &NodeState) -> Option<Preference> {
+        within.within.as_ref().map(|reserved| reserved.preference(self.demand))
     }
 
     /// Whether the pod must use a Reservation and is judged without one.
@@ -194,7 +208,10 @@ impl<'a> Filters<'a> {
         (raw, taken): (RawScores, &[CardUsage]),
     ) -> Result<RawScores, Refusal> {
         if self.lacks_reservation(node) {
-            return Err(Refusal::Node(vec![Reason::Devices(Shortfall::Reservation)]));
+            let of_pod = |reserved: &Arc<Reserved>| reserved.reservation.is_for(self.demand);
+            let is_there = node.reservations.iter().any(of_pod);
+            let lack = if is_there { Shortfall::ReservationInUse } else { Shortfall::Reservation };
+            return Err(Refusal::Node(vec![Reason::Devices(lack)]));
         }
         if self.open {
             return Ok(raw);

@@ -11,6 +11,7 @@ mod gpu;
 mod joint;
 mod partition;
 mod pick;
+mod plugin;
 mod reserved;
 pub mod scoring;
 mod search;
@@ -77,6 +78,17 @@ pub fn allocate(
     choose(&views(node, used, request, (settings, Reserved::Nothing))?, request)
 }
 
+/// As [`allocate`], without these devices.
+fn allocate_without(
+    node: &NodeDevices,
+    used: &DevicesUsed,
+    request: &JointRequest,
+    settings: &Settings,
+    others: &BTreeSet<(DeviceType, Minor)>,
+) -> Result<DeviceAllocations, Vec<Shortfall>> {
+    choose(&views(node, used, request, (settings, Reserved::Without(others)))?, request)
+}
+
 /// The devices of these views that the pod is given.
 fn choose(
     views: &BTreeMap<DeviceType, View<'_>>,
@@ -123,9 +135,7 @@ fn views<'a>(
     request: &'a JointRequest,
     (settings, reserved): (&Settings, Reserved<'_>),
 ) -> Result<BTreeMap<DeviceType, View<'a>>, Vec<Shortfall>> {
-    if node.plugin_lock && request.types.contains_key(&DeviceType::Gpu) {
-        return Err(vec![Shortfall::PluginLock]);
-    }
+    plugin::test(node, request).map_err(|shortfall| vec![shortfall])?;
     let shares = request.types.get(&DeviceType::Gpu).is_some_and(|gpu| gpu.portion == Portion::Share);
     if shares && request.isolation.is_some() && request.isolation != node.isolation {
         return Err(vec![Shortfall::Isolation]);

@@ -9,7 +9,7 @@ use super::{
     pod::PodKey, prebind_step::PrebindStep, tdm::eviction::Eviction,
 };
 use crate::{
-    device::{Allocation, DevicePlace, LockOwner, ProfileName},
+    device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName},
     object::{
         ResourceClaim,
         pod::ExtendedResourceClaimStatus,
@@ -142,8 +142,8 @@ pub enum Effect {
         node: NodeName,
         /// The version that the node must still have.
         resource_version: String,
-        /// Whose locks; dialects may have one in common.
-        profiles: Vec<ProfileName>,
+        /// Which locks; dialects may have one in common.
+        locks: Vec<LockName>,
         /// Since when they are to say that they are held.
         since: Timestamp,
     },
@@ -153,8 +153,8 @@ pub enum Effect {
         node: NodeName,
         /// The version that the node must still have.
         resource_version: String,
-        /// Whose locks; dialects may have one in common.
-        profiles: Vec<ProfileName>,
+        /// Which locks; dialects may have one in common.
+        locks: Vec<LockName>,
     },
     /// Bind a pod with its assignments in one write. Answered by `BindAnswered`.
     Bind {

@@ -1,6 +1,6 @@
 //! What every node makes of one pod, each judged anew: for dry runs and explanations, which keep no class.
 
-use std::{collections::BTreeSet, ops::ControlFlow, sync::Arc};
+use std::{collections::BTreeMap, ops::ControlFlow, sync::Arc};
 
 use super::{
     cycle::Preferences,
@@ -8,9 +8,10 @@ use super::{
     fit_error::FitError,
     node::NodeName,
     pod_counts::PodCounts,
+    reservation::Preference,
     score::{Feasible, RawScores, Scale, ScoreWeights, Scores},
     snapshot::NodeState,
-    verdict::{NodeVerdict, best},
+    verdict::{NodeVerdict, best, first_of},
 };
 
 /// What every node makes of one pod.
@@ -19,8 +20,8 @@ pub struct Evaluation<'a> {
     filters: Filters<'a>,
     preferences: Preferences<'a>,
     nodes: Vec<(&'a Arc<NodeState>, Result<RawScores, Refusal>)>,
-    /// The slots of nodes on which the pod fits within a Reservation.
-    reserved: BTreeSet<usize>,
+    /// By slot, the nodes on which the pod fits within a Reservation, and that Reservation's place among others.
+    reserved: BTreeMap<usize, Preference>,
 }
 
 /// One node in an evaluation.
@@ -34,14 +35,14 @@ impl<'a> Evaluation<'a> {
         weights: &ScoreWeights,
         mut go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Self> {
-        let (mut nodes, mut reserved) = (Vec::new(), BTreeSet::new());
+        let (mut nodes, mut reserved) = (Vec::new(), BTreeMap::new());
         for state in filters.around.nodes() {
             if go_on().is_break() {
                 return None;
             }
             let judged = match (filters.in_reservation(state), filters.judge(state)) {
-                (Some((_, raw)), _) => {
-                    reserved.insert(state.slot);
+                (Some((within, raw)), _) => {
+                    reserved.extend(filters.preference(&within).map(|preference| (state.slot, preference)));
                     Ok(raw)
                 }
                 (None, NodeVerdict::Fits(raw, taken)) => filters.test(state, (raw, &taken)),
@@ -88,11 +89,14 @@ impl<'a> Evaluation<'a> {
             .collect();
         let nominated = self.filters.nominated(&rank);
         let nominated = nominated.and_then(|name| scored.iter().find(|(state, _)| state.info.name == *name));
+        let place = |state: &'a Arc<NodeState>| Some((state, *self.reserved.get(&state.slot)?));
+        let first = first_of(scored.iter().filter_map(|(state, _)| place(state)), &rank);
         let in_reservation = |(state, _): &&(&Arc<NodeState>, f64)| {
-            self.reserved.is_empty() || self.reserved.contains(&state.slot)
+            let own = self.reserved.get(&state.slot).map(|preference| (rank(&state.info.name), *preference));
+            first.is_none() || own == first
         };
         let candidates = scored.iter().filter(in_reservation).copied();
-        let best = nominated.map(|(state, _)| *state).or_else(|| best(candidates, rank))?;
+        let best = nominated.map(|(state, _)| *state).or_else(|| best(candidates, &rank))?;
         scored.iter().find(|(state, _)| Arc::ptr_eq(state, best)).copied()
     }
 

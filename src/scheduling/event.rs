@@ -8,7 +8,7 @@ use super::{
     quota::{QuotaInfo, QuotaKey},
     tdm::eviction::Eviction,
 };
-use crate::device::{LockOwner, ProfileName};
+use crate::device::{LockName, LockOwner};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ pub enum Event {
         pod: PodKey,
         /// On which node.
         node: NodeName,
-        /// Whose locks.
-        profiles: Vec<ProfileName>,
+        /// Which locks.
+        locks: Vec<LockName>,
         /// What came of it.
         outcome: LockOutcome,
     },

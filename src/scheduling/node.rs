@@ -8,11 +8,15 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{images::NodeImages, pod::Claim, resources::ResourceAmounts};
+use super::{
+    images::NodeImages,
+    pod::{Ask, Claim},
+    resources::ResourceAmounts,
+};
 use crate::{
     device::{
-        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Inventory, Lock, ModelTemplates,
-        ProfileName, Usage,
+        Card, CardId, CoreUnit, Cuts, DevicePlace, DeviceTraits, DeviceType, Inventory, Lock, LockName,
+        ModelTemplates, ProfileName, Usage,
     },
     object::Taint,
 };
@@ -43,8 +47,8 @@ pub enum Signature {
 /// A lock of a node and what stands under it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NodeLock {
-    /// Whose lock.
-    pub profile: ProfileName,
+    /// Which lock.
+    pub name: LockName,
     /// Who holds it.
     pub state: Lock,
     /// What it says when it is taken here.
@@ -103,6 +107,8 @@ pub struct NodeInfo {
     pub expiries: Vec<(ProfileName, Timestamp)>,
     /// Its locks, for the dialects that need one.
     pub locks: Vec<NodeLock>,
+    /// Locks of which each is needed only where the node's devices are of the vendor whose device plugin needs it.
+    pub plugin_locks: Vec<NodeLock>,
 }
 
 impl Offer {
@@ -124,8 +130,22 @@ impl Offer {
 impl NodeInfo {
     /// Takes in what a Device of the node offers, in place of what one offered before, with the templates of shares where there are any.
     pub fn set_devices(&mut self, offer: &Offer, templates: Option<&ModelTemplates>) {
-        self.offers.retain(|known| known.profile != offer.profile);
-        self.offers.push(offer.on(&self.device_traits, templates));
+        self.drop_devices(&offer.profile);
+        let offer = offer.on(&self.device_traits, templates);
+        let plugin = offer.inventory.as_ref().and_then(|inventory| inventory.devices().plugin.as_ref());
+        let needed = |lock: &&NodeLock| {
+            lock.name.profile == offer.profile && plugin.is_some_and(|plugin| plugin.lock == lock.name.key)
+        };
+        self.locks.extend(self.plugin_locks.iter().filter(needed).cloned());
+        self.offers.push(offer);
+    }
+
+    /// Takes in that no Device of the node offers anything, and so that no device plugin needs a lock.
+    pub fn drop_devices(&mut self, profile: &ProfileName) {
+        self.offers.retain(|known| known.profile != *profile);
+        self.locks.retain(|lock| {
+            !self.plugin_locks.iter().any(|own| own.name == lock.name) || lock.name.profile != *profile
+        });
     }
 
     /// Where a pod that asks for devices by type is given them; `None`: it asks for none, or there are none.
@@ -216,7 +236,12 @@ impl NodeInfo {
 
     /// The lock of this dialect; `None`: it needs none.
     pub fn lock(&self, profile: &ProfileName) -> Option<&NodeLock> {
-        self.locks.iter().find(|lock| lock.profile == *profile)
+        self.locks.iter().find(|lock| lock.name.profile == *profile)
+    }
+
+    /// The locks that a pod needs to be given here what it asks for.
+    pub fn locks_for<'a>(&'a self, ask: &'a Ask) -> impl Iterator<Item = &'a NodeLock> {
+        self.locks_of(ask.served())
     }
 
     /// The locks that these dialects need; several may have one in common.
@@ -247,6 +272,7 @@ impl NodeInfo {
             aliases,
             expiries: _,
             locks: _,
+            plugin_locks: _,
         } = self;
         let own = (uid, labels, taints, cordoned, allocatable, features, offers, aliases);
         let Self { uid, labels, taints, cordoned, allocatable, features, offers, aliases, .. } = other;

@@ -15,7 +15,7 @@ use super::{
     tdm::{Revocable, job::JobMember},
 };
 use crate::{
-    device::{Allocation, DeviceRequest, InitPhase, ProfileName},
+    device::{Allocation, DeviceRequest, DeviceType, InitPhase, ProfileName},
     object::{Toleration, pod::ExtendedResourceClaimStatus},
 };
 
@@ -78,6 +78,13 @@ impl Ask {
     /// The dialects whose cards it asks for.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.devices.iter().map(|device| &device.profile.name)
+    }
+
+    /// Those of them whose agents serve the pod. Of devices by type, agents of other projects serve GPUs alone.
+    pub fn served(&self) -> impl Iterator<Item = &ProfileName> {
+        let serves =
+            |device: &&DeviceRequest| device.joint.as_ref().is_none_or(|joint| joint.asks(DeviceType::Gpu));
+        self.devices.iter().filter(serves).map(|device| &device.profile.name)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What is left is a fold over the pods of the node that use the Reservation. Placing a Reservation on a node is not done here.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::{
     devices::{AllocatePolicy, ReservedDevices},
@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     device::{
-        Allocation, Assignment, DeviceAllocation, DeviceAllocations, InitPhase, Minor, ReservationName, Usage,
+        Allocation, Amounts, Assignment, DeviceAllocation, DeviceAllocations, DeviceType, InitPhase, Minor,
+        NamedDimension, ReservationName, Usage,
     },
     object::{
         Labels,
@@ -61,6 +62,17 @@ pub struct Reservation {
     pub policy: AllocatePolicy,
     /// How many pods may use it.
     pub allowed: Use,
+    /// Which comes first of several: the lowest; `None`: after all that have one.
+    pub order: Option<i64>,
+}
+
+/// Which of several Reservations a pod uses that fits in each: the least. One with an order comes first, then the one that is the fullest with the pod.
+/// Source: koordinator a7a1b76 `pkg/scheduler/plugins/reservation/{nominator,scoring}.go`.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Preference {
+    without_order: bool,
+    order: i64,
+    fullness: Reverse<u64>,
 }
 
 /// What a pod says of Reservations, and what their owners are compared with beside namespace and labels.
@@ -167,6 +179,60 @@ impl Reserved {
         let held = asked.iter().filter(|(name, _)| self.reservation.resources.names(name));
         self.reservation.policy == AllocatePolicy::Aligned
             || held.into_iter().all(|(name, asked)| asked <= self.resources.get(name))
+    }
+
+    /// Its place among others in which the pod fits too.
+    pub fn preference(&self, demand: &Demand) -> Preference {
+        let order = self.reservation.order;
+        let fullness = Reverse(self.fullness(demand));
+        Preference { without_order: order.is_none(), order: order.unwrap_or_default(), fullness }
+    }
+
+    /// How much of it is used together with the pod, in percent, as the mean over all that it holds. What the pod asks for beyond it counts as nothing.
+    fn fullness(&self, demand: &Demand) -> u64 {
+        let asked = &demand.ask.resources;
+        let resources = self.reservation.resources.iter().map(|(name, held)| {
+            let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+            (amount(held), amount(self.resources.get(name)), amount(asked.get(name)))
+        });
+        let shares = resources.chain(self.of_devices(demand)).filter(|(held, ..)| *held > 0);
+        let shares: Vec<u64> = shares
+            .map(|(held, left, asked)| {
+                let used = (held.saturating_sub(left)).saturating_add(asked);
+                if used > held {
+                    0
+                } else {
+                    u64::try_from(u128::from(used) * 100 / u128::from(held)).unwrap_or(0)
+                }
+            })
+            .collect();
+        shares.iter().sum::<u64>() / u64::try_from(shares.len()).unwrap_or(1).max(1)
+    }
+
+    /// Of each dimension of its devices by type: what it holds, what is left of it, and what the pod asks for.
+    fn of_devices(&self, demand: &Demand) -> Vec<(u64, u64, u64)> {
+        let sums = |devices: &DeviceAllocations, kind: &DeviceType| {
+            let mut sum = Amounts::default();
+            devices.get(kind).into_iter().flatten().for_each(|one| sum.add(&one.amounts));
+            sum
+        };
+        let asked = |kind: &DeviceType, dimension: &NamedDimension| {
+            let mut joint = demand.ask.devices.iter().filter_map(|device| device.joint.as_ref());
+            let typed = joint.find_map(|joint| joint.types.get(kind));
+            typed.map_or(0, |typed| {
+                typed.each.get(dimension).unwrap_or(0).saturating_mul(typed.least().into())
+            })
+        };
+        let held = &self.reservation.allocation.assignment.devices;
+        let of_kind = |kind: &DeviceType| {
+            let left = sums(&self.devices, kind);
+            let dimensions = sums(held, kind);
+            let of = |(dimension, held): (&NamedDimension, u64)| {
+                (held, left.get(dimension).unwrap_or(0), asked(kind, dimension))
+            };
+            dimensions.iter().map(of).collect::<Vec<_>>()
+        };
+        held.keys().flat_map(of_kind).collect()
     }
 
     /// What is left of its devices: each type of which it holds some.

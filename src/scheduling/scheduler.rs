@@ -195,8 +195,8 @@ impl Scheduler {
             Event::Unserved(kind) => self.miss_kind(kind, now),
             Event::Seen(object) => self.see_object(object, now),
             Event::Gone(kind, name) => self.lose_object(kind, &name, now),
-            Event::LockAnswered { pod, node, profiles, outcome } => {
-                self.lock_answered(&pod, &node, profiles, outcome, now);
+            Event::LockAnswered { pod, node, locks, outcome } => {
+                self.lock_answered(&pod, &node, locks, outcome, now);
             }
             Event::BindAnswered { pod, node, outcome } => self.bind_answered(&pod, &node, outcome, now),
             Event::Prebound { pod, write, outcome } => self.prebound(&pod, &write, outcome, now),

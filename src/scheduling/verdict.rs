@@ -76,6 +76,14 @@ pub(super) enum Relation {
     Independent,
 }
 
+/// The least rank among these nodes, and the least place of those that have it; `None`: there are none.
+pub fn first_of<'a, P: Ord>(
+    places: impl IntoIterator<Item = (&'a Arc<NodeState>, P)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<(usize, P)> {
+    places.into_iter().map(|(node, place)| (rank(&node.info.name), place)).min()
+}
+
 /// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
 pub fn best<'a>(
     fitting: impl IntoIterator<Item = (&'a Arc<NodeState>, f64)>,

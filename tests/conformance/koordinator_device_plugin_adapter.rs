@@ -2,7 +2,10 @@
 
 use berth::{
     device::{DeviceAllocations, Lock, NodeDevices},
-    dialect::{Record, koordinator::adaption},
+    dialect::{
+        Record,
+        koordinator::{adaption, plugin},
+    },
     object::Node,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -98,7 +101,7 @@ fn texts(map: &Value) -> std::collections::BTreeMap<String, String> {
 /// The node's annotations once the pod has its lock; `None`: another pod has it.
 fn taken(node: &NodeDevices, input: &Value) -> Option<std::collections::BTreeMap<String, String>> {
     let mut annotations = texts(&input["node"]["metadata"]["annotations"]);
-    let Some(spec) = adaption::lock(node.vendor.as_deref()) else { return Some(annotations) };
+    let Some(spec) = node.vendor.as_deref().and_then(plugin::lock) else { return Some(annotations) };
     let read: Node = of(&json!({"metadata": {"annotations": annotations}}));
     if let Lock::Held { since, owner } = spec.read(&read) {
         let lives =

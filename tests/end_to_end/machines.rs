@@ -92,6 +92,32 @@ pub(crate) fn cambricon_node(name: &str, cards: u32, spelling: Spelling) -> Node
     node.plugin(Plugin::Cambricon(spelling))
 }
 
+/// A node with Koordinator's node side and Cambricon's plugin: MLUs of 24 GiB.
+pub(crate) fn koordinators_cambricon_node(name: &str, cards: u32, spelling: Spelling) -> Node {
+    let card = |index| Card::new(&format!("MLU-{name}-{index}"), index, 24_576).slots(100).product("MLU-370");
+    let node = (0..cards).fold(Node::new(name), |node, index| node.card(card(index)));
+    node.plugin(Plugin::Cambricon(spelling)).koordlet(vendors_gpus(name, ("cambricon", "MLU"), cards, 24))
+}
+
+/// A node with Koordinator's node side and MetaX' plugin: C500s of 64 GiB.
+pub(crate) fn koordinators_metax_node(name: &str, cards: u32) -> Node {
+    Node::new(name).plugin(Plugin::Metax).koordlet(vendors_gpus(name, ("metax", "C500"), cards, 64))
+}
+
+/// Cards of this vendor and model with so many GiB, called `<model>-<node>-<number>`.
+fn vendors_gpus(name: &str, (vendor, model): (&'static str, &str), cards: u32, memory: u64) -> Koordlet {
+    let gpu = |minor: u32| Gpu {
+        uuid: format!("{model}-{name}-{minor}"),
+        minor,
+        memory: memory << 30,
+        numa: 0,
+        pcie: "pci0000:00".to_owned(),
+        health: Health::Healthy,
+    };
+    let (gpus, model) = ((0..cards).map(gpu).collect(), model.to_owned());
+    Koordlet { gpus, model, vendor: Some(vendor), ..Koordlet::default() }
+}
+
 /// A node with Koordinator's node side: GPUs and NICs as [`Koordlet::new`] has them, each NIC with two virtual functions.
 pub(crate) fn koordinator_node(name: &str, gpus: u32, nics: u32) -> Node {
     Node::new(name).koordlet(Koordlet::new(name, gpus, nics).with_functions())

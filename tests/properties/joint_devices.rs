@@ -17,15 +17,15 @@ use proptest::prelude::*;
 const SWITCHES: u32 = 4;
 
 /// A device: its switch, how many virtual functions it has, whether it works.
-type Made = (u32, usize, bool);
+pub(crate) type Made = (u32, usize, bool);
 /// What is used of a device: how much, and by which policy.
-type InUse = (u64, Option<Exclusive>);
+pub(crate) type InUse = (u64, Option<Exclusive>);
 
-fn share() -> NamedDimension {
+pub(crate) fn share() -> NamedDimension {
     NamedDimension::new("share", Unit::Percent)
 }
 
-fn amounts(percent: u64) -> Amounts {
+pub(crate) fn amounts(percent: u64) -> Amounts {
     Amounts::from_iter([(share(), percent)])
 }
 
@@ -49,21 +49,21 @@ fn device(kind: DeviceType, minor: Minor, (switch, functions, works): Made) -> N
     }
 }
 
-fn made(most: usize) -> impl Strategy<Value = Vec<Made>> {
+pub(crate) fn made(most: usize) -> impl Strategy<Value = Vec<Made>> {
     prop::collection::vec((0..SWITCHES, 0..3_usize, prop::bool::weighted(0.9)), 1..=most)
 }
 
-fn exclusive() -> impl Strategy<Value = Option<Exclusive>> {
+pub(crate) fn exclusive() -> impl Strategy<Value = Option<Exclusive>> {
     prop_oneof![6 => Just(None), 1 => Just(Some(Exclusive::Device)), 1 => Just(Some(Exclusive::Pcie))]
 }
 
-fn in_use() -> impl Strategy<Value = Vec<InUse>> {
+pub(crate) fn in_use() -> impl Strategy<Value = Vec<InUse>> {
     let percent = prop_oneof![5 => Just(0_u64), 1 => Just(40), 1 => Just(60), 2 => Just(100)];
     prop::collection::vec((percent, exclusive()), 6)
 }
 
 /// GPUs in pairs, or no table; whether it binds.
-fn partitions() -> impl Strategy<Value = (Option<PartitionTable>, PartitionPolicy)> {
+pub(crate) fn partitions() -> impl Strategy<Value = (Option<PartitionTable>, PartitionPolicy)> {
     let of = |minors: [Minor; 2], score| Partition { minors: minors.into(), ring_bandwidth: None, score };
     let table = PartitionTable::new([(2, vec![of([0, 1], 1), of([2, 3], 2), of([1, 4], 1)])]);
     prop_oneof![
@@ -73,7 +73,11 @@ fn partitions() -> impl Strategy<Value = (Option<PartitionTable>, PartitionPolic
     ]
 }
 
-fn node(gpus: &[Made], nics: &[Made], of: (Option<PartitionTable>, PartitionPolicy)) -> NodeDevices {
+pub(crate) fn node(
+    gpus: &[Made],
+    nics: &[Made],
+    of: (Option<PartitionTable>, PartitionPolicy),
+) -> NodeDevices {
     let numbered = |kind, made: &[Made]| {
         let minors = 0..u32::try_from(made.len()).unwrap();
         minors.zip(made).map(|(minor, made)| (minor, device(kind, minor, *made))).collect()
@@ -84,7 +88,7 @@ fn node(gpus: &[Made], nics: &[Made], of: (Option<PartitionTable>, PartitionPoli
 }
 
 /// What pods hold that are there already; the first function of a NIC goes with it.
-fn held(node: &NodeDevices, gpus: &[InUse], nics: &[InUse]) -> DeviceAllocations {
+pub(crate) fn held(node: &NodeDevices, gpus: &[InUse], nics: &[InUse]) -> DeviceAllocations {
     let of = |kind, used: &[InUse]| {
         let devices = node.of(kind).zip(used).filter(|(_, (percent, _))| *percent > 0);
         let held = devices.map(|((minor, device), (percent, exclusive))| DeviceAllocation {
@@ -99,7 +103,7 @@ fn held(node: &NodeDevices, gpus: &[InUse], nics: &[InUse]) -> DeviceAllocations
     [of(DeviceType::Gpu, gpus), of(DeviceType::Rdma, nics)].into()
 }
 
-fn typed(count: u32, percent: u64) -> TypedRequest {
+pub(crate) fn typed(count: u32, percent: u64) -> TypedRequest {
     TypedRequest {
         each: amounts(percent),
         count: DeviceCount::Exactly(count),
@@ -114,7 +118,7 @@ fn typed(count: u32, percent: u64) -> TypedRequest {
     }
 }
 
-fn request(scope: JointScope) -> impl Strategy<Value = JointRequest> {
+pub(crate) fn request(scope: JointScope) -> impl Strategy<Value = JointRequest> {
     let gpu = prop_oneof![3 => (1..=4_u32, Just(100)), 1 => (1..=2_u32, Just(50))];
     let part = prop_oneof![
         4 => Just(None),
@@ -142,10 +146,10 @@ fn request(scope: JointScope) -> impl Strategy<Value = JointRequest> {
 }
 
 /// The rules, written down once more: which devices of a type may be given, and which of them together.
-struct Rules<'a> {
-    node: &'a NodeDevices,
-    used: &'a DevicesUsed,
-    request: &'a JointRequest,
+pub(crate) struct Rules<'a> {
+    pub(crate) node: &'a NodeDevices,
+    pub(crate) used: &'a DevicesUsed,
+    pub(crate) request: &'a JointRequest,
 }
 
 impl Rules<'_> {
@@ -157,7 +161,7 @@ impl Rules<'_> {
         minors.iter().map(|&minor| self.switch(kind, minor)).collect()
     }
 
-    fn may_be_given(&self, kind: DeviceType, minor: Minor) -> bool {
+    pub(crate) fn may_be_given(&self, kind: DeviceType, minor: Minor) -> bool {
         let of = &self.request.types[&kind];
         let device = self.node.device(kind, minor).unwrap();
         let in_use = |minor| self.used.get(kind, minor).is_some();
@@ -179,7 +183,7 @@ impl Rules<'_> {
     }
 
     /// Whether the GPUs may be given together.
-    fn are_gpus(&self, minors: &[Minor]) -> bool {
+    pub(crate) fn are_gpus(&self, minors: &[Minor]) -> bool {
         let of = &self.request.types[&DeviceType::Gpu];
         let switches = self.switches(DeviceType::Gpu, minors);
         let numa: BTreeSet<_> = switches.iter().map(|switch| switch.parse::<u32>().unwrap() / 2).collect();
@@ -198,7 +202,7 @@ impl Rules<'_> {
     }
 
     /// Whether these devices obey every rule.
-    fn allow(&self, gpus: &[Minor], nics: &[Minor]) -> bool {
+    pub(crate) fn allow(&self, gpus: &[Minor], nics: &[Minor]) -> bool {
         let count = |kind| match self.request.types[&kind].count {
             DeviceCount::Exactly(count) => count as usize,
             DeviceCount::All => unreachable!("no request asks for every device"),
@@ -214,7 +218,7 @@ impl Rules<'_> {
             && nics.iter().all(|&minor| self.may_be_given(DeviceType::Rdma, minor))
     }
 
-    fn sets(&self, kind: DeviceType) -> Vec<Vec<Minor>> {
+    pub(crate) fn sets(&self, kind: DeviceType) -> Vec<Vec<Minor>> {
         let minors = self.node.of(kind).map(|(minor, _)| minor);
         let minors: Vec<_> = minors.filter(|&minor| self.may_be_given(kind, minor)).collect();
         let of = |bits: u32| {
@@ -232,16 +236,16 @@ impl Rules<'_> {
     }
 }
 
-fn minors(given: &DeviceAllocations, kind: DeviceType) -> Vec<Minor> {
+pub(crate) fn minors(given: &DeviceAllocations, kind: DeviceType) -> Vec<Minor> {
     given.get(&kind).into_iter().flatten().map(|device| device.minor).collect()
 }
 
-fn settings(order: Option<Order>) -> Settings {
+pub(crate) fn settings(order: Option<Order>) -> Settings {
     let scoring = order.map(|strategy| Scoring { strategy, weights: vec![(share(), 1)] });
     Settings { scoring, numa: None }
 }
 
-fn orders() -> impl Strategy<Value = Option<Order>> {
+pub(crate) fn orders() -> impl Strategy<Value = Option<Order>> {
     prop_oneof![Just(None), Just(Some(Order::LeastAllocated)), Just(Some(Order::MostAllocated))]
 }
 
@@ -267,7 +271,7 @@ proptest! {
 }
 
 /// What there is and what is given never differ by more than is left, and a function is given once.
-fn is_sound(node: &NodeDevices, held: &[DeviceAllocations]) -> Result<(), String> {
+pub(crate) fn is_sound(node: &NodeDevices, held: &[DeviceAllocations]) -> Result<(), String> {
     let mut functions = BTreeSet::new();
     let given = held.iter().flatten().flat_map(|(_, devices)| devices);
     for function in given.flat_map(|device| &device.functions) {

@@ -145,10 +145,10 @@ fn what_changes_while_a_pod_is_being_bound_is_not_missed_when_that_fails() {
     let mut machine = Machine::new(&Config::default(), &nodes, &[other("web", "web", "n2", &json!({}))]);
     machine.show_pod(&share("p", "web", &spread("web")));
     let locks = machine.settle();
-    let Some(Effect::TakeLock { node, profiles, .. }) = locks.first().cloned() else { panic!("{locks:?}") };
+    let Some(Effect::TakeLock { node, locks, .. }) = locks.first().cloned() else { panic!("{locks:?}") };
     assert_eq!(&*node, "n1");
     let outcome = LockOutcome::Taken { resource_version: "1000".to_owned() };
-    machine.tell(Event::LockAnswered { pod: key("p"), node: node.clone(), profiles, outcome });
+    machine.tell(Event::LockAnswered { pod: key("p"), node: node.clone(), locks, outcome });
     machine.settle();
     machine.tell(Event::NodeGone("n1".into()));
     machine.settle();

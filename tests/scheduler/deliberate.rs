@@ -31,10 +31,10 @@ fn volcano(name: &str) -> Value {
 fn cards(config: &Config, nodes: &[Value], pods: &[Value]) -> Vec<String> {
     let mut machine = Machine::new(config, nodes, pods);
     let mut effects = machine.settle();
-    if let [Effect::TakeLock { pod, node, profiles, .. }] = &effects[..] {
+    if let [Effect::TakeLock { pod, node, locks, .. }] = &effects[..] {
         let outcome = berth::scheduling::LockOutcome::Taken { resource_version: "9".to_owned() };
-        let (pod, node, profiles) = (pod.clone(), node.clone(), profiles.clone());
-        machine.tell(Event::LockAnswered { pod, node, profiles, outcome });
+        let (pod, node, locks) = (pod.clone(), node.clone(), locks.clone());
+        machine.tell(Event::LockAnswered { pod, node, locks, outcome });
         effects = machine.settle();
     }
     let [Effect::Bind { allocations, .. }] = &effects[..] else { panic!("{effects:?}") };

@@ -160,11 +160,11 @@ impl Machine {
             }
             for effect in effects {
                 match effect {
-                    Effect::TakeLock { pod, node, profiles, since, .. } => {
+                    Effect::TakeLock { pod, node, locks, since, .. } => {
                         self.version += 1;
                         locked.insert(node.clone(), (pod.clone(), since));
                         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
-                        self.tell(Event::LockAnswered { pod, node, profiles, outcome });
+                        self.tell(Event::LockAnswered { pod, node, locks, outcome });
                     }
                     Effect::Bind { pod, node, .. } => {
                         bound.push((pod.name.to_string(), node.to_string()));

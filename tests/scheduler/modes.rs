@@ -36,7 +36,7 @@ fn a_pod_that_asks_in_two_modes_is_denied_and_where_it_was_not_asked_about_place
     let (dialects, facts) = (config.dialects(), Facts::new(config.admission_settings(), config.dialects()));
     let counts: Vec<_> = dialects.iter().map(|dialect| dialect.resources()[0].to_owned()).collect();
     let locks: std::collections::BTreeSet<_> =
-        dialects.iter().filter_map(|dialect| dialect.lock()).map(|lock| lock.key.clone()).collect();
+        dialects.iter().flat_map(|dialect| dialect.locks()).map(|lock| lock.key.clone()).collect();
     assert!(counts.len() > 10 && locks.len() > 2, "{counts:?} {locks:?}");
     let pairs = counts.iter().flat_map(|one| counts.iter().map(move |other| [one.as_str(), other.as_str()]));
     for pair in pairs.filter(|[one, other]| one != other) {

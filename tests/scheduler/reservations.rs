@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, object::Kind},
+    scheduling::{BindOutcome, Effect, Event, WriteOutcome, object::Kind},
 };
 use serde_json::{Value, json};
 
@@ -295,4 +295,149 @@ fn no_device_is_given_away_before_reservations_are_listed() {
     assert_eq!(machine.run().1, []);
     machine.show_pod(&pod("half", &json!({"koordinator.sh/gpu": "50"})));
     assert_eq!(machine.run().1, placed(&[("half", "n1")]));
+}
+
+/// The same with an order.
+fn ordered(mut reservation: Value, order: &str) -> Value {
+    reservation["metadata"]["labels"] = json!({"scheduling.koordinator.sh/reservation-order": order});
+    reservation
+}
+
+/// That takes several pods.
+fn lasting(mut reservation: Value) -> Value {
+    reservation["spec"]["allocateOnce"] = json!(false);
+    reservation
+}
+
+#[test]
+fn of_several_reservations_the_lowest_order_comes_first_and_then_the_fullest() {
+    let name = |used: Option<String>| -> String {
+        let used: Value = serde_json::from_str(&used.unwrap()).unwrap();
+        used["name"].as_str().unwrap().to_owned()
+    };
+    let of =
+        |name: &str, minors: &[u32], order: &str| ordered(reservation(name, "n1", &gpus(minors, 100)), order);
+    for (reservations, first) in [
+        (vec![of("a", &[0], "7"), of("b", &[1], "3"), of("c", &[2], "")], "b"),
+        (vec![of("a", &[0], ""), of("b", &[1], "9")], "b"),
+        (vec![of("a", &[0], "2"), of("b", &[1], "-1")], "b"),
+        // 0 and what is no number are none.
+        (vec![of("a", &[0], "0"), of("b", &[1], "1")], "b"),
+        (vec![of("a", &[0], "first"), of("b", &[1], "1")], "b"),
+        (vec![of("a", &[0, 1], ""), of("b", &[2], "")], "b"),
+        (vec![of("a", &[0], ""), of("b", &[1], "")], "a"),
+    ] {
+        let mut machine = machine(&["n1"]);
+        machine.show_device(&device("n1", &[gpu(0), gpu(1), gpu(2)]));
+        for reservation in &reservations {
+            machine.show_reservation(reservation);
+        }
+        machine.show_pod(&owner("mine", "100"));
+        assert_eq!(name(given(&mut machine).1), first, "{reservations:?}");
+    }
+    // The order counts across nodes too.
+    let mut machine = machine(&["n1", "n2"]);
+    for (node, order) in [("n1", "5"), ("n2", "4")] {
+        machine.show_device(&device(node, &[gpu(0)]));
+        machine.show_reservation(&ordered(reservation(node, node, &gpus(&[0], 100)), order));
+    }
+    machine.show_pod(&owner("mine", "100"));
+    assert_eq!(name(given(&mut machine).1), "n2");
+}
+
+#[test]
+fn a_reservation_is_filled_before_the_next_is_begun() {
+    let mut machine = machine(&["n1", "n2"]);
+    for node in ["n1", "n2"] {
+        machine.show_device(&device(node, &[gpu(0)]));
+        machine.show_reservation(&lasting(reservation(node, node, &gpus(&[0], 100))));
+    }
+    let mut nodes = Vec::new();
+    for name in ["a", "b", "c"] {
+        machine.show_pod(&owner(name, "50"));
+        nodes.extend(machine.run().1.into_iter().map(|(_, node)| node));
+    }
+    assert_eq!(nodes, ["n1", "n1", "n2"]);
+}
+
+#[test]
+fn a_pod_that_wants_a_reservation_preempts_within_it_alone() {
+    let wanting = |name: &str, priority: i64| {
+        let mut pod = owner(name, "100");
+        pod["spec"]["priority"] = json!(priority);
+        pod["metadata"]["annotations"] = json!({WANTED: json!({"name": "r"}).to_string()});
+        pod
+    };
+    let mut machine = machine(&["n1", "n2"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
+    machine.show_device(&device("n2", &[gpu(0)]));
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    machine.show_reservation(&lasting(reservation("r", "n1", &gpus(&[0], 100))));
+    let held = |devices: Value, used: bool| {
+        let mut held = json!({ALLOCATED: devices.to_string()});
+        if used {
+            held[USED] = json!(r#"{"name":"r","uid":"r"}"#);
+        }
+        held
+    };
+    machine.show_pod(&bound(wanting("user", 1), "n1", held(gpus(&[0], 100), true)));
+    let mut beside = owner("beside", "100");
+    beside["spec"]["priority"] = json!(5);
+    machine.show_pod(&bound(beside.clone(), "n1", held(gpus(&[1], 100), false)));
+    beside["metadata"]["name"] = json!("other");
+    beside["metadata"]["uid"] = json!("other");
+    machine.show_pod(&bound(beside, "n2", held(gpus(&[0], 100), false)));
+    // Of no lower priority: it waits.
+    machine.show_pod(&wanting("equal", 1));
+    let (effects, bound_now) = machine.run();
+    assert!(told(&effects, "equal").contains("2 Insufficient GPU Devices"), "{effects:?}");
+    assert_eq!(bound_now, []);
+    machine.show_pod(&wanting("urgent", 9));
+    let (effects, _) = machine.run();
+    let nominated = effects.iter().find_map(|effect| match effect {
+        Effect::Nominate { pod, node } => Some((pod.clone(), node.clone())),
+        _ => None,
+    });
+    let (pod, node) = nominated.unwrap_or_else(|| panic!("{effects:?}"));
+    assert_eq!((&*pod.name, node.as_deref()), ("urgent", Some("n1")));
+    let outcome = WriteOutcome::Written { resource_version: "99".to_owned() };
+    machine.tell(Event::Nominated { pod, node, outcome });
+    let (effects, _) = machine.run();
+    let victims: Vec<_> = effects
+        .iter()
+        .filter_map(|effect| if let Effect::Preempt { pod, .. } = effect { Some(&*pod.name) } else { None })
+        .collect();
+    assert_eq!(victims, ["user"], "{effects:?}");
+}
+
+#[test]
+fn what_is_short_in_a_reservation_alone_is_said_and_made_room_for() {
+    let wanting = |name: &str, priority: i64| {
+        let mut pod = owner(name, "100");
+        pod["spec"]["priority"] = json!(priority);
+        pod["metadata"]["annotations"] = json!({WANTED: json!({"name": "r"}).to_string()});
+        pod
+    };
+    // The node has a card left, the Reservation none.
+    let mut machine = machine(&["n1"]);
+    machine.show_device(&device("n1", &[gpu(0), gpu(1)]));
+    machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
+    let mut reserved = lasting(reservation("r", "n1", &gpus(&[0], 100)));
+    reserved["spec"]["allocatePolicy"] = json!("Restricted");
+    machine.show_reservation(&reserved);
+    let held = json!({ALLOCATED: gpus(&[0], 100).to_string(), USED: r#"{"name":"r","uid":"r"}"#});
+    machine.show_pod(&bound(wanting("user", 1), "n1", held));
+    machine.show_pod(&wanting("equal", 1));
+    let (effects, bound_now) = machine.run();
+    let reason = "1 node(s) reservation(s) that met the Pod's reservation affinity had not enough left.";
+    assert_eq!(
+        (bound_now, told(&effects, "equal")),
+        (Vec::new(), format!("0/1 nodes are available: {reason}"))
+    );
+    machine.show_pod(&wanting("urgent", 9));
+    let (effects, _) = machine.run();
+    assert!(
+        effects.iter().any(|effect| matches!(effect, Effect::Nominate { pod, .. } if *pod.name == *"urgent")),
+        "{effects:?}"
+    );
 }

@@ -271,7 +271,7 @@ impl Run<'_> {
             volume::bind(&mut self.snapshot, &info.key.namespace, choice, node);
         }
         let record = self.record(&info.claim, allocations, node);
-        let locks = self.locks(allocations, info);
+        let locks = self.locks(info, node);
         let shares = self.shares(allocations);
         row.volumes = (!volumes.is_empty()).then(|| VolumeRow::of(&volumes, node));
         let node = node.clone();
@@ -310,7 +310,7 @@ impl Run<'_> {
             let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
             let adaption = |place| {
                 let adapted = dialect.adaption(&given.devices, (node, place), self.now);
-                adapted.expect("a node whose device plugin can refuse a pod has a lock, and fits none")
+                adapted.expect("a pod that the node's device plugin can't serve does not fit there")
             };
             let adaption = place.as_ref().map(adaption).unwrap_or_default();
             dialect.record(given, node, self.now).and(adaption)
@@ -319,9 +319,13 @@ impl Run<'_> {
     }
 
     /// The locks that would be taken for the pod, each under its key.
-    fn locks(&self, allocations: &[Allocation], info: &PodInfo) -> BTreeMap<String, String> {
+    fn locks(&self, info: &PodInfo, node: &str) -> BTreeMap<String, String> {
         let owner = LockOwner { namespace: info.key.namespace.to_string(), name: info.key.name.to_string() };
-        let specs = allocations.iter().filter_map(|one| self.dialect(&one.profile).lock());
+        let (Claim::Place(ask), Some(state)) = (&info.claim, self.snapshot.node(node)) else {
+            return BTreeMap::new();
+        };
+        let dialects = self.reader.dialects();
+        let specs = state.info.locks_for(ask).filter_map(|lock| dialects.lock(&lock.name));
         specs.map(|spec| (spec.key.clone(), spec.value(&owner, self.now))).collect()
     }
 

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Hands, cut_off};
 use crate::{
     cluster::{lock, metrics::Written, send},
-    device::ProfileName,
+    device::LockName,
     dialect::LockSpec,
     excerpt::{MESSAGE, excerpt},
     scheduling::{LockOutcome, PodKey, ReleaseOutcome},
@@ -17,13 +17,13 @@ impl Hands {
         pod: &PodKey,
         node: &str,
         resource_version: &str,
-        profiles: &[ProfileName],
+        locks: &[LockName],
         since: Timestamp,
     ) -> LockOutcome {
         let taken = async {
             self.metrics.write(Written::lock);
             let client = self.client.clone();
-            lock::take(client, &self.lock_specs(profiles), node, pod, resource_version, since).await
+            lock::take(client, &self.lock_specs(locks), node, pod, resource_version, since).await
         };
         let cut = || LockOutcome::Failed(cut_off());
         let outcome = self.fence.within(send::REACH, taken).await.unwrap_or_else(cut);
@@ -36,11 +36,11 @@ impl Hands {
         &self,
         node: &str,
         resource_version: &str,
-        profiles: &[ProfileName],
+        locks: &[LockName],
     ) -> ReleaseOutcome {
         let released = async {
             self.metrics.write(Written::unlock);
-            lock::release(self.client.clone(), &self.lock_specs(profiles), node, resource_version).await
+            lock::release(self.client.clone(), &self.lock_specs(locks), node, resource_version).await
         };
         match self.fence.within(send::REACH, released).await {
             Some(Ok(())) => ReleaseOutcome::Done,
@@ -52,9 +52,9 @@ impl Hands {
         }
     }
 
-    fn lock_specs(&self, profiles: &[ProfileName]) -> Vec<&LockSpec> {
-        let spec = |profile| self.dialect(profile).lock();
-        let specs = profiles.iter().map(spec);
+    fn lock_specs(&self, locks: &[LockName]) -> Vec<&LockSpec> {
+        let spec = |name| self.reader.dialects().lock(name);
+        let specs = locks.iter().map(spec);
         specs.map(|spec| spec.expect("a lock is only asked for where the dialect has one")).collect()
     }
 }

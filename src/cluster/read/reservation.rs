@@ -67,6 +67,7 @@ pub fn reservation(read: &object::Reservation) -> Reading<Object> {
             _ => AllocatePolicy::Aligned,
         },
         allowed: if spec.allocate_once == Some(false) { Use::Shared } else { Use::Once },
+        order: koordinator::reservation::order(read),
     };
     (Object::Reservation(metadata.name.as_str().into(), Arc::new(reservation)), troubles)
 }

@@ -2,13 +2,19 @@
 //!
 //! Source: koordinator `pkg/scheduler/plugins/deviceshare/device_plugin_adapter.go`. Its own node agents need none of it.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 
-use super::{dimension::dimension, names};
+use super::{
+    dimension::dimension,
+    names,
+    plugin::{
+        CAMBRICON, CAMBRICON_ASSIGNED, CAMBRICON_PROFILE, CAMBRICON_UNIT, METAX, METAX_ALLOCATED, METAX_UNIT,
+    },
+};
 use crate::{
     device::{DeviceAllocation, DeviceAllocations, DeviceType, NodeDevices},
-    dialect::{LockForm, LockSpec, Record},
+    dialect::Record,
 };
 
 /// When the pod was bound, in nanoseconds.
@@ -24,22 +30,6 @@ const HUAWEI_TIME: &str = "predicate-time";
 /// Ascend 310P cards of this model are called by another name.
 const DUO: &str = "Ascend-310P3-300I-DUO";
 const ASCEND_310P: &str = "huawei.com/Ascend310P";
-
-const CAMBRICON: &str = "cambricon";
-/// Spelled so by Cambricon's plugin.
-const CAMBRICON_ASSIGNED: &str = "CAMBRICON_DSMLU_ASSIGHED";
-const CAMBRICON_PROFILE: &str = "CAMBRICON_DSMLU_PROFILE";
-const CAMBRICON_LOCK: &str = "cambricon.com/dsmlu.lock";
-/// Bytes of the smallest share of memory, the default of the plugin's `min-dsmlu-unit`.
-const CAMBRICON_UNIT: u64 = 256 << 20;
-
-const METAX: &str = "metax";
-const METAX_ALLOCATED: &str = "metax-tech.com/gpu-devices-allocated";
-const METAX_LOCK: &str = "hami.io/mutex.lock";
-const METAX_UNIT: u64 = 1 << 20;
-
-/// How long a holder of a lock that gives no sign is respected.
-const LOCK_EXPIRY: SignedDuration = SignedDuration::from_mins(5);
 
 /// The annotations and labels for the plugins of a node with these devices; an error says what the vendor's plugin can't serve. `isolation` is what
 /// keeps pods on one card apart, by the pod's own label.
@@ -67,16 +57,6 @@ pub fn record(
     };
     record.annotations.extend(of_vendor.into_iter().map(|(key, value)| (key.to_owned(), value)));
     Ok(record)
-}
-
-/// The lock that this vendor's plugin needs; `None`: it does without.
-pub fn lock(vendor: Option<&str>) -> Option<LockSpec> {
-    let key = match vendor? {
-        CAMBRICON => CAMBRICON_LOCK,
-        METAX => METAX_LOCK,
-        _ => return None,
-    };
-    Some(LockSpec { key: key.to_owned(), form: LockForm::Comma, expiry: LOCK_EXPIRY })
 }
 
 /// The numbers of the devices, each after the prefix.

@@ -60,6 +60,8 @@ pub const PARTITION_SPEC: &str = "scheduling.koordinator.sh/gpu-partition-spec";
 pub const RESERVATION_ALLOCATED: &str = "scheduling.koordinator.sh/reservation-allocated";
 /// On a pod: the Reservations of which it must use one, as JSON.
 pub const RESERVATION_AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
+/// On a Reservation: a number; of several the one with the lowest is used first.
+pub const RESERVATION_ORDER: &str = "scheduling.koordinator.sh/reservation-order";
 /// On a pod, Berth's own: `true` if each container is to have devices of its own.
 pub const BY_CONTAINER: &str = "berth.dev/devices-per-container";
 /// On a pod, Berth's own: which devices each container has, as JSON, in the form of [`ALLOCATED`] below the container's name.

@@ -5,9 +5,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    adaption,
     dimension::{amounts, dimension, memory},
-    names, partitions,
+    names, partitions, plugin,
 };
 use crate::{
     device::{
@@ -41,7 +40,7 @@ pub fn devices(device: &Device) -> Result<NodeDevices, Unreadable> {
         model: said.model,
         card: Some(CardDimensions { memory: memory(), cores: dimension(names::GPU_CORE) }),
         isolation: None,
-        plugin_lock: said.plugin_lock,
+        plugin: said.plugin,
         templates: Arc::default(),
     })
 }
@@ -56,7 +55,7 @@ pub fn traits(of: &Metadata) -> DeviceTraits {
         isolation: of.label(names::ISOLATION).map(str::to_owned),
         partition_policy: partitions::policy(of),
         partitions: partitions::built_in(vendor, model),
-        plugin_lock: adaption::lock(vendor).is_some(),
+        plugin: vendor.and_then(plugin::of_vendor),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     by_container,
     dimension::{kind_of, memory, weights, whole},
     hints::{self, Hint},
-    names, nccl,
+    names, nccl, plugin,
     shape::{self, PerDevice, Refusal, Requests, Strategy},
     templates,
 };
@@ -25,7 +25,24 @@ pub fn request(pod: &Pod) -> Result<Option<JointRequest>, Vec<Unreadable>> {
     let asked = if by_container { by_container::request(pod) } else { as_a_whole(pod) }?;
     let Some(asked) = asked else { return Ok(None) };
     let nccl = nccl::is_asked(&pod.metadata).map_err(|error| vec![error])?;
-    Ok(Some(JointRequest { nccl, ..asked }))
+    let plugin = asked_plugin(pod, &asked).map_err(|error| vec![error])?;
+    Ok(Some(JointRequest { nccl, plugin, ..asked }))
+}
+
+/// The vendor whose device plugin kubelet asks for the pod.
+fn asked_plugin(pod: &Pod, asked: &JointRequest) -> Result<Option<&'static str>, Unreadable> {
+    let Some(vendor) = plugin::asked(pod)? else { return Ok(None) };
+    let refuse = |message: String| {
+        let first = plugin::resources().map(|name| field(pod, name)).find(|field| field.ends_with(']'));
+        Err(Unreadable::new(Problem::Unserved, first.unwrap_or_default(), message))
+    };
+    if !asked.containers.is_empty() {
+        return refuse(format!("{vendor}'s device plugin serves no pod with `{}`", names::BY_CONTAINER));
+    }
+    if !asked.asks(DeviceType::Gpu) {
+        return refuse(format!("has {vendor}'s device plugin asked for a pod that asks for no GPU"));
+    }
+    Ok(Some(vendor))
 }
 
 /// What the pod asks as a whole.

@@ -25,6 +25,12 @@ pub fn is_available(reservation: &Reservation) -> bool {
     reservation.status.phase == "Available" && !reservation.status.node_name.is_empty()
 }
 
+/// Which of several a pod uses first: the one with the lowest. Koordinator takes 0, and what is no number, for none.
+pub fn order(reservation: &Reservation) -> Option<i64> {
+    let text = reservation.metadata.label(names::RESERVATION_ORDER)?;
+    text.parse().ok().filter(|order| *order != 0)
+}
+
 /// The devices that it holds.
 pub fn devices(reservation: &Reservation) -> Result<DeviceAllocations, Unreadable> {
     let Some(text) = reservation.metadata.annotation(names::ALLOCATED) else {

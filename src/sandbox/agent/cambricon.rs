@@ -10,6 +10,8 @@ use serde_json::json;
 use super::allocate::{Ask, Refusal};
 use super::api::{Calls, code};
 use super::audit::{Grant, Violation};
+use super::koordlet::hooks;
+use super::metax;
 use super::record::held;
 use super::share::{Names, Share, decode};
 use super::view::{Container, Pod};
@@ -121,6 +123,9 @@ async fn judge(
     if pod.uid() != ask.pod.uid() {
         return Ok(());
     }
+    if pod.annotation(hooks::ALLOCATED).is_some() {
+        return judge_koordinators(ask, pod, text).await;
+    }
     let record = decode(pod.annotation(RECORD).unwrap_or_default()).map_err(Refusal::Devices)?;
     let shares = record.get(ask.place).cloned().unwrap_or_default();
     let described = |share: &Share| {
@@ -143,6 +148,21 @@ async fn judge(
     grant.judge(ask.node, plugin).into_iter().for_each(|violation| ask.note(violation));
     let lock = lock(ask.calls, &ask.node.name).await?.map(|(value, _)| value).unwrap_or_default();
     if lock.parse::<Timestamp>().is_err() {
+        ask.note(Violation::Unlocked { node: ask.node.name.clone(), pod: pod.key(), lock });
+    }
+    Ok(())
+}
+
+/// Whether the profile is what Koordinator's scheduler, or another in its place, has given the pod, and the lock the pod's.
+async fn judge_koordinators(ask: &Ask<'_>, pod: &Pod, text: &str) -> Result<(), Refusal> {
+    let annotations = pod.metadata.annotations.clone().unwrap_or_default();
+    let given = hooks::given(&annotations).map_err(Refusal::Devices)?.unwrap_or_default();
+    if hooks::cambricon(&given, i128::from(UNIT) << 20).as_deref() != Some(text) {
+        let card = pod.annotation(hooks::ALLOCATED).unwrap_or_default().to_owned();
+        ask.note(Violation::WrongTemplate { pod: pod.key(), card, described: text.to_owned() });
+    }
+    let lock = lock(ask.calls, &ask.node.name).await?.map(|(value, _)| value).unwrap_or_default();
+    if metax::holder(&lock) != Some((pod.namespace(), pod.name())) {
         ask.note(Violation::Unlocked { node: ask.node.name.clone(), pod: pod.key(), lock });
     }
     Ok(())

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::node::Health;
 
-const CORE: &str = "koordinator.sh/gpu-core";
-const MEMORY: &str = "koordinator.sh/gpu-memory";
+pub(super) const CORE: &str = "koordinator.sh/gpu-core";
+pub(super) const MEMORY: &str = "koordinator.sh/gpu-memory";
 const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
 const NPU_CORE: &str = "huawei.com/npu-core";
 const NPU_CPU: &str = "huawei.com/npu-cpu";
@@ -70,8 +70,10 @@ pub struct Npu {
 pub struct Koordlet {
     /// The GPUs, all of one vendor's.
     pub gpus: Vec<Gpu>,
-    /// What each of them has beside, where they are Ascend cards; none: they are NVIDIA's.
+    /// What each of them has beside, where they are Ascend cards.
     pub npu: Option<Npu>,
+    /// The vendor of the GPUs, as Koordinator's label spells it; none: NVIDIA, or Huawei for Ascend cards.
+    pub vendor: Option<&'static str>,
     /// The NICs.
     pub nics: Vec<Nic>,
     /// The model of the GPUs, as Koordinator's label spells it.
@@ -134,7 +136,7 @@ impl Koordlet {
         if self.gpus.is_empty() {
             return BTreeMap::new();
         }
-        let vendor = if self.npu.is_some() { "huawei" } else { "nvidia" };
+        let vendor = self.vendor.unwrap_or(if self.npu.is_some() { "huawei" } else { "nvidia" });
         [(VENDOR, vendor.to_owned()), (MODEL, self.model.clone())].into()
     }
 

@@ -24,7 +24,7 @@ use super::plugin::Plugin;
 use super::record::held;
 use super::status;
 use super::view::Pod;
-use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, hami::Release, volcano};
+use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, hami::Release, metax, volcano};
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
@@ -338,6 +338,7 @@ impl Shared {
                 (Plugin::Hami(release), Some(wire)) => hami::allocate(&ask, release, wire).await?,
                 (_, Some(wire)) => hami::allocate(&ask, Release::V2_10, wire).await?,
                 (Plugin::Cambricon(spelling), _) => cambricon::allocate(&ask, spelling).await?,
+                (Plugin::Metax, _) => metax::allocate(&ask).await?,
                 (Plugin::GpuShare(strategy), _) => gpushare::allocate(&ask, strategy).await?,
                 _ => volcano::allocate(&ask).await?,
             }

@@ -6,7 +6,7 @@ use super::hami::wire::{AMD, ASCEND, BIREN, HYGON, ILUVATAR, NVIDIA, Wire};
 use super::node::Card;
 use super::share::Names;
 use super::view::Container;
-use super::{ascend, cambricon, gpushare, hami, volcano};
+use super::{ascend, cambricon, gpushare, hami, metax, volcano};
 
 /// MiB in a unit of memory of Iluvatar's and Cambricon's plugins.
 const BLOCK: u64 = 256;
@@ -30,6 +30,8 @@ pub enum Plugin {
     Biren,
     /// Cambricon's own plugin in the mode `dynamic-smlu`, by how it spells its annotation.
     Cambricon(cambricon::Spelling),
+    /// MetaX' own plugin in the mode `sgpu`.
+    Metax,
     /// volcano-sh/devices, by what it counts.
     GpuShare(gpushare::Strategy),
 }
@@ -44,7 +46,7 @@ impl Plugin {
             Plugin::Iluvatar => Some(&ILUVATAR),
             Plugin::Amd => Some(&AMD),
             Plugin::Biren => Some(&BIREN),
-            Plugin::Volcano | Plugin::Cambricon(_) | Plugin::GpuShare(_) => None,
+            Plugin::Volcano | Plugin::Cambricon(_) | Plugin::Metax | Plugin::GpuShare(_) => None,
         }
     }
 
@@ -52,6 +54,7 @@ impl Plugin {
         match self {
             Plugin::Volcano => &volcano::NAMES,
             Plugin::Cambricon(_) => &cambricon::NAMES,
+            Plugin::Metax => &metax::NAMES,
             Plugin::GpuShare(strategy) => strategy.names(),
             _ => &self.wire().expect("all others speak HAMi's protocol").names,
         }
@@ -62,6 +65,7 @@ impl Plugin {
         match self {
             Plugin::Volcano => volcano::ALLOCATED,
             Plugin::Cambricon(_) => cambricon::RECORD,
+            Plugin::Metax => metax::RECORD,
             Plugin::GpuShare(_) => gpushare::INDEX,
             _ => self.wire().expect("all others speak HAMi's protocol").allocated,
         }
@@ -91,7 +95,7 @@ impl Plugin {
             Plugin::Iluvatar | Plugin::Cambricon(_) => exact.map(|blocks| blocks * BLOCK),
             Plugin::Biren => Some(0),
             Plugin::Ascend => exact.map(|exact| ascend::size(exact).map_or(card.memory, |size| size.memory)),
-            Plugin::Volcano | Plugin::GpuShare(_) => percent.or(exact),
+            Plugin::Volcano | Plugin::Metax | Plugin::GpuShare(_) => percent.or(exact),
         };
         asked.unwrap_or(card.memory)
     }

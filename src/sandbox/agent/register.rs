@@ -12,7 +12,7 @@ use super::koordlet::Koordlet;
 use super::mig::{Cut, Profile};
 use super::node::{Card, Health, Node};
 use super::plugin::Plugin;
-use super::{cambricon, gpushare, hami, volcano};
+use super::{cambricon, gpushare, hami, metax, volcano};
 
 const BIREN_HANDSHAKE: &str = "hami.io/node-handshake-biren";
 
@@ -31,6 +31,7 @@ impl Node {
                 (cambricon::NAMES.memory, memory / cambricon::UNIT),
                 ("cambricon.com/real-mlu-counts", count),
             ],
+            Some(Plugin::Metax) => vec![(metax::NAMES.count, metax::SLOTS * self.healthy_gpus())],
             Some(Plugin::Volcano) => vec![
                 (volcano::NAMES.count, slots),
                 (volcano::NAMES.memory, memory),
@@ -49,6 +50,12 @@ impl Node {
         self.plain.clone().into_iter().chain(devices).collect()
     }
 
+    fn healthy_gpus(&self) -> u64 {
+        let gpus = self.koordlet.iter().flat_map(|koordlet| &koordlet.gpus);
+        let healthy = gpus.filter(|gpu| gpu.health == Health::Healthy).count();
+        u64::try_from(healthy).unwrap_or(u64::MAX)
+    }
+
     /// What the plugin writes on the Node.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         let Some(plugin) = self.plugin else { return BTreeMap::new() };
@@ -60,7 +67,7 @@ impl Node {
             Plugin::Volcano => (volcano::REGISTER, self.volcano_register()),
             Plugin::GpuShare(_) => (gpushare::UNHEALTHY, self.unhealthy()),
             // It registers with kubelet alone.
-            Plugin::Cambricon(_) => return BTreeMap::new(),
+            Plugin::Cambricon(_) | Plugin::Metax => return BTreeMap::new(),
         };
         let links = (!self.links.is_empty()).then(|| (hami::LINKS, self.hami_links()));
         let beside = match plugin {

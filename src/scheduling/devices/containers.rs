@@ -1,10 +1,14 @@
 //! Devices of containers of their own: one container after the other, the one that takes most first.
 //!
-//! It does not go back on a container: where a later one finds nothing, the pod does not fit.
+//! Each is given what its pod would be given if it were alone. Where a later one then finds nothing, `search` tries what else an earlier one could
+//! have, so that a solution is found whenever there is one.
+
+mod alike;
+mod search;
 
 use std::cmp::Reverse;
 
-use super::{Settings, Shortfall, allocate, score};
+use super::{Settings, Shortfall, score};
 use crate::device::{
     ContainerDeviceRequest, ContainerDevices, DeviceCount, DevicesUsed, JointRequest, NodeDevices, Portion,
 };
@@ -18,13 +22,12 @@ pub fn by_container(
 ) -> Result<Vec<ContainerDevices>, Vec<Shortfall>> {
     let mut order: Vec<_> = request.containers.iter().enumerate().collect();
     order.sort_by_key(|(_, one)| Reverse(size(one)));
-    let mut used = used.clone();
-    let mut given = Vec::new();
-    for (at, ContainerDeviceRequest { container, request }) in order {
-        let devices = allocate(node, &used, request, settings)?;
-        used = used.and(DevicesUsed::of([&devices]));
-        given.push((at, ContainerDevices { container: container.clone(), devices }));
-    }
+    let requests: Vec<_> = order.iter().map(|(_, one)| &one.request).collect();
+    let given = search::choose(node, used, &requests, settings)?;
+    let named = |((at, one), devices): (&(usize, &ContainerDeviceRequest), _)| {
+        (*at, ContainerDevices { container: one.container.clone(), devices })
+    };
+    let mut given: Vec<_> = order.iter().zip(given).map(named).collect();
     given.sort_by_key(|(at, _)| *at);
     Ok(given.into_iter().map(|(_, devices)| devices).collect())
 }

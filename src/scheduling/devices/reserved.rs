@@ -2,7 +2,7 @@
 //!
 //! Source: koordinator `pkg/scheduler/plugins/deviceshare/reservation.go` (`tryAllocateFromReusable`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Settings, Shortfall, choose, views};
 use crate::device::{Amounts, DeviceAllocations, DeviceType, DevicesUsed, JointRequest, Minor, NodeDevices};
@@ -22,6 +22,8 @@ pub(super) enum Reserved<'a> {
     First(&'a ReservedDevices),
     /// Of their types no others are given, and of each no more than is left.
     Only(&'a ReservedDevices),
+    /// There is none, and these devices are left to others.
+    Without(&'a BTreeSet<(DeviceType, Minor)>),
 }
 
 impl Reserved<'_> {
@@ -29,6 +31,7 @@ impl Reserved<'_> {
     pub(super) fn admits(self, kind: DeviceType, minor: Minor) -> bool {
         match self {
             Self::Only(left) => left.get(&kind).is_none_or(|minors| minors.contains_key(&minor)),
+            Self::Without(others) => !others.contains(&(kind, minor)),
             Self::Nothing | Self::First(_) => true,
         }
     }
@@ -37,7 +40,7 @@ impl Reserved<'_> {
     pub(super) fn bound(&self, kind: DeviceType, minor: Minor) -> Option<&Amounts> {
         match self {
             Self::Only(left) => left.get(&kind)?.get(&minor),
-            Self::Nothing | Self::First(_) => None,
+            Self::Nothing | Self::First(_) | Self::Without(_) => None,
         }
     }
 

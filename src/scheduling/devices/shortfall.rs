@@ -46,19 +46,34 @@ pub enum Shortfall {
     /// What keeps pods on one card apart is not what the pod needs.
     #[error("node(s) GPU isolation provider mismatch")]
     Isolation,
-    /// The vendor's device plugin serves one pod at a time under a lock of the node, which is not taken for pods that ask by type.
-    #[error(
-        "node(s) GPU device plugin needs a node lock, which Berth does not take for Koordinator's devices"
-    )]
-    PluginLock,
-    /// The pod must use a Reservation, and none on the node is for it and has enough left.
+    /// The vendor's device plugin serves pods that name its resources alone, and the pod names none, or another vendor's.
+    #[error("node(s) GPU device plugin is not asked for the Pod, which names no resource of its vendor's")]
+    PluginNotAsked,
+    /// The vendor's device plugin gives a pod fewer cards.
+    #[error("node(s) GPU device plugin gives a Pod fewer cards")]
+    PluginCards,
+    /// The vendor's device plugin needs compute, and more memory.
+    #[error("node(s) GPU device plugin needs compute, and memory of at least one of its units")]
+    PluginShare,
+    /// The pod must use a Reservation, and none on the node is for it.
     #[error("node(s) no reservation(s) met the Pod's reservation affinity")]
     Reservation,
+    /// The pod must use a Reservation, and of those on the node that are for it none has enough left.
+    #[error("node(s) reservation(s) that met the Pod's reservation affinity had not enough left")]
+    ReservationInUse,
 }
 
 impl Shortfall {
     /// Whether pods that leave the node could cure it.
     pub const fn is_resolvable(self) -> bool {
-        matches!(self, Self::Devices(_) | Self::JointRule | Self::Partitions | Self::Scope | Self::Gpus)
+        matches!(
+            self,
+            Self::Devices(_)
+                | Self::JointRule
+                | Self::Partitions
+                | Self::Scope
+                | Self::Gpus
+                | Self::ReservationInUse
+        )
     }
 }

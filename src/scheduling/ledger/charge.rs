@@ -62,6 +62,13 @@ impl Charge {
             && self.allocations.iter().any(Allocation::is_awaited)
     }
 
+    /// Whether the lock of its node tells when an agent has served it.
+    pub fn awaits_unlock(&self) -> bool {
+        self.commitment == Commitment::Bound
+            && self.stage == Stage::Pending
+            && self.allocations.iter().any(Allocation::is_told_by_lock)
+    }
+
     /// Whether the pod was given just these cards by a decision of Berth's own.
     pub fn gives(&self, allocations: &[Allocation]) -> bool {
         let shares = |one| {

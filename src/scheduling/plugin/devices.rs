@@ -4,7 +4,8 @@ use std::{iter, sync::Arc};
 
 use crate::{
     device::{
-        Allocation, Answer, Assignment, DeviceRequest, JointRequest, NodeDevices, Profile, Quota, together,
+        Allocation, Answer, Assignment, DeviceRequest, DeviceType, JointRequest, NodeDevices, Profile, Quota,
+        together,
     },
     scheduling::{
         allocate::allocate,
@@ -33,9 +34,19 @@ pub(in crate::scheduling) fn allocations(
     let requests = requests.filter(|(device, _)| !scene.node.serves_by_claim(device));
     let allocation = |(device, quota): (&DeviceRequest, Quota)| {
         let shares = shares(scene.node, device, quota)?;
-        Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), Answer::Awaited))
+        let answer = answer(scene.node, device);
+        Ok(Allocation::new(device.profile.name.clone(), Arc::new(shares), answer))
     };
     requests.map(allocation).collect()
+}
+
+/// What the node's agent will have made of the pod once it is bound. Koordinator's own answers nothing, and reads what is written.
+fn answer(node: &NodeState, device: &DeviceRequest) -> Answer {
+    let Some(joint) = &device.joint else { return Answer::Awaited };
+    let offered = node.info.offer(&device.profile.name).and_then(|offer| offer.inventory.as_ref());
+    let plugin = offered.and_then(|inventory| inventory.devices().plugin.as_ref());
+    let plugin = plugin.filter(|_| joint.asks(DeviceType::Gpu));
+    plugin.map_or(Answer::Succeeded, |plugin| plugin.answer)
 }
 
 /// The shares that the node would give each container.

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, withdraw::Remnant};
+use super::{Scheduler, locks::is_held_by, withdraw::Remnant};
 use crate::{
-    device::{Answer, ProfileName},
+    device::{Answer, Lock, ProfileName},
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
@@ -91,13 +91,59 @@ impl Scheduler {
         let mut charges = self.snapshot.ledger().on_node(node);
         vacated
             || self.has_remains(node)
-            || charges.any(|(uid, charge)| charge.is_in_flight() || self.lingers(uid, charge, now))
+            || charges.any(|(uid, charge)| self.is_in_flight(uid, charge) || self.lingers(uid, charge, now))
+    }
+
+    /// Whether an agent of the node is at work for this pod, by what the pod says or by what the node's lock does.
+    pub(super) fn is_in_flight(&self, uid: &Uid, charge: &Charge) -> bool {
+        charge.is_in_flight() || (charge.awaits_unlock() && self.is_locked_for(uid, charge))
+    }
+
+    /// What the node's agents have made of the pod, by what it says and by what the node's lock does.
+    pub fn answer(&self, uid: &Uid, charge: &Charge) -> Answer {
+        let to_come = charge.commitment != Commitment::Bound && charge.has_answer(Answer::ByLock);
+        if to_come || self.is_in_flight(uid, charge) { Answer::Awaited } else { charge.answer() }
+    }
+
+    /// Whether its node bears this pod's lock, also where that is not seen yet.
+    fn is_locked_for(&self, uid: &Uid, charge: &Charge) -> bool {
+        let taken = self.locks.held(&charge.node).is_some_and(|held| held.pod.uid == *uid);
+        let (Some(entry), Some(state)) = (self.pods.get(uid), self.snapshot.node(&charge.node)) else {
+            return taken;
+        };
+        taken || state.info.locks_of(charge.profiles()).any(|lock| is_held_by(&lock.state, &entry.info.key))
+    }
+
+    /// The pods of the node whose agents are to answer by freeing its lock.
+    pub(super) fn awaiting_unlock(&self, node: &NodeName) -> Vec<Uid> {
+        let charges = self.snapshot.ledger().on_node(node);
+        let awaiting =
+            charges.filter(|(uid, charge)| charge.awaits_unlock() && self.is_locked_for(uid, charge));
+        awaiting.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Takes in that the lock of one of these pods is free: so its agent answers, and ends the node's silence.
+    pub(super) fn hear_unlock(&mut self, node: &NodeName, awaited: &[Uid]) {
+        let ledger = self.snapshot.ledger();
+        let is_free = |charge: &Charge| {
+            let state = self.snapshot.node(node);
+            state.is_some_and(|state| {
+                state.info.locks_of(charge.profiles()).all(|lock| lock.state == Lock::Free)
+            })
+        };
+        let answered = |uid: &Uid| {
+            let charge = ledger.get(uid).filter(|charge| charge.node == *node);
+            charge.is_some_and(|charge| !self.is_in_flight(uid, charge) && is_free(charge))
+        };
+        if awaited.iter().any(answered) {
+            self.agents.silences.remove(node);
+        }
     }
 
     /// A pod is gone. If its node's plugin was at work for it, nobody will say when it is done: it is given time.
     pub(super) fn note_vacancy(&mut self, uid: &Uid, now: Timestamp) {
         let Some(charge) = self.snapshot.ledger().get(uid) else { return };
-        let at_work = charge.is_in_flight() || self.may_be_bound(&charge.node, uid);
+        let at_work = self.is_in_flight(uid, charge) || self.may_be_bound(&charge.node, uid);
         let cleared = now.checked_add(CLEARANCE).ok().filter(|_| at_work);
         let until = cleared.or_else(|| self.goes_by(uid, charge)).filter(|until| *until > now);
         if let Some(until) = until {
@@ -209,7 +255,8 @@ impl Scheduler {
     }
 
     fn owed(&self, node: &NodeName) -> Vec<(Uid, Timestamp)> {
-        let in_flight = self.snapshot.ledger().on_node(node).filter(|(_, charge)| charge.is_in_flight());
+        let charges = self.snapshot.ledger().on_node(node);
+        let in_flight = charges.filter(|(uid, charge)| self.is_in_flight(uid, charge));
         in_flight.map(|(uid, charge)| (uid.clone(), charge.since)).collect()
     }
 

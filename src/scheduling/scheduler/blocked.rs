@@ -124,7 +124,8 @@ impl Scheduler {
 
     /// Whose answer the node's device plugin owes.
     pub(super) fn busy_because(&self, node: &NodeName) -> String {
-        let in_flight = self.snapshot.ledger().on_node(node).find(|(_, charge)| charge.is_in_flight());
+        let in_flight =
+            self.snapshot.ledger().on_node(node).find(|(uid, charge)| self.is_in_flight(uid, charge));
         let known = in_flight.and_then(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge.since)));
         match known {
             Some((pod, since)) => {
@@ -142,7 +143,7 @@ impl Scheduler {
 /// Who holds the lock that a pod waits for.
 pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
     let node = &info.name;
-    let mut locks = info.locks_of(ask.profiles()).map(|lock| &lock.state);
+    let mut locks = info.locks_for(ask).map(|lock| &lock.state);
     match locks.find(|lock| matches!(lock, Lock::Held { .. })) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);

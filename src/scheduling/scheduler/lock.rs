@@ -47,7 +47,7 @@ enum Holder {
 
 impl Scheduler {
     pub(super) fn gate(&mut self, info: &NodeInfo, ask: &Ask, pod: &PodKey, now: Timestamp) -> Gate {
-        let gates = info.locks_of(ask.profiles()).map(|lock| {
+        let gates = info.locks_for(ask).map(|lock| {
             // From before a restart, or of a former pod of this name: taken anew, so that it is this one's and fresh.
             let own = is_held_by(&lock.state, pod);
             if own { Gate::Takeable } else { self.gate_of(&info.name, lock, now) }
@@ -117,7 +117,7 @@ impl Scheduler {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(entry) = serving.and_then(|serving| self.pods.get(&serving.uid)) else { return true };
         let Claim::Place(ask) = &entry.info.claim else { return true };
-        let needs = |info: &NodeInfo| info.locks_of(ask.profiles()).next().is_some();
+        let needs = |info: &NodeInfo| info.locks_for(ask).next().is_some();
         let needs = self.snapshot.node(node).is_some_and(|state| needs(&state.info));
         !needs || self.locks.held(node).is_some_and(|held| held.pod == entry.info.key)
     }
@@ -217,11 +217,11 @@ impl Scheduler {
         self.locks.set_releasing(node, None);
         let Some(info) = self.snapshot.node(node).map(|state| state.info.clone()) else { return };
         let dead = info.locks.iter().filter(|lock| self.is_held_by_the_dead(node, lock));
-        let profiles: Vec<_> = dead.map(|lock| lock.profile.clone()).collect();
-        if !profiles.is_empty() {
+        let locks: Vec<_> = dead.map(|lock| lock.name.clone()).collect();
+        if !locks.is_empty() {
             self.locks.set_releasing(node, Some(Releasing::UnderWay));
             let (node, resource_version) = (node.clone(), info.resource_version.clone());
-            self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profiles });
+            self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, locks });
         }
     }
 

@@ -105,7 +105,7 @@ impl Scheduler {
         let Some(offered) = offered else { return };
         self.reports.changed_devices.insert(offered.profile.clone());
         if let Some(mut node) = self.snapshot.node(name).map(|known| NodeInfo::clone(&known.info)) {
-            node.offers.retain(|offer| offer.profile != offered.profile);
+            node.drop_devices(&offered.profile);
             self.take_in_node(node, now);
         }
     }

@@ -154,6 +154,7 @@ impl Scheduler {
     pub(super) fn take_in_node(&mut self, mut node: NodeInfo, now: Timestamp) {
         let name = node.name.clone();
         self.snapshot.join_devices(&mut node);
+        let awaited = self.awaiting_unlock(&name);
         self.note_owners(&name, Some(&node));
         self.note_foreign_lock(&node);
         self.expire(&name, &node.expired(now));
@@ -169,6 +170,7 @@ impl Scheduler {
             }
         }
         self.check_held(&name, now);
+        self.hear_unlock(&name, &awaited);
         self.lines.touch(&name);
     }
 

@@ -7,7 +7,7 @@ use super::{
     locks::{Releasing, is_held_by, is_since},
     reads::{Read, Validity},
 };
-use crate::device::ProfileName;
+use crate::device::LockName;
 use crate::scheduling::{
     blame::Blame,
     effect::{Effect, REACH},
@@ -29,7 +29,7 @@ impl Scheduler {
         &mut self,
         pod: &PodKey,
         node: &NodeName,
-        profiles: Vec<ProfileName>,
+        locks: Vec<LockName>,
         outcome: LockOutcome,
         now: Timestamp,
     ) {
@@ -51,7 +51,7 @@ impl Scheduler {
                 }
                 self.locks.set_releasing(node, Some(Releasing::UnderWay));
                 let node = node.clone();
-                self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, profiles });
+                self.outbox.effects.push(Effect::ReleaseLock { node, resource_version, locks });
             }
             _ if !served => self.lines.touch(node),
             LockOutcome::Stale => self.doubt_lock(node),
@@ -147,7 +147,7 @@ impl Scheduler {
         let serving = self.lines.get(node)?.serving.as_ref()?;
         let is_held =
             |lock: &NodeLock| is_held_by(&lock.state, &entry.info.key) || is_since(lock, serving.lock_since);
-        let mut locks = state.info.locks_of(ask.profiles()).peekable();
+        let mut locks = state.info.locks_for(ask).peekable();
         let held = locks.peek().is_some() && locks.all(is_held);
         held.then(|| (entry.info.key.clone(), state.info.resource_version.clone()))
     }

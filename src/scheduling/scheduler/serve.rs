@@ -125,15 +125,13 @@ impl Scheduler {
                     // The lock of some plugins says no more than this: it is all that tells ours from another's.
                     let since = Timestamp::from_second(now.as_second()).unwrap_or(now);
                     self.start_serving(node, uid, Step::Locking, Some(since));
-                    let (node, profiles) = (
-                        node.clone(),
-                        info.locks_of(ask.profiles()).map(|lock| lock.profile.clone()).collect(),
-                    );
+                    let locks = info.locks_for(&ask).map(|lock| lock.name.clone()).collect();
+                    let node = node.clone();
                     self.outbox.effects.push(Effect::TakeLock {
                         pod: key,
                         node,
                         resource_version,
-                        profiles,
+                        locks,
                         since,
                     });
                 }

@@ -192,7 +192,7 @@ impl Family {
             other => json!({self.row.lock.key: other}),
         };
         let vendor = self.vendor();
-        let lock = vendor.lock().unwrap();
+        let lock = &vendor.locks()[0];
         match lock.read(&node(&held)) {
             Lock::Held { since, .. } => now.duration_since(since) < lock.expiry,
             _ => false,

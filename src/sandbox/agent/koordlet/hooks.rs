@@ -80,6 +80,15 @@ pub fn ascend(given: &Given) -> String {
     of(given, "gpu").iter().map(name).collect::<Vec<_>>().join(",")
 }
 
+/// The value of the pod's annotation that Cambricon's plugin cuts a card by, whose memory it counts in so many bytes; `None`: it can't be told.
+///
+/// Source: koordinator `pkg/scheduler/plugins/deviceshare/device_plugin_adapter.go`, for the reader's side.
+pub fn cambricon(given: &Given, unit: i128) -> Option<String> {
+    let [mlu] = of(given, "gpu") else { return None };
+    let (core, memory) = (mlu.amount(CORE)?, mlu.amount(MEMORY)?);
+    Some(format!("{}_{core}_{}", mlu.minor, memory / unit))
+}
+
 /// The GPUs that CUDA shows in a container with this variable, which has access to those given: it takes uuids, up to the first that there is
 /// not. `None`: the text names a GPU that the pod was not given, or none at all.
 pub fn shown(given: &Given, variable: &str) -> Option<Vec<String>> {

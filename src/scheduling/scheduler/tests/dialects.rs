@@ -7,8 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::play;
 use crate::{
     device::{
-        Allocation, Answer, Card, CoreUnit, Cores, Dimension, Health, InitPhase, Inventory, Lock, LockOwner,
-        MiB, Mode, ProfileName, Slicing,
+        Allocation, Answer, Card, CoreUnit, Cores, Dimension, Health, InitPhase, Inventory, Lock, LockName,
+        LockOwner, MiB, Mode, Slicing,
     },
     scheduling::{
         Ask, Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
@@ -75,8 +75,8 @@ impl World {
     fn locks_answered(&mut self, name: &str) -> Vec<Effect> {
         self.version += 1;
         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
-        let (pod, profiles) = (pod(name, self.now).key, vec![GPU.into(), NIC.into()]);
-        self.tell(Event::LockAnswered { pod, node: "n1".into(), profiles, outcome })
+        let (pod, locks) = (pod(name, self.now).key, vec![lock_of(GPU), lock_of(NIC)]);
+        self.tell(Event::LockAnswered { pod, node: "n1".into(), locks, outcome })
     }
 
     fn bound(&mut self, name: &str) -> Vec<Effect> {
@@ -104,6 +104,10 @@ impl World {
 const BOTH: [(&str, u64); 2] = [(GPU, 10_000), (NIC, 10_000)];
 const FREE: Locked = [(GPU, Lock::Free), (NIC, Lock::Free)];
 
+fn lock_of(dialect: &str) -> LockName {
+    LockName { profile: dialect.into(), key: dialect.into() }
+}
+
 fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
     let offer = |(dialect, memory): &(&str, u64)| {
         let card = Card {
@@ -122,7 +126,7 @@ fn node(offers: &[(&str, u64)], locks: Locked, version: &str) -> NodeInfo {
         Offer { core_unit: CoreUnit::Percent, profile: (*dialect).into(), inventory }
     };
     let lock = |(dialect, state): (&str, Lock)| NodeLock {
-        profile: dialect.into(),
+        name: lock_of(dialect),
         state,
         signature: Signature::Pod,
         expiry: play::EXPIRY,
@@ -167,8 +171,8 @@ fn unschedulable(effects: &[Effect]) -> String {
 fn both_locks_are_taken_in_one_write_and_one_binding_carries_both_allocations() {
     let mut world = World::new(&BOTH);
     let effects = world.create("a");
-    let [Effect::TakeLock { profiles, .. }] = &effects[..] else { panic!("{effects:?}") };
-    assert_eq!(*profiles, [ProfileName::from(GPU), NIC.into()]);
+    let [Effect::TakeLock { locks, .. }] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(*locks, [lock_of(GPU), lock_of(NIC)]);
     let effects = world.locks_answered("a");
     let [Effect::Bind { allocations, .. }] = &effects[..] else { panic!("{effects:?}") };
     let shares = allocations.iter().flat_map(|one| one.assignment.shares());
@@ -199,10 +203,7 @@ fn while_one_lock_is_held_neither_is_taken() {
     world.locked([(GPU, Lock::Free), (NIC, held)]);
     assert_eq!(world.create("a"), []);
     let effects = world.locked(FREE);
-    assert!(
-        matches!(&effects[..], [Effect::TakeLock { profiles, .. }] if profiles.len() == 2),
-        "{effects:?}"
-    );
+    assert!(matches!(&effects[..], [Effect::TakeLock { locks, .. }] if locks.len() == 2), "{effects:?}");
 }
 
 #[test]
@@ -214,13 +215,10 @@ fn a_pod_that_has_lost_one_of_its_locks_takes_both_again() {
     let effects = world.tell(Event::LockAnswered {
         pod: pod("a", world.now).key,
         node: "n1".into(),
-        profiles: vec![GPU.into(), NIC.into()],
+        locks: vec![lock_of(GPU), lock_of(NIC)],
         outcome: LockOutcome::Taken { resource_version: "1".to_owned() },
     });
-    assert!(
-        matches!(&effects[..], [Effect::TakeLock { profiles, .. }] if profiles.len() == 2),
-        "{effects:?}"
-    );
+    assert!(matches!(&effects[..], [Effect::TakeLock { locks, .. }] if locks.len() == 2), "{effects:?}");
 }
 
 #[test]
@@ -244,10 +242,7 @@ fn locks_of_a_dead_holder_are_given_back_in_one_write() {
     let effects = world.locked([(GPU, one), (NIC, other)]);
     let [Effect::ReadHolder { owner, since }] = &effects[..] else { panic!("{effects:?}") };
     let effects = world.tell(Event::HolderRead { owner: owner.clone(), since: *since, found: None });
-    assert!(
-        matches!(&effects[..], [Effect::ReleaseLock { profiles, .. }] if profiles.len() == 2),
-        "{effects:?}"
-    );
+    assert!(matches!(&effects[..], [Effect::ReleaseLock { locks, .. }] if locks.len() == 2), "{effects:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     device::{
         Allocation, Answer, Assignment, Card, ContainerShares, CoreUnit, Cores, Health, InitPhase, Inventory,
-        Lock, MiB, Mode, ProfileName, Role, Share, Slicing,
+        Lock, LockName, MiB, Mode, ProfileName, Role, Share, Slicing,
     },
     scheduling::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
@@ -236,7 +236,12 @@ impl Play {
                 profile: hami(),
                 inventory: Some(Inventory::new(vec![card])),
             }],
-            locks: vec![NodeLock { profile: hami(), state: lock, signature: self.signature, expiry: EXPIRY }],
+            locks: vec![NodeLock {
+                name: LockName { profile: hami(), key: "lock".into() },
+                state: lock,
+                signature: self.signature,
+                expiry: EXPIRY,
+            }],
             ..NodeInfo::default()
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{NODE, Play, hami, key};
 use crate::{
-    device::{Lock, LockOwner},
+    device::{Lock, LockName, LockOwner},
     scheduling::{
         Claim, Event, PodInfo,
         event::{LockOutcome, ReleaseOutcome},
@@ -58,7 +58,12 @@ impl Play {
 
     pub(in super::super) fn lock_answered(&mut self, name: &str, outcome: LockOutcome) {
         let pod = key(name);
-        self.happens(Event::LockAnswered { pod, node: NODE.into(), profiles: vec![hami()], outcome });
+        self.happens(Event::LockAnswered {
+            pod,
+            node: NODE.into(),
+            locks: vec![LockName { profile: hami(), key: "lock".into() }],
+            outcome,
+        });
     }
 
     pub(super) fn own_lock(&self, name: &str) -> Lock {
