@@ -118,6 +118,7 @@ impl World {
             uid: claims::uid(self.placed).into(),
             nominated: None,
             origin: None,
+            served: None,
         }
     }
 
@@ -247,7 +248,7 @@ fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
         shuns: BTreeSet::new(),
     };
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request, joint: None }],
+        devices: vec![DeviceRequest { profile: profile(), request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints {
             affinity: NodeAffinity {
