@@ -2,7 +2,8 @@
 //!
 //! A failure prints its seed and the last things that happened; the same seed is the same run, step by step.
 //! `BERTH_SIMULATION_FAULTS=100000 cargo test --release --test simulation no_fault -- --nocapture` injects so many faults,
-//! `BERTH_SIMULATION_SEED=7` runs that seed alone and prints all of it.
+//! `BERTH_SIMULATION_SEED=7` runs that seed alone and prints all of it. `BERTH_SIMULATION_STORY=claims` limits both to one story of
+//! `tests/simulation/stories.rs`, and `BERTH_SIMULATION_BUG=CapacityNotCounted` the deliberate bugs to one.
 #![cfg(feature = "sandbox")]
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails as the test does")]
 
@@ -12,6 +13,8 @@ mod actors;
 mod bug;
 #[path = "simulation/checker.rs"]
 mod checker;
+#[path = "simulation/device_claims.rs"]
+mod device_claims;
 #[path = "simulation/devices.rs"]
 mod devices;
 #[path = "simulation/dice.rs"]
@@ -66,15 +69,27 @@ const FAULTS: u64 = 5000;
 /// In so many runs of its story each deliberate bug is found.
 const RUNS_TO_FIND: u64 = 20;
 
-#[expect(clippy::disallowed_methods, reason = "how long to run, and which seed, is asked from outside")]
+#[expect(clippy::disallowed_methods, reason = "how long to run, and what, is asked from outside")]
+fn asked(variable: &str) -> Option<String> {
+    std::env::var(variable).ok()
+}
+
 fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().unwrap())
+    asked(variable).map(|text| text.parse().unwrap())
+}
+
+/// The one story that is asked for.
+fn asked_story() -> Option<&'static Story> {
+    let asked = asked("BERTH_SIMULATION_STORY")?;
+    let story = STORIES.iter().find(|(name, _)| *name == asked);
+    Some(story.unwrap_or_else(|| panic!("no story is called {asked:?}")).1)
 }
 
 /// Every second run is of everything; the others go through what deliberate bugs are looked for with.
 fn story_of(seed: u64) -> &'static Story {
     let at = usize::try_from(seed / 2).unwrap() % STORIES.len();
-    if seed.is_multiple_of(2) { &GENERAL } else { STORIES[at] }
+    let usual = if seed.is_multiple_of(2) { &GENERAL } else { STORIES[at].1 };
+    asked_story().unwrap_or(usual)
 }
 
 fn fail(seed: u64, outcome: &Outcome) -> ! {
@@ -121,7 +136,7 @@ fn no_fault_breaks_an_invariant() {
     }
     let counts = counts.into_inner().unwrap();
     println!("{faults:?} faults in {seeds:?} runs, no violation\n{counts:#?}");
-    let wanted = wanted_of_all();
+    let wanted = if asked_story().is_some() { Vec::new() } else { wanted_of_all() };
     let missing: Vec<_> = wanted.iter().filter(|name| !counts.contains_key(*name)).collect();
     assert!(missing.is_empty(), "nobody has done {missing:?}");
 }
@@ -173,10 +188,14 @@ fn find(bug: Bug, clean: &Clean) -> Result<(u64, String), String> {
 #[test]
 fn every_deliberate_bug_is_found() {
     let (next, found, clean) = (AtomicUsize::new(0), Mutex::new(Vec::new()), Clean::default());
+    let only = asked("BERTH_SIMULATION_BUG");
+    let is_asked = |bug: &&Bug| only.as_ref().is_none_or(|only| *only == format!("{bug:?}"));
+    let bugs: Vec<&Bug> = Bug::ALL.iter().filter(is_asked).collect();
+    assert!(!bugs.is_empty(), "no bug is called {only:?}");
     on_all_processors(|| {
-        while let Some(bug) = Bug::ALL.get(next.fetch_add(1, Relaxed)) {
-            let result = find(*bug, &clean);
-            found.lock().unwrap().push((*bug, result));
+        while let Some(bug) = bugs.get(next.fetch_add(1, Relaxed)) {
+            let result = find(**bug, &clean);
+            found.lock().unwrap().push((**bug, result));
         }
     });
     let mut failed = Vec::new();

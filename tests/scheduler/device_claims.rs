@@ -20,9 +20,9 @@ pub(crate) fn user(name: &str, claim: &str) -> Value {
     pod
 }
 
-/// A claim of one device of class `gpu`, with this status.
-pub(crate) fn claim(name: &str, version: u32, finalizers: &[&str], status: &Value) -> Event {
-    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "gpu"}});
+/// A claim of one device of a class, with this status.
+fn claim_of(class: &str, name: &str, (version, finalizers): (u32, &[&str]), status: &Value) -> Event {
+    let request = json!({"name": "gpu", "exactly": {"deviceClassName": class}});
     let claim = json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"),
             "resourceVersion": version.to_string(), "finalizers": finalizers},
@@ -33,7 +33,12 @@ pub(crate) fn claim(name: &str, version: u32, finalizers: &[&str], status: &Valu
 }
 
 fn free(name: &str) -> Event {
-    claim(name, 1, &[], &json!({}))
+    claim_of("gpu", name, (1, &[]), &json!({}))
+}
+
+/// A claim that is kept by the finalizer, with this status.
+pub(crate) fn claim(name: &str, version: u32, status: &Value) -> Event {
+    claim_of("gpu", name, (version, &["resource.kubernetes.io/delete-protection"]), status)
 }
 
 /// A slice of a node with so many devices.
@@ -47,12 +52,16 @@ fn slice(node: &str, count: usize) -> Event {
     Event::Seen(Object::ResourceSlice(parsed(&slice)))
 }
 
+fn class(name: &str) -> Event {
+    Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": name}}))))
+}
+
 /// Shows that there is nothing yet but the class `gpu`.
 pub(crate) fn listed(machine: &mut Machine) {
     for kind in Kind::DEVICE_CLAIMS {
         machine.tell(Event::Listed(*kind, Vec::new()));
     }
-    machine.tell(Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": "gpu"}})))));
+    machine.tell(class("gpu"));
 }
 
 /// Nodes with so many devices each, and what else there is.
@@ -65,12 +74,44 @@ fn machine(nodes: &[(&str, usize)], objects: impl IntoIterator<Item = Event>) ->
     machine
 }
 
+/// A machine of one node with a device, and pod `p`, whose claim `c` stands so.
+fn with_pod(objects: impl IntoIterator<Item = Event>) -> Machine {
+    let mut machine = machine(&[("n1", 1)], objects);
+    machine.show_pod(&user("p", "c"));
+    machine
+}
+
 pub(crate) fn writes(effects: &[Effect]) -> Vec<PrebindWrite> {
     let write = |effect: &Effect| match effect {
         Effect::Prebind { write, .. } => Some(write.clone()),
         _ => None,
     };
     effects.iter().filter_map(write).collect()
+}
+
+/// What is to be written of claims, in short words.
+fn asked(effects: &[Effect]) -> Vec<String> {
+    let words = |write: PrebindWrite| {
+        let (verb, claim) = match write {
+            PrebindWrite::ProtectClaim { claim } => ("protect", claim),
+            PrebindWrite::ReserveClaim { claim, allocation: Some(_) } => ("give", claim),
+            PrebindWrite::ReserveClaim { claim, allocation: None } => ("join", claim),
+            PrebindWrite::ReleaseClaim { claim, deallocate: true } => ("free", claim),
+            PrebindWrite::ReleaseClaim { claim, deallocate: false } => ("leave", claim),
+            other => panic!("{other:?}"),
+        };
+        format!("{verb} {}", claim.metadata.name)
+    };
+    writes(effects).into_iter().map(words).collect()
+}
+
+/// What the one claim is given that is to be written.
+fn given(effects: &[Effect]) -> AllocationResult {
+    let allocation = effects.iter().find_map(|effect| match effect {
+        Effect::Prebind { write: PrebindWrite::ReserveClaim { allocation, .. }, .. } => allocation.as_deref(),
+        _ => None,
+    });
+    allocation.cloned().unwrap_or_else(|| panic!("{effects:?}"))
 }
 
 /// Answers the writes that are under way.
@@ -83,11 +124,15 @@ fn answer(machine: &mut Machine, effects: &[Effect], outcome: &WriteOutcome) {
     }
 }
 
+/// The writes are done at this version of claim `c`, which then has this status.
+fn done(machine: &mut Machine, effects: &[Effect], version: u32, status: &Value) {
+    answer(machine, effects, &written(version));
+    machine.tell(claim("c", version, status));
+}
+
 fn written(version: u32) -> WriteOutcome {
     WriteOutcome::Written { resource_version: version.to_string() }
 }
-
-const KEPT: &[&str] = &["resource.kubernetes.io/delete-protection"];
 
 fn status(allocation: &AllocationResult, users: &[&str]) -> Value {
     let users: Vec<Value> =
@@ -106,15 +151,13 @@ fn device_of(node: &str) -> AllocationResult {
 /// Takes the claim `c` of pod `p` to the write of its status; returns what that gives the claim.
 fn reserving(machine: &mut Machine) -> (Vec<Effect>, AllocationResult) {
     let effects = machine.settle();
-    assert!(matches!(&writes(&effects)[..], [PrebindWrite::ProtectClaim { .. }]), "{effects:?}");
+    assert_eq!(asked(&effects), ["protect c"]);
     answer(machine, &effects, &written(2));
-    assert_eq!(writes(&machine.settle()), [], "the claim is awaited as it was written");
-    machine.tell(claim("c", 2, KEPT, &json!({})));
+    assert_eq!(asked(&machine.settle()), [""; 0], "the claim is awaited as it was written");
+    machine.tell(claim("c", 2, &json!({})));
     let effects = machine.settle();
-    let [PrebindWrite::ReserveClaim { allocation: Some(allocation), .. }] = &writes(&effects)[..] else {
-        panic!("{effects:?}")
-    };
-    let allocation = AllocationResult::clone(allocation);
+    assert_eq!(asked(&effects), ["give c"]);
+    let allocation = given(&effects);
     (effects, allocation)
 }
 
@@ -127,52 +170,53 @@ fn bindings(effects: &[Effect]) -> Vec<(String, String)> {
     effects.iter().filter_map(binding).collect()
 }
 
+/// The effects after a backoff.
+fn later(machine: &mut Machine) -> Vec<Effect> {
+    machine.pass(15);
+    machine.settle()
+}
+
+/// The effects of two turns.
+fn two_turns(machine: &mut Machine) -> Vec<Effect> {
+    [machine.settle(), machine.settle()].concat()
+}
+
 #[test]
 fn the_finalizer_comes_first_then_the_devices_then_the_binding() {
-    let mut machine = machine(&[("n1", 1)], [free("c")]);
-    machine.show_pod(&user("p", "c"));
+    let mut machine = with_pod([free("c")]);
     let (effects, given) = reserving(&mut machine);
     assert_eq!(given.devices.results[0].device, "gpu-0");
     answer(&mut machine, &effects, &written(3));
     assert_eq!(bindings(&machine.settle()), [], "what was written is seen first");
-    machine.tell(claim("c", 3, KEPT, &status(&given, &["p"])));
+    machine.tell(claim("c", 3, &status(&given, &["p"])));
     assert_eq!(bindings(&machine.settle()), [("p".to_owned(), "n1".to_owned())]);
 }
 
 #[test]
 fn a_device_is_given_once_and_free_again_with_its_claim() {
-    let mut machine = machine(&[("n1", 1)], [free("c"), free("d")]);
-    machine.show_pod(&user("p", "c"));
+    let mut machine = with_pod([free("c"), free("d")]);
     machine.show_pod(&user("q", "d"));
     let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1, "{effects:?}");
+    assert_eq!(asked(&effects), ["protect c"]);
     assert_eq!(told(&effects, "q"), "0/1 nodes are available: 1 cannot allocate all claims.");
     // Another program gives the claim its device, and a user that ends.
-    let allocation = json!({"devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1",
-        "device": "gpu-0"}]}});
     machine.tell(Event::PodGone("p".into()));
-    machine.tell(claim("c", 9, KEPT, &json!({"allocation": allocation, "reservedFor": []})));
-    assert_eq!(writes(&machine.settle()), []);
-    machine.tell(claim("c", 10, KEPT, &json!({})));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1, "the second pod has the device now: {effects:?}");
+    machine.tell(claim("c", 9, &status(&device_of("n1"), &[])));
+    assert_eq!(asked(&machine.settle()), [""; 0]);
+    machine.tell(claim("c", 10, &json!({})));
+    assert_eq!(asked(&later(&mut machine)), ["protect d"]);
 }
 
 #[test]
 fn what_was_begun_before_a_restart_is_taken_up() {
-    let allocation = device_of("n2");
-    let nodes = [("n1", 1), ("n2", 1)];
-    let mut finished = machine(&nodes, [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
-    finished.show_pod(&user("p", "c"));
-    assert_eq!(bindings(&finished.settle()), [("p".to_owned(), "n2".to_owned())]);
-    let mut without_user = machine(&nodes, [claim("c", 3, KEPT, &status(&allocation, &[]))]);
-    without_user.show_pod(&user("p", "c"));
-    let effects = without_user.settle();
-    assert!(
-        matches!(&writes(&effects)[..], [PrebindWrite::ReserveClaim { allocation: None, .. }]),
-        "{effects:?}"
-    );
+    let begun = |users: &[&str]| {
+        let claim = claim("c", 3, &status(&device_of("n2"), users));
+        let mut machine = machine(&[("n1", 1), ("n2", 1)], [claim]);
+        machine.show_pod(&user("p", "c"));
+        machine.settle()
+    };
+    assert_eq!(bindings(&begun(&["p"])), [("p".to_owned(), "n2".to_owned())]);
+    assert_eq!(asked(&begun(&[])), ["join c"]);
 }
 
 #[test]
@@ -181,15 +225,11 @@ fn the_second_pod_of_a_claim_goes_where_the_first_is() {
     machine.show_pod(&user("p", "c"));
     let (effects, given) = reserving(&mut machine);
     machine.show_pod(&user("q", "c"));
-    assert_eq!(writes(&machine.settle()), [], "the write of the first is awaited");
-    answer(&mut machine, &effects, &written(3));
-    machine.tell(claim("c", 3, KEPT, &status(&given, &["p"])));
+    assert_eq!(asked(&machine.settle()), [""; 0], "the write of the first is awaited");
+    done(&mut machine, &effects, 3, &status(&given, &["p"]));
     let effects = machine.settle();
-    let [PrebindWrite::ReserveClaim { allocation: None, .. }] = &writes(&effects)[..] else {
-        panic!("{effects:?}")
-    };
-    answer(&mut machine, &effects, &written(4));
-    machine.tell(claim("c", 4, KEPT, &status(&given, &["p", "q"])));
+    assert_eq!(asked(&effects), ["join c"]);
+    done(&mut machine, &effects, 4, &status(&given, &["p", "q"]));
     let node = given.node_selector.unwrap().node_selector_terms[0].match_fields[0].values[0].clone();
     let outcome = BindOutcome::Bound;
     machine.tell(Event::BindAnswered { pod: key("p"), node: node.as_str().into(), outcome });
@@ -198,101 +238,69 @@ fn the_second_pod_of_a_claim_goes_where_the_first_is() {
 
 #[test]
 fn a_pod_that_is_gone_leaves_no_devices_behind() {
-    let mut machine = machine(&[("n1", 1)], [free("c"), free("d")]);
-    machine.show_pod(&user("p", "c"));
+    let mut machine = with_pod([free("c"), free("d")]);
     let (effects, given) = reserving(&mut machine);
     machine.tell(Event::PodGone("p".into()));
     machine.show_pod(&user("q", "d"));
-    let effects_of_q = machine.settle();
-    assert_eq!(writes(&effects_of_q), [], "the write for the first may still arrive");
-    answer(&mut machine, &effects, &written(3));
-    machine.tell(claim("c", 3, KEPT, &status(&given, &["p"])));
+    assert_eq!(asked(&machine.settle()), [""; 0], "the write for the first may still arrive");
+    done(&mut machine, &effects, 3, &status(&given, &["p"]));
     let effects = machine.settle();
-    let [PrebindWrite::ReleaseClaim { deallocate: true, .. }] = &writes(&effects)[..] else {
-        panic!("{effects:?}")
-    };
-    answer(&mut machine, &effects, &written(4));
-    machine.tell(claim("c", 4, KEPT, &json!({})));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert!(
-        matches!(&writes(&effects)[..], [PrebindWrite::ProtectClaim { claim }] if claim.metadata.name == "d")
-    );
+    assert_eq!(asked(&effects), ["free c"]);
+    done(&mut machine, &effects, 4, &json!({}));
+    assert_eq!(asked(&later(&mut machine)), ["protect d"]);
 }
 
 #[test]
 fn a_write_without_an_answer_holds_the_devices_until_it_can_no_longer_arrive() {
-    let mut machine = machine(&[("n1", 1)], [free("c"), free("d")]);
-    machine.show_pod(&user("p", "c"));
+    let mut machine = with_pod([free("c"), free("d")]);
     let (effects, _) = reserving(&mut machine);
     machine.tell(Event::PodGone("p".into()));
     machine.show_pod(&user("q", "d"));
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
-    assert_eq!(writes(&machine.settle()), []);
+    assert_eq!(asked(&machine.settle()), [""; 0]);
     machine.pass(5);
-    assert_eq!(writes(&machine.settle()), []);
+    assert_eq!(asked(&machine.settle()), [""; 0]);
     machine.pass(12);
-    let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1, "{effects:?}");
+    assert_eq!(asked(&machine.settle()), ["protect d"]);
 }
 
 #[test]
 fn an_allocation_that_nobody_uses_is_given_up_for_a_node_with_room() {
-    let allocation = device_of("gone");
-    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
-    machine.show_pod(&user("p", "c"));
-    let effects = machine.settle();
+    let mut machine = with_pod([claim("c", 3, &status(&device_of("gone"), &["p"]))]);
+    let effects = two_turns(&mut machine);
     assert_eq!(told(&effects, "p"), "0/1 nodes are available: 1 resourceclaim not available on the node.");
-    let effects = [effects, machine.settle()].concat();
-    let [PrebindWrite::ReleaseClaim { deallocate: true, .. }] = &writes(&effects)[..] else {
-        panic!("{effects:?}")
-    };
-    answer(&mut machine, &effects, &written(4));
-    machine.tell(claim("c", 4, KEPT, &json!({})));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert!(matches!(&writes(&effects)[..], [PrebindWrite::ReserveClaim { .. }]), "{effects:?}");
+    assert_eq!(asked(&effects), ["free c"]);
+    done(&mut machine, &effects, 4, &json!({}));
+    assert_eq!(asked(&later(&mut machine)), ["give c"]);
+}
+
+/// Pod `p` fits nowhere and its claim is being given up; then its node is open again.
+fn open_again() -> (Machine, Vec<Effect>) {
+    let mut machine = machine(&[("n1", 1)], [claim("c", 3, &status(&device_of("n1"), &["p"]))]);
+    let mut closed = node("n1", &json!({}));
+    closed["spec"] = json!({"unschedulable": true});
+    machine.show_node(&closed);
+    machine.show_pod(&user("p", "c"));
+    let effects = two_turns(&mut machine);
+    assert_eq!(asked(&effects), ["free c"]);
+    machine.show_node(&node("n1", &json!({})));
+    assert_eq!(bindings(&later(&mut machine)), [], "its claim may have lost its devices");
+    (machine, effects)
 }
 
 #[test]
 fn a_claim_that_is_being_given_up_is_used_again_only_once_that_is_seen() {
-    let allocation = device_of("n1");
-    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
-    let mut closed = node("n1", &json!({}));
-    closed["spec"] = json!({"unschedulable": true});
-    machine.show_node(&closed);
-    machine.show_pod(&user("p", "c"));
-    let effects = [machine.settle(), machine.settle()].concat();
-    assert!(
-        matches!(&writes(&effects)[..], [PrebindWrite::ReleaseClaim { deallocate: true, .. }]),
-        "{effects:?}"
-    );
-    machine.show_node(&node("n1", &json!({})));
-    machine.pass(15);
-    assert_eq!(bindings(&machine.settle()), [], "its claim may have lost its devices");
+    let (mut machine, effects) = open_again();
     answer(&mut machine, &effects, &written(4));
     assert_eq!(bindings(&machine.settle()), [], "it is not seen yet");
-    machine.tell(claim("c", 4, KEPT, &json!({})));
+    machine.tell(claim("c", 4, &json!({})));
     machine.settle();
-    machine.pass(15);
-    let effects = machine.settle();
-    assert!(
-        matches!(&writes(&effects)[..], [PrebindWrite::ReserveClaim { allocation: Some(_), .. }]),
-        "{effects:?}"
-    );
+    assert_eq!(asked(&later(&mut machine)), ["give c"]);
 }
 
 #[test]
 fn a_claim_that_was_not_given_up_after_all_is_used_as_it_is() {
-    let allocation = device_of("n1");
-    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p"]))]);
-    let mut closed = node("n1", &json!({}));
-    closed["spec"] = json!({"unschedulable": true});
-    machine.show_node(&closed);
-    machine.show_pod(&user("p", "c"));
-    let effects = [machine.settle(), machine.settle()].concat();
-    machine.show_node(&node("n1", &json!({})));
-    machine.pass(15);
+    let (mut machine, effects) = open_again();
     answer(&mut machine, &effects, &WriteOutcome::Failed(Setback::default()));
     assert_eq!(bindings(&machine.settle()), [], "the write may still arrive");
     machine.pass(7);
@@ -300,39 +308,37 @@ fn a_claim_that_was_not_given_up_after_all_is_used_as_it_is() {
 }
 
 #[test]
-fn an_allocation_in_use_stays() {
-    let allocation = device_of("gone");
-    let mut machine = machine(&[("n1", 1)], [claim("c", 3, KEPT, &status(&allocation, &["p", "other"]))]);
-    machine.show_pod(&user("p", "c"));
-    let effects = [machine.settle(), machine.settle()].concat();
-    assert_eq!(writes(&effects), []);
+fn an_allocation_in_use_stays_and_a_pod_that_waits_is_no_user_of_it() {
+    let mut machine = with_pod([claim("c", 3, &status(&device_of("gone"), &["p", "other"]))]);
+    let effects = two_turns(&mut machine);
+    assert_eq!(asked(&effects), ["leave c"]);
+    done(&mut machine, &effects, 4, &status(&device_of("gone"), &["other"]));
+    assert_eq!(asked(&later(&mut machine)), [""; 0]);
 }
 
 #[test]
 fn devices_that_have_to_be_prepared_are_awaited() {
-    let result = json!({"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0",
-        "bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]});
-    let allocation: AllocationResult = parsed(&json!({"devices": {"results": [result]}}));
-    let with = |version: u32, condition: &str| {
+    let mut allocation = device_of("n1");
+    allocation.devices.results[0].binding_conditions = vec!["Attached".to_owned()];
+    allocation.devices.results[0].binding_failure_conditions = vec!["Broken".to_owned()];
+    let with = |condition: &str| {
         let mut status = status(&allocation, &["p"]);
         status["devices"] = json!([{"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0",
             "conditions": [{"type": condition, "status": "True"}]}]);
-        claim("c", version, KEPT, &status)
+        claim("c", 4, &status)
     };
     let begun = || {
-        let mut machine = machine(&[("n1", 1)], [claim("c", 2, KEPT, &status(&allocation, &[]))]);
-        machine.show_pod(&user("p", "c"));
+        let mut machine = with_pod([claim("c", 2, &status(&allocation, &[]))]);
         let effects = machine.settle();
-        answer(&mut machine, &effects, &written(3));
-        machine.tell(claim("c", 3, KEPT, &status(&allocation, &["p"])));
+        done(&mut machine, &effects, 3, &status(&allocation, &["p"]));
         assert_eq!(bindings(&machine.settle()), []);
         machine
     };
     let mut ready = begun();
-    ready.tell(with(4, "Attached"));
+    ready.tell(with("Attached"));
     assert_eq!(bindings(&ready.settle()), [("p".to_owned(), "n1".to_owned())]);
     let mut broken = begun();
-    broken.tell(with(4, "Broken"));
+    broken.tell(with("Broken"));
     let effects = broken.settle();
     assert_eq!(told(&effects, "p"), "resourceclaim \"c\": device \"gpu-0\" has the condition Broken");
     assert_eq!(bindings(&effects), []);
@@ -342,8 +348,6 @@ fn devices_that_have_to_be_prepared_are_awaited() {
 fn nothing_is_decided_before_claims_are_listed() {
     let mut machine = Machine::new(&Config::default(), &[node("n1", &json!({}))], &[]);
     machine.show_pod(&user("p", "c"));
-    assert_eq!(told(&machine.settle(), "p"), "");
-    machine.pass(5);
     assert_eq!(told(&machine.settle(), "p"), "");
     machine.pass(31);
     let message = told(&machine.settle(), "p");
@@ -363,11 +367,7 @@ fn nothing_is_decided_before_claims_are_listed() {
 
 #[test]
 fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
-    let allocation = json!({"devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1",
-        "device": "gpu-0"}]}});
-    let status =
-        json!({"allocation": allocation, "reservedFor": [{"resource": "pods", "name": "o", "uid": "o"}]});
-    let mut machine = machine(&[("n1", 1)], [claim("d", 1, KEPT, &status), free("c")]);
+    let mut machine = machine(&[("n1", 1)], [claim("d", 1, &status(&device_of("n1"), &["o"])), free("c")]);
     let mut other = user("o", "d");
     other["spec"]["schedulerName"] = json!("default-scheduler");
     machine.show_pod(&bound(other, "n1", json!({})));
@@ -377,17 +377,11 @@ fn a_pod_of_another_scheduler_holds_what_its_claim_has() {
 
 #[test]
 fn a_class_that_is_missing_is_named_and_wakes_the_pod_once_it_is_there() {
-    let request = json!({"name": "gpu", "exactly": {"deviceClassName": "late"}});
-    let asking = json!({"metadata": {"name": "c", "namespace": "default", "uid": "uid-c", "resourceVersion": "1"},
-        "spec": {"devices": {"requests": [request]}}});
-    let mut machine = machine(&[("n1", 1)], [Event::Seen(Object::ResourceClaim(parsed(&asking)))]);
-    machine.show_pod(&user("p", "c"));
+    let mut machine = with_pod([claim_of("late", "c", (1, &[]), &json!({}))]);
     let message = told(&machine.settle(), "p");
     assert!(message.contains("late"), "{message}");
-    machine.tell(Event::Seen(Object::DeviceClass(parsed(&json!({"metadata": {"name": "late"}})))));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert!(matches!(&writes(&effects)[..], [PrebindWrite::ProtectClaim { .. }]), "{effects:?}");
+    machine.tell(class("late"));
+    assert_eq!(asked(&later(&mut machine)), ["protect c"]);
 }
 
 #[test]
@@ -397,16 +391,12 @@ fn what_was_found_of_a_node_holds_until_its_devices_or_what_is_held_of_them_chan
         machine.show_pod(&user(pod, claim));
     }
     let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1);
+    assert_eq!(asked(&effects), ["protect a"]);
     for waits in ["q", "r"] {
         assert_eq!(told(&effects, waits), "0/2 nodes are available: 2 cannot allocate all claims.");
     }
-    machine.tell(slice("n2", 1));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1, "one more device is there: {effects:?}");
-    machine.tell(slice("n2", 2));
-    machine.pass(15);
-    let effects = machine.settle();
-    assert_eq!(writes(&effects).len(), 1, "and one more: {effects:?}");
+    for (devices, protected) in [(1, "protect b"), (2, "protect c")] {
+        machine.tell(slice("n2", devices));
+        assert_eq!(asked(&later(&mut machine)), [protected]);
+    }
 }

@@ -66,7 +66,7 @@ fn given(device: &str, share: Option<(&str, &str)>) -> AllocationResult {
 fn standing(name: &str, version: u32, allocation: Option<&AllocationResult>) -> Event {
     let status =
         allocation.map_or_else(|| json!({}), |one| json!({"allocation": serde_json::to_value(one).unwrap()}));
-    claim(name, version, &["resource.kubernetes.io/delete-protection"], &status)
+    claim(name, version, &status)
 }
 
 /// A claim of a share of so much memory.

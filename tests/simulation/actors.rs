@@ -2,6 +2,8 @@
 
 #[path = "actors/api.rs"]
 mod api;
+#[path = "actors/claims.rs"]
+mod claims;
 #[path = "actors/limits.rs"]
 mod limits;
 #[path = "actors/machines.rs"]
@@ -20,6 +22,7 @@ use kube::{Api, api::PostParams};
 use serde_json::json;
 
 use crate::{
+    device_claims::{Kind, Pool},
     dice::Dice,
     plan::Weather,
     pod,
@@ -39,11 +42,13 @@ pub(crate) struct Actors {
     pods: u64,
     foreign: u64,
     ages: BTreeMap<&'static str, u64>,
+    /// What is published of each node.
+    pools: BTreeMap<(&'static str, Kind), Pool>,
 }
 
 impl Actors {
     pub(crate) fn new(story: &'static Story, dice: Dice) -> Self {
-        Self { story, dice, pods: 0, foreign: 0, ages: BTreeMap::new() }
+        Self { story, dice, pods: 0, foreign: 0, ages: BTreeMap::new(), pools: BTreeMap::new() }
     }
 
     /// Before anything else, the namespace may be given a quota.
@@ -66,6 +71,9 @@ impl Actors {
             let classes: Api<PriorityClass> = Api::all(world.client.clone());
             let class = json!({"metadata": {"name": pod::URGENT}, "value": 1000});
             classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
+        }
+        if self.story.crowd.device_claims > 0 {
+            self.begin_device_claims(world).await;
         }
         if self.story.crowd.claims > 0 {
             let classes: Api<StorageClass> = Api::all(world.client.clone());
@@ -109,6 +117,8 @@ impl Actors {
             Act::Behave => self.behave(world),
             Act::Sicken => return self.sicken(world).await,
             Act::Device => return self.device(world).await,
+            Act::Claim => self.claim(world).await,
+            Act::Publish => return self.publish(world).await,
             Act::Reserve => return self.reserve(world).await,
             Act::Provision => return self.provision(world),
             Act::Compact => {
@@ -183,6 +193,9 @@ impl Actors {
                     .replace(node(name, self.ages.get(name).copied().unwrap_or_default()))
                     .await
                     .unwrap();
+                if self.story.crowd.device_claims > 0 {
+                    self.install_drivers(world, name).await;
+                }
             }
         }
         if self.story.crowd.preemptable > 0 {

@@ -4,8 +4,8 @@
 
 use crate::{
     stories::{
-        DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LEADS, LOCKS, MACHINES, NAMES, NEIGHBOURS, QUOTAS, RANKS,
-        RECALLS, TEAMS, WINDOWS, ZONES,
+        CLAIMS, DEVICES, DOUBT, ENDS, GAPS, HANDOVERS, LATE, LEADS, LOCKS, MACHINES, NAMES, NEIGHBOURS,
+        QUOTAS, RANKS, RECALLS, TEAMS, USERS, WINDOWS, ZONES,
     },
     story::{GENERAL, Story},
 };
@@ -75,10 +75,22 @@ pub(crate) enum Bug {
     DeviceOutlivesItsObject,
     /// What Reservations hold is given to any pod.
     ReservationNotRead,
+    /// A pod that goes elsewhere stays a user of its claims.
+    ClaimLeftReserved,
+    /// The capacity that claims consume of shared devices is not counted.
+    CapacityNotCounted,
+    /// It is counted twice.
+    CapacityCountedTwice,
+    /// The devices of a claim are free at once for others, although a write may give the claim these devices.
+    WriteNotAwaited,
+    /// Claims are given devices without the finalizer.
+    FinalizerLeftOut,
+    /// The status of claims is written whatever their version.
+    ClaimWithoutCompareAndSwap,
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 37] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -110,6 +122,12 @@ impl Bug {
         Self::SickDeviceGiven,
         Self::DeviceOutlivesItsObject,
         Self::ReservationNotRead,
+        Self::ClaimLeftReserved,
+        Self::CapacityNotCounted,
+        Self::CapacityCountedTwice,
+        Self::WriteNotAwaited,
+        Self::FinalizerLeftOut,
+        Self::ClaimWithoutCompareAndSwap,
     ];
 
     /// What shows it.
@@ -136,6 +154,9 @@ impl Bug {
             | Self::SickDeviceGiven
             | Self::DeviceOutlivesItsObject
             | Self::ReservationNotRead => &DEVICES,
+            Self::CapacityNotCounted | Self::CapacityCountedTwice | Self::FinalizerLeftOut => &CLAIMS,
+            Self::ClaimLeftReserved | Self::ClaimWithoutCompareAndSwap => &USERS,
+            Self::WriteNotAwaited => &LATE,
         }
     }
 }

@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::{
+    device_claims::{self, Claims},
     devices::{self, Devices},
     dice::Dice,
     gang::Gangs,
@@ -66,6 +67,7 @@ pub(crate) struct Checker {
     preemptions: Preemptions,
     gangs: Gangs,
     devices: Devices,
+    device_claims: Claims,
     config: Config,
     division: Option<Division>,
     quotas: Quotas,
@@ -90,6 +92,7 @@ impl Checker {
             preemptions: Preemptions::default(),
             gangs: Gangs::default(),
             devices: Devices::default(),
+            device_claims: Claims::default(),
             quotas: Quotas::default(),
             spread: Spread::default(),
             binders: BTreeMap::new(),
@@ -132,6 +135,9 @@ impl Checker {
         let of_koordinator = |plural| self.sandbox.objects_of(devices::GROUP, plural);
         let (devices, reservations) = (of_koordinator("devices"), of_koordinator("reservations"));
         self.devices.see(&devices, &reservations, (&pods, now));
+        let of_claims = |plural| self.sandbox.objects_of(device_claims::GROUP, plural);
+        let (slices, claims) = (of_claims("resourceslices"), of_claims("resourceclaims"));
+        self.violations.extend(self.device_claims.see((&slices, &claims), writer, (now - MEMORY, now)));
         self.quotas.see(&self.sandbox.objects("resourcequotas"), now);
         self.violations.extend(self.preemptions.see(&pods, now));
         self.violations.extend(self.gangs.see(&pods, &groups(&self.sandbox)));
@@ -205,7 +211,7 @@ impl Checker {
         if !pod.ours {
             return;
         }
-        if pod.record_node != pod.node && pod.devices.is_none() {
+        if pod.record_node != pod.node && pod.devices.is_none() && pod.device_claims.is_empty() {
             self.violations
                 .push(format!("{} is on {} and recorded on {}", pod.name, pod.node, pod.record_node));
         }
@@ -218,6 +224,7 @@ impl Checker {
         self.judge_cards(pod, living, now);
         self.violations.extend(self.devices.judge_bound(pod, living, now - MEMORY));
         self.judge_claims(pod);
+        self.violations.extend(self.device_claims.judge_bound(pod));
         let division = self.division.as_ref();
         self.violations.extend(division.and_then(|division| division.judge_bound(pod, now)));
         let near = living.iter().filter(|other| other.node == pod.node && other.uid != pod.uid);

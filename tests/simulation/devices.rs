@@ -23,7 +23,8 @@ use crate::{
     record::{Pod, text},
     reservation::Reservations,
 };
-use one::{Given, Machine, One, given, quantity, read};
+pub(crate) use one::quantity;
+use one::{Given, Machine, One, given, read};
 pub(crate) use wish::{Wish, ask};
 
 /// The nodes of a story with Koordinator's devices.

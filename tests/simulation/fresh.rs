@@ -20,7 +20,7 @@ use berth::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::devices;
+use crate::{device_claims, devices};
 
 /// What it would do that has not been done.
 pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
@@ -49,6 +49,9 @@ pub(crate) fn look(sandbox: &Sandbox, config: &Config) -> Vec<String> {
     scheduler.observe(Event::Listed(Kind::Reservation, reservations(sandbox)), now);
     for kind in Kind::STORAGE {
         scheduler.observe(Event::Listed(*kind, storage(sandbox, *kind)), now);
+    }
+    for kind in Kind::DEVICE_CLAIMS {
+        scheduler.observe(Event::Listed(*kind, claimed(sandbox, *kind)), now);
     }
     scheduler.observe(Event::Pods(pods), now);
     let told = |pod: &PodKey| told(sandbox, pod);
@@ -109,6 +112,16 @@ fn storage(sandbox: &Sandbox, kind: Kind) -> Vec<Object> {
             read(&sandbox.objects_of("storage.k8s.io", "storageclasses"), Object::StorageClass)
         }
         _ => Vec::new(),
+    }
+}
+
+/// The objects that decide on claims of devices.
+fn claimed(sandbox: &Sandbox, kind: Kind) -> Vec<Object> {
+    let of = |plural| sandbox.objects_of(device_claims::GROUP, plural);
+    match kind {
+        Kind::ResourceClaim => read(&of("resourceclaims"), Object::ResourceClaim),
+        Kind::ResourceSlice => read(&of("resourceslices"), Object::ResourceSlice),
+        _ => read(&of("deviceclasses"), Object::DeviceClass),
     }
 }
 

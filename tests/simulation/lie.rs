@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::{
     bug::Bug,
-    devices::{ALLOCATED, GROUP as DEVICES},
+    device_claims::FINALIZER,
+    devices::{ALLOCATED, GROUP as DEVICES, quantity},
     dice::Dice,
     gang::GROUP,
     record::annotation,
@@ -48,6 +49,11 @@ impl Lie {
             {
                 Some(CallFault::DoneButRefused(422))
             }
+            (Bug::WriteNotAwaited, CallFault::AnswerLost | CallFault::DoneButRefused(500..))
+                if call.path.contains("/resourceclaims/") && call.path.ends_with("/status") =>
+            {
+                Some(CallFault::DoneButRefused(422))
+            }
             _ => None,
         }
     }
@@ -60,6 +66,7 @@ impl Lie {
         let lock = call.path.starts_with("/api/v1/nodes/");
         let binding = call.path.ends_with("/binding");
         let lease = call.path.contains("/leases/");
+        let claim = call.path.contains("/resourceclaims/");
         match self.bug {
             Bug::LockWithoutCompareAndSwap if lock => forget(&mut sent["metadata"], "resourceVersion"),
             // The API server takes no Lease without a version: it is told the one that the Lease has.
@@ -93,6 +100,10 @@ impl Lie {
                     let wrong = value.as_str().unwrap_or_default().replace("-0,NVIDIA", "-1,NVIDIA");
                     *value = json!(wrong);
                 }
+            }
+            Bug::ClaimLeftReserved if claim && is_removal(&sent["status"]) => sent["status"] = json!({}),
+            Bug::ClaimWithoutCompareAndSwap if claim && call.path.ends_with("/status") => {
+                forget(&mut sent["metadata"], "resourceVersion");
             }
             _ => return body,
         }
@@ -175,6 +186,15 @@ impl Lie {
             Bug::ReservationNotRead if call.path.contains("/reservations") => {
                 object["status"] = json!({});
             }
+            Bug::CapacityNotCounted if call.path.contains("/resourceclaims") => {
+                results(object).for_each(|result| forget(result, "consumedCapacity"));
+            }
+            Bug::CapacityCountedTwice if call.path.contains("/resourceclaims") => {
+                results(object).for_each(double);
+            }
+            Bug::FinalizerLeftOut if call.path.contains("/resourceclaims") => {
+                object["metadata"]["finalizers"] = json!([FINALIZER]);
+            }
             Bug::NodeReadOnce if node => self.remember_cards(object),
             Bug::QuotaNotRead if call.path.contains("/resourcequotas") => object["spec"] = json!({}),
             Bug::LockNotRead if node => forget(&mut object["metadata"]["annotations"], "hami.io/mutex.lock"),
@@ -256,6 +276,26 @@ fn name_job_by_zone(pod: &mut Value) {
     let stated = JOBS.iter().find(|(name, ..)| *name == job).map(|(.., stated)| *stated);
     if stated == Some(Stated::OnPods) {
         pod["metadata"]["annotations"][GROUP] = json!(format!("{job}-{zone}"));
+    }
+}
+
+/// Whether a pod is taken from the users of a claim.
+fn is_removal(status: &Value) -> bool {
+    status["reservedFor"][0].get("$patch").is_some()
+}
+
+/// The devices that a claim has.
+fn results(claim: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let results = claim.pointer_mut("/status/allocation/devices/results").and_then(Value::as_array_mut);
+    results.into_iter().flatten()
+}
+
+/// The device seems to have given twice as much.
+fn double(result: &mut Value) {
+    for (_, amount) in result.get_mut("consumedCapacity").and_then(Value::as_object_mut).into_iter().flatten()
+    {
+        let read = amount.as_str().and_then(quantity).unwrap();
+        *amount = json!((2 * read).to_string());
     }
 }
 

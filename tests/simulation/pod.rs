@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    devices,
+    device_claims, devices,
     dice::Dice,
     story::Crowd,
     time_division::{JOBS, Stated},
@@ -51,6 +51,7 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
     spec["containers"] = json!(containers);
     let mut pod = json!({"metadata": {"name": name}, "spec": spec});
     devices::ask(dice, crowd.devices, &mut pod);
+    device_claims::ask(dice, crowd, &mut pod);
     if crowd.claims > 0 && dice.in_thousand(crowd.claims) {
         let used = json!({"claimName": format!("claim-{name}")});
         pod["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": used}]);
@@ -69,15 +70,21 @@ pub(crate) fn of(dice: &mut Dice, crowd: &Crowd, name: &str) -> Value {
     if crowd.urgent > 0 && dice.in_thousand(crowd.urgent) {
         pod["spec"]["priorityClassName"] = json!(URGENT);
     }
-    if crowd.preemptable > 0 && dice.in_thousand(crowd.preemptable) {
-        pod["metadata"]["annotations"] = json!({"volcano.sh/preemptable": "true"});
-        if dice.in_thousand(700) {
-            join(&mut pod, dice);
-        } else if dice.in_thousand(500) {
-            pod["metadata"]["labels"] = json!({"app": GUARDED});
-        }
-    }
+    may_go(dice, crowd, &mut pod);
     pod
+}
+
+/// So many of a thousand pods are preemptable, most of them in jobs.
+fn may_go(dice: &mut Dice, crowd: &Crowd, pod: &mut Value) {
+    if crowd.preemptable == 0 || !dice.in_thousand(crowd.preemptable) {
+        return;
+    }
+    pod["metadata"]["annotations"] = json!({"volcano.sh/preemptable": "true"});
+    if dice.in_thousand(700) {
+        join(pod, dice);
+    } else if dice.in_thousand(500) {
+        pod["metadata"]["labels"] = json!({"app": GUARDED});
+    }
 }
 
 /// The pod is one of some job.

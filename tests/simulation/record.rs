@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::device_claims;
 use crate::devices;
 use crate::gang::GROUP;
 use crate::reservation;
@@ -134,6 +135,8 @@ pub(crate) struct Pod {
     pub(crate) spreads: bool,
     /// The claims that it uses.
     pub(crate) claims: Vec<String>,
+    /// The claims of devices that it uses; `None`: one that is not made yet.
+    pub(crate) device_claims: Vec<Option<String>>,
     pub(crate) priority: i64,
     /// The node that is kept for it.
     pub(crate) nominated: String,
@@ -187,6 +190,7 @@ impl Pod {
             apart: text(object, "/metadata/labels/app") == "apart",
             spreads: text(object, "/metadata/labels/app") == "spread",
             claims,
+            device_claims: device_claims::used(object),
             priority: object["spec"]["priority"].as_i64().unwrap_or_default(),
             nominated: text(object, "/status/nominatedNodeName").to_owned(),
             preempted: is_preempted(object),

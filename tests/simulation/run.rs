@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use berth::sandbox::{agent::audit::Violation, storage::Conduct};
+use berth::sandbox::{agent::audit::Violation, claims::DeviceClaims, storage::Conduct};
 
 use crate::{
     actors::Actors,
@@ -80,6 +80,8 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
             log.checker.violations.push(violation.to_string());
         }
     }
+    let of_claims = world.device_claims.iter().flat_map(DeviceClaims::violations);
+    log.checker.violations.extend(of_claims);
     drop(log);
     outcome(&world)
 }

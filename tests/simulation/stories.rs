@@ -4,25 +4,28 @@
 
 use crate::story::{Act, Crowd, GENERAL, Sky, Slip, Story, Wrong};
 
-/// Every story.
-pub(crate) const STORIES: [&Story; 17] = [
-    &GENERAL,
-    &NEIGHBOURS,
-    &ZONES,
-    &WINDOWS,
-    &DEVICES,
-    &LOCKS,
-    &DOUBT,
-    &NAMES,
-    &ENDS,
-    &GAPS,
-    &MACHINES,
-    &QUOTAS,
-    &LEADS,
-    &HANDOVERS,
-    &RANKS,
-    &RECALLS,
-    &TEAMS,
+/// Every story, by its name.
+pub(crate) const STORIES: [(&str, &Story); 20] = [
+    ("general", &GENERAL),
+    ("neighbours", &NEIGHBOURS),
+    ("zones", &ZONES),
+    ("windows", &WINDOWS),
+    ("devices", &DEVICES),
+    ("claims", &CLAIMS),
+    ("locks", &LOCKS),
+    ("doubt", &DOUBT),
+    ("names", &NAMES),
+    ("ends", &ENDS),
+    ("gaps", &GAPS),
+    ("machines", &MACHINES),
+    ("quotas", &QUOTAS),
+    ("leads", &LEADS),
+    ("handovers", &HANDOVERS),
+    ("ranks", &RANKS),
+    ("recalls", &RECALLS),
+    ("teams", &TEAMS),
+    ("users", &USERS),
+    ("late", &LATE),
 ];
 
 /// All is full, and what is free is taken at once.
@@ -173,6 +176,8 @@ pub(crate) const NEIGHBOURS: Story = Story {
         gangs: 0,
         preemptable: 0,
         devices: 0,
+        device_claims: 0,
+        shared_claims: 0,
     },
     calls: &[("/leases", 0), ("/persistentvolumeclaims", 150), ("", 30)],
     reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
@@ -310,4 +315,64 @@ pub(crate) const DEVICES: Story = Story {
     calls: &[("/leases", 0), ("/binding", 200), ("", 50)],
     watches: &[("/devices", 200), ("/api/v1/pods", 150), ("", 30)],
     ..GENERAL
+};
+
+/// Pods use claims of devices, of their own and together, while drivers publish other devices, users delete claims, machines are exchanged
+/// and binders die between the finalizer, the status and the Binding.
+pub(crate) const CLAIMS: Story = Story {
+    steps: 120,
+    pauses: &[(1000, 3), (6000, 1)],
+    acts: &[
+        (Act::Create, 16),
+        (Act::Delete, 10),
+        (Act::Claim, 3),
+        (Act::Publish, 4),
+        (Act::Recreate, 1),
+        (Act::SwapNode, 1),
+        (Act::Cordon, 1),
+        (Act::Behave, 1),
+        (Act::Compact, 1),
+        (Act::Kill, 2),
+        (Act::Stop, 1),
+    ],
+    crowd: Crowd { odd: 0, quota: 0, device_claims: 1000, shared_claims: 300, ..GENERAL.crowd },
+    calls: &[("/leases", 0), ("/resourceclaims", 200), ("/binding", 200), ("", 50)],
+    watches: &[("/resource", 200), ("/api/v1/pods", 100), ("", 30)],
+    ..GENERAL
+};
+
+/// Claims that several pods use pass from hand to hand while nodes close and open. No binder dies: what is to be taken back of a claim is
+/// remembered by the one that wrote it.
+pub(crate) const USERS: Story = Story {
+    acts: &[
+        (Act::Create, 14),
+        (Act::Delete, 10),
+        (Act::Claim, 3),
+        (Act::Publish, 1),
+        (Act::Cordon, 6),
+        (Act::Behave, 2),
+    ],
+    crowd: Crowd { shared_claims: 700, grace: &[1], ..CLAIMS.crowd },
+    calls: &[("/leases", 0), ("/resourceclaims", 400), ("", 30)],
+    reads: &[(Wrong::SlowAnswer, 1), (Wrong::Lost, 1)],
+    writes: &[
+        (Wrong::SlowRequest, 4),
+        (Wrong::SlowAnswer, 2),
+        (Wrong::Refused(409), 1),
+        (Wrong::Refused(504), 1),
+        (Wrong::Late, 1),
+    ],
+    ..CLAIMS
+};
+
+/// Answers of writes to claims are lost, and claims are seen late.
+pub(crate) const LATE: Story = Story {
+    acts: &[(Act::Create, 14), (Act::Delete, 10), (Act::Claim, 1)],
+    calls: &[("/leases", 0), ("/resourceclaims", 400), ("", 20)],
+    writes: &[(Wrong::AnswerLost, 2), (Wrong::DoneButRefused(504), 1)],
+    reads: &[(Wrong::SlowAnswer, 1)],
+    watches: &[("/resourceclaims", 300), ("", 20)],
+    events: &[(Slip::Slow, 1)],
+    lag: 10_000,
+    ..CLAIMS
 };

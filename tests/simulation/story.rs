@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use berth::sandbox::fault::{CallFault, EventFault};
 
-use crate::{devices, dice::Dice, world::NODES};
+use crate::{device_claims, devices, dice::Dice, world::NODES};
 
 /// Choices, each with how often it is taken among all.
 pub(crate) type Mix<T> = &'static [(T, u64)];
@@ -68,6 +68,10 @@ pub(crate) enum Act {
     Sicken,
     /// The Device of a node is deleted, or written again.
     Device,
+    /// A claim of devices that several pods use is created or deleted.
+    Claim,
+    /// A driver publishes other devices of a node, or none.
+    Publish,
     /// Another scheduler reserves a GPU, or a Reservation ends.
     Reserve,
     /// The provisioner of volumes stops, or goes on.
@@ -85,7 +89,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 24] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -101,6 +105,8 @@ impl Act {
         Self::Behave,
         Self::Sicken,
         Self::Device,
+        Self::Claim,
+        Self::Publish,
         Self::Reserve,
         Self::Provision,
         Self::Compact,
@@ -140,6 +146,10 @@ pub(crate) struct Crowd {
     pub(crate) preemptable: u64,
     /// So many of a thousand pods ask for Koordinator's devices; where there are any, these are what all nodes have.
     pub(crate) devices: u64,
+    /// So many of a thousand pods use claims of devices; where there are any, these are what all nodes have.
+    pub(crate) device_claims: u64,
+    /// So many of a thousand of these use a claim that others use too.
+    pub(crate) shared_claims: u64,
 }
 
 /// How the network is.
@@ -253,6 +263,8 @@ pub(crate) const GENERAL: Story = Story {
         gangs: 0,
         preemptable: 0,
         devices: 0,
+        device_claims: 0,
+        shared_claims: 0,
     },
     skies: &[(Sky::Still, 1), (Sky::Parted, 1), (Sky::Paused, 1), (Sky::Rough(550), 1), (Sky::Rough(300), 2)],
     calls: &[],
@@ -299,7 +311,11 @@ pub(crate) const GENERAL: Story = Story {
 impl Story {
     /// The nodes, each with the family of its cards in its name.
     pub(crate) fn nodes(&self) -> &'static [&'static str] {
-        if self.crowd.devices > 0 { &devices::NODES } else { &NODES }
+        match &self.crowd {
+            Crowd { devices: 1.., .. } => &devices::NODES,
+            Crowd { device_claims: 1.., .. } => &device_claims::NODES,
+            _ => &NODES,
+        }
     }
 
     /// How long until the next thing happens.

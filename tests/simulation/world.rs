@@ -12,6 +12,7 @@ use berth::{
             hami::Release,
             node::{Card, Node},
         },
+        claims::DeviceClaims,
         fault::FaultyApi,
         storage::{Conduct, Storage},
     },
@@ -23,7 +24,7 @@ use tokio::{sync::oneshot, task::JoinSet, time::Instant};
 
 use crate::{
     bug::Bug,
-    devices,
+    device_claims, devices,
     dice::Dice,
     lie::Lie,
     plan::{Honest, Rough, Watch},
@@ -43,6 +44,8 @@ pub(crate) struct World {
     pub(crate) fleet: Fleet,
     /// Volume controller and provisioner, where pods have claims.
     pub(crate) storage: Option<Storage>,
+    /// The controller of claims of devices, where pods have these.
+    pub(crate) device_claims: Option<DeviceClaims>,
     /// For users and foreign schedulers.
     pub(crate) client: kube::Client,
     replicas: [Replica; REPLICAS],
@@ -79,6 +82,9 @@ enum Turn {
 
 /// A node of two cards; `age` tells its machines apart: an odd one has less on its cards, and others of them.
 pub(crate) fn node(name: &str, age: u64) -> Node {
+    if name.starts_with("dra") {
+        return device_claims::machine(name);
+    }
     if name.starts_with("koord") {
         return devices::machine(name, age);
     }
@@ -101,6 +107,7 @@ impl World {
         let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
         let mut world = Self {
             storage: (story.crowd.claims > 0).then(|| Storage::start(honest())),
+            device_claims: (story.crowd.device_claims > 0).then(|| DeviceClaims::start(honest())),
             client: honest(),
             clock: Clock::starting_at(sandbox.now()),
             sandbox,

@@ -54,7 +54,7 @@ impl Scheduler {
             }
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
-                self.deallocate_unused_claims(uid);
+                self.give_up_claims(uid);
                 self.delete_stale_claim(uid);
                 let error = self.preempt(uid, error);
                 self.note_rejection(uid, &error);

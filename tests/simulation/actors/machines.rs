@@ -45,6 +45,9 @@ impl Actors {
             *age += self.dice.below(2);
             world.fleet.replace(node(name, *age)).await.unwrap();
             world.watch.say(&format!("{name} comes back, age {age}"));
+            if self.story.crowd.device_claims > 0 {
+                self.install_drivers(world, name).await;
+            }
             return;
         }
         nodes(world).delete(name, &DeleteParams::default()).await.unwrap();
@@ -52,6 +55,9 @@ impl Actors {
         // The Device of a node is owned by it.
         if self.story.crowd.devices > 0 {
             drop(device_objects(world).delete(name, &DeleteParams::default()).await);
+        }
+        if self.story.crowd.device_claims > 0 {
+            self.remove_drivers(world, name).await;
         }
         collect_pods(world, name).await;
     }

@@ -53,6 +53,7 @@ impl Checker {
             }
         }
         self.violations.extend(self.gangs.judge_the_end(&pods, &groups(&self.sandbox)));
+        self.violations.extend(self.device_claims.judge_the_end(&pods, &nodes));
         self.violations.extend(fresh::look(&self.sandbox, &self.config));
         let now = self.sandbox.now();
         self.violations.extend(self.division.iter().flat_map(|division| division.judge_the_end(&pods, now)));

@@ -43,7 +43,7 @@ fn amounts(device: &Value) -> Result<BTreeMap<String, u64>, String> {
     resources.iter().map(read).collect()
 }
 
-pub(super) fn quantity(text: &str) -> Option<u64> {
+pub(crate) fn quantity(text: &str) -> Option<u64> {
     let of = |suffix: &str, shift: u32| Some(text.strip_suffix(suffix)?.parse::<u64>().ok()? << shift);
     of("Gi", 30).or_else(|| of("Mi", 20)).or_else(|| of("Ki", 10)).or_else(|| text.parse().ok())
 }

@@ -46,9 +46,9 @@ impl Scheduler {
         }
     }
 
-    /// Frees the devices of claims that no other pod uses, since the pod fits nowhere where these can be used: kube-scheduler's
-    /// PostFilter of `DynamicResources`.
-    pub(in crate::scheduling::scheduler) fn deallocate_unused_claims(&mut self, uid: &Uid) {
+    /// Gives up the claims of a pod that fits nowhere where these can be used: devices are freed that no other pod uses, as kube-scheduler's
+    /// PostFilter of `DynamicResources` does, and of a claim that others use the pod is no longer a user.
+    pub(in crate::scheduling::scheduler) fn give_up_claims(&mut self, uid: &Uid) {
         let Some(entry) = self.pods.get(uid) else { return };
         let pod = &entry.info.key;
         for claim in entry.info.footprint.resource_claims.iter().filter_map(|used| used.claim.clone()) {
@@ -56,8 +56,9 @@ impl Scheduler {
             let Some(known) = claims.claim(&pod.namespace, &claim) else { continue };
             let pinned = known.status.allocation.as_ref().is_some_and(|held| held.node_selector.is_some());
             let unused = claims.users(&pod.namespace, &claim).iter().all(|user| *user == &*pod.uid);
+            let reserved = known.status.reserved_for.iter().any(|user| *user.uid == *pod.uid);
             let pending = |undo: &Undo| undo.choice.claim() == &claim && undo.pod == *pod;
-            if pinned && unused && !self.prebinding.undos.iter().any(pending) {
+            if pinned && (unused || reserved) && !self.prebinding.undos.iter().any(pending) {
                 let choice = ClaimChoice {
                     claim,
                     uid: known.metadata.uid.as_str().into(),

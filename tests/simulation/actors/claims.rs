@@ -1,0 +1,137 @@
+//! Users of claims of devices, and the drivers that publish these.
+
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::Actors;
+use crate::{
+    device_claims::{FINALIZER, HELD, Kind, NODES, SHARED, Template},
+    world::World,
+};
+
+/// After this time everybody has seen the claims that have devices already.
+const SEEN: std::time::Duration = std::time::Duration::from_secs(5);
+
+impl Actors {
+    /// Classes, templates, claims that have devices already and one that has none, and then the devices.
+    pub(super) async fn begin_device_claims(&mut self, world: &World) {
+        let classes: Api<DeviceClass> = Api::all(world.client.clone());
+        for kind in Kind::ALL {
+            create(&classes, kind.class()).await;
+        }
+        let templates: Api<ResourceClaimTemplate> = Api::default_namespaced(world.client.clone());
+        for template in Template::ALL {
+            let object = json!({"metadata": {"name": template.name()}, "spec": {"spec": template.spec()}});
+            create(&templates, object).await;
+        }
+        let share = json!({"shareID": "5c1c6f31-0c0a-4e0c-9d3b-5a4f5e1d7a10",
+            "consumedCapacity": {"memory": "40Gi", "cores": "30"}});
+        hold(world, HELD[0], Template::Whole, (Kind::Whole, "gpu-1", NODES[0]), json!({})).await;
+        hold(world, HELD[1], Template::ALL[2], (Kind::Shared, "hami-gpu-0", NODES[1]), share).await;
+        create(&claims(world), json!({"metadata": {"name": SHARED[0]}, "spec": Template::Whole.spec()}))
+            .await;
+        tokio::time::sleep(SEEN).await;
+        for name in NODES {
+            self.install_drivers(world, name).await;
+        }
+    }
+
+    /// A machine comes with its drivers.
+    pub(super) async fn install_drivers(&mut self, world: &World, node: &'static str) {
+        for kind in Kind::ALL {
+            self.pools.entry((node, kind)).or_default().come();
+            self.write_slices(world, node, kind).await;
+        }
+    }
+
+    /// The slices of a machine that is gone are collected.
+    pub(super) async fn remove_drivers(&mut self, world: &World, node: &'static str) {
+        for kind in Kind::ALL {
+            self.pools.entry((node, kind)).or_default().leave();
+            self.write_slices(world, node, kind).await;
+        }
+    }
+
+    /// Devices of a node appear, disappear, fail or recover, or their driver does.
+    pub(super) async fn publish(&mut self, world: &World) -> Option<()> {
+        let (node, kind) = (self.node(), self.dice.one_of(&Kind::ALL));
+        super::nodes(world).get_opt(node).await.unwrap()?;
+        let pool = self.pools.entry((node, kind)).or_default();
+        pool.change(&mut self.dice);
+        world.watch.say(&format!("{} publishes for {node}: {pool:?}", kind.driver()));
+        self.write_slices(world, node, kind).await;
+        Some(())
+    }
+
+    async fn write_slices(&mut self, world: &World, node: &'static str, kind: Kind) {
+        let slices: Api<ResourceSlice> = Api::all(world.client.clone());
+        let published = kind.slices(node, &self.pools[&(node, kind)]);
+        if published.is_empty() {
+            for name in kind.names(node) {
+                drop(slices.delete(&name, &DeleteParams::default()).await);
+            }
+        }
+        for slice in published {
+            let name = slice["metadata"]["name"].as_str().unwrap();
+            let patch = Patch::Merge(json!({"spec": slice["spec"]}));
+            if slices.patch(name, &PatchParams::default(), &patch).await.is_err() {
+                create(&slices, slice).await;
+            }
+        }
+    }
+
+    /// A claim that several pods use is created or deleted, or deleted and created again with another request.
+    pub(super) async fn claim(&mut self, world: &World) {
+        let (name, claims) = (self.dice.one_of(&SHARED), claims(world));
+        let mut gone = true;
+        if claims.get_opt(name).await.unwrap().is_some() {
+            drop(claims.delete(name, &DeleteParams::default()).await);
+            gone = claims.get_opt(name).await.unwrap().is_none();
+            world.watch.say(&format!("a user deletes claim {name}, gone: {gone}"));
+            if self.dice.in_thousand(500) {
+                return;
+            }
+        }
+        if gone {
+            let template = self.dice.one_of(&Template::ALL);
+            world.watch.say(&format!("a user creates claim {name}: {template:?}"));
+            create(&claims, json!({"metadata": {"name": name}, "spec": template.spec()})).await;
+        }
+    }
+}
+
+/// Another scheduler has given the device to a claim that nobody uses yet.
+async fn hold(
+    world: &World,
+    name: &str,
+    template: Template,
+    (kind, device, node): (Kind, &str, &str),
+    share: Value,
+) {
+    let mut result = share;
+    result["request"] = json!("gpu");
+    (result["driver"], result["pool"], result["device"]) = (json!(kind.driver()), json!(node), json!(device));
+    let here = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    let allocation = json!({"devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [here]}]}});
+    let metadata = json!({"name": name, "finalizers": [FINALIZER]});
+    create(&claims(world), json!({"metadata": metadata, "spec": template.spec()})).await;
+    let status = Patch::Merge(json!({"status": {"allocation": allocation}}));
+    claims(world).patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
+fn claims(world: &World) -> Api<ResourceClaim> {
+    Api::default_namespaced(world.client.clone())
+}
+
+async fn create<K>(all: &Api<K>, object: Value)
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let object = serde_json::from_value(object).unwrap();
+    all.create(&PostParams::default(), &object).await.unwrap();
+}

@@ -1,0 +1,255 @@
+//! What must hold of claims of devices, read from ResourceClaims, ResourceSlices and pods by the API's own rules, without any of Berth's
+//! code: what each claim was given, who uses it, and where its pods are.
+
+#[path = "device_claims/ask.rs"]
+mod ask;
+#[path = "device_claims/pools.rs"]
+mod pools;
+#[path = "device_claims/read.rs"]
+mod read;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use berth::sandbox::agent::node::Node;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    checker::Writer,
+    record::{Pod, text},
+};
+pub(crate) use ask::{HELD, SHARED, Template, ask};
+pub(crate) use pools::{Kind, Pool};
+use read::{Allocation, Asked, Claim, Device, Given, Key, devices};
+
+/// The nodes of a story with claims of devices.
+pub(crate) const NODES: [&str; 3] = ["dra-0", "dra-1", "dra-2"];
+/// The group of the kinds.
+pub(crate) const GROUP: &str = "resource.k8s.io";
+/// Keeps a claim until its devices are free again.
+pub(crate) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+
+/// The node of this name; its devices are published.
+pub(crate) fn machine(name: &str) -> Node {
+    Node::new(name)
+}
+
+/// The names of the claims that a pod uses; `None`: it is not made yet.
+pub(crate) fn used(pod: &Value) -> Vec<Option<String>> {
+    let made = pod["status"]["resourceClaimStatuses"].as_array().cloned().unwrap_or_default();
+    let uses = pod["spec"]["resourceClaims"].as_array().into_iter().flatten();
+    let name = |used: &Value| {
+        let made = made.iter().find(|made| made["name"] == used["name"]);
+        let name = used.get("resourceClaimName").or_else(|| made?.get("resourceClaimName"));
+        name.and_then(Value::as_str).map(str::to_owned)
+    };
+    uses.map(name).collect()
+}
+
+/// All claims, and the devices that there are and were.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// By uid.
+    standing: BTreeMap<String, Claim>,
+    /// The devices that are published, in pools of which every slice is there.
+    published: BTreeMap<Key, Device>,
+    /// What each device was when it was last published without a taint, and when that was.
+    known: BTreeMap<Key, (Timestamp, Device)>,
+    /// The uids of claims that have what Berth has given them.
+    given: BTreeSet<String>,
+}
+
+impl Claims {
+    /// Takes in slices and claims as they stand after a write of this writer; what is wrong with them. A decision may rest on what was so since
+    /// then.
+    pub(crate) fn see(
+        &mut self,
+        (slices, claims): (&[Arc<Value>], &[Arc<Value>]),
+        writer: Writer,
+        (since, now): (Timestamp, Timestamp),
+    ) -> Vec<String> {
+        self.published = devices(slices);
+        for (key, device) in self.published.iter().filter(|(_, device)| !device.tainted) {
+            self.known.insert(key.clone(), (now, device.clone()));
+        }
+        let mut before = std::mem::take(&mut self.standing);
+        let mut violations = Vec::new();
+        for claim in claims.iter().map(Claim::read) {
+            let had = before.remove(&claim.uid).and_then(|claim| claim.allocation);
+            violations.extend(self.judge(&claim, had.as_ref(), writer, since));
+            self.standing.insert(claim.uid.clone(), claim);
+        }
+        violations.extend(self.overcommitted());
+        violations
+    }
+
+    fn judge(
+        &mut self,
+        claim: &Claim,
+        had: Option<&Allocation>,
+        writer: Writer,
+        since: Timestamp,
+    ) -> Option<String> {
+        let name = &claim.name;
+        let Some(allocation) = &claim.allocation else {
+            self.given.remove(&claim.uid);
+            let (_, pod) = claim.users.first()?;
+            return Some(format!("claim {name} is reserved for {pod} and has no devices"));
+        };
+        if !claim.kept {
+            return Some(format!("claim {name} has devices and no finalizer"));
+        }
+        match had {
+            Some(had) if had != allocation => {
+                Some(format!("claim {name} had {had:?} and was given {allocation:?} without giving it back"))
+            }
+            None if writer == Writer::Berth => {
+                self.given.insert(claim.uid.clone());
+                let error = self.is_right(&claim.asked, allocation, since).err()?;
+                Some(format!("claim {name} asks for {:?}: {error}", claim.asked))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a claim was given what it asks for, of devices that its node had.
+    fn is_right(&self, asked: &Asked, allocation: &Allocation, since: Timestamp) -> Result<(), String> {
+        let given = &allocation.given;
+        let distinct: BTreeSet<&Key> = given.iter().map(|one| &one.key).collect();
+        if given.len() != asked.count || distinct.len() != given.len() {
+            return Err(format!("{given:?} is another number of devices"));
+        }
+        for one in given {
+            let recent = |(seen, _): &&(Timestamp, Device)| {
+                *seen >= since || self.published.get(&one.key).is_some_and(|now| !now.tainted)
+            };
+            let Some((_, device)) = self.known.get(&one.key).filter(recent) else {
+                return Err(format!("{:?} was not there", one.key));
+            };
+            let of_driver = one.key.0 == asked.driver && one.key.1 == allocation.node;
+            let of_size = asked.size.as_ref().is_none_or(|size| *size == device.size);
+            if !of_driver || !of_size || one.share != device.shared || one.amounts != asked.amounts {
+                return Err(format!("{one:?} is something else"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What each device has given, with the names of the claims.
+    fn held(&self) -> BTreeMap<&Key, Vec<(&str, &Given)>> {
+        let mut held: BTreeMap<&Key, Vec<(&str, &Given)>> = BTreeMap::new();
+        for claim in self.standing.values() {
+            for given in claim.allocation.iter().flat_map(|allocation| &allocation.given) {
+                held.entry(&given.key).or_default().push((&claim.name, given));
+            }
+        }
+        held
+    }
+
+    /// Devices, capacities and counters of which more is given than there is.
+    fn overcommitted(&self) -> Vec<String> {
+        let mut violations = Vec::new();
+        let mut cards: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+        for (key, holders) in self.held() {
+            let names: Vec<&str> = holders.iter().map(|(name, _)| *name).collect();
+            if holders.len() > 1 && !holders.iter().all(|(_, given)| given.share) {
+                violations.push(format!("device {key:?} is held by the claims {names:?}"));
+            }
+            let Some((_, device)) = self.known.get(key) else { continue };
+            for (capacity, there) in &device.capacity {
+                let used = used_of(&holders, capacity);
+                if used > *there {
+                    violations
+                        .push(format!("device {key:?} has {there} {capacity}, and {names:?} hold {used}"));
+                }
+            }
+            if let Some(of) = device.of {
+                let card = cards.entry((&key.0, &key.1)).or_default();
+                *card = (card.0 + device.takes, of);
+            }
+        }
+        let over = cards.into_iter().filter(|(_, (used, there))| used > there);
+        let words =
+            |((driver, pool), (used, there))| format!("{driver} {pool} counts {there}, and {used} are held");
+        violations.extend(over.map(words));
+        violations
+    }
+
+    fn called(&self, name: &str) -> Option<&Claim> {
+        self.standing.values().find(|claim| claim.name == name)
+    }
+
+    /// What keeps kubelet from starting a pod that has just been bound.
+    pub(crate) fn judge_bound(&self, pod: &Pod) -> Vec<String> {
+        let fault = |name: &Option<String>| {
+            let Some(claim) = name.as_ref().and_then(|name| self.called(name)) else {
+                return Some(format!("{} was bound, and its claim {name:?} is not there", pod.name));
+            };
+            let reserved = claim.users.iter().any(|(uid, _)| *uid == pod.uid);
+            let there = claim.allocation.as_ref().is_some_and(|given| given.node == pod.node);
+            let words = || format!("{} was bound to {} and can't use {claim:?}", pod.name, pod.node);
+            (!reserved || !there).then(words)
+        };
+        pod.device_claims.iter().filter_map(fault).collect()
+    }
+
+    /// Once faults have stopped and time has run: what is left reserved, given or undeleted, and claims that wait for devices that are
+    /// there.
+    pub(crate) fn judge_the_end(&self, pods: &[Arc<Pod>], nodes: &[Arc<Value>]) -> Vec<String> {
+        let mut violations = Vec::new();
+        for claim in self.standing.values() {
+            let node = claim.allocation.as_ref().map(|allocation| allocation.node.as_str());
+            for (uid, name) in &claim.users {
+                let user = pods.iter().find(|pod| pod.uid == *uid && pod.is_live());
+                if user.map(|pod| pod.node.as_str()) != node {
+                    violations.push(format!("claim {} is left reserved for {name}: {user:?}", claim.name));
+                }
+            }
+            if claim.users.is_empty() && (claim.deleting || self.given.contains(&claim.uid)) {
+                violations.push(format!("nobody uses what is left of {claim:?}"));
+            }
+        }
+        for pod in pods.iter().filter(|pod| pod.ours && pod.is_live() && pod.node.is_empty() && !pod.gated) {
+            let there = nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
+            for node in there.filter(|node| self.would_fit(pod, text(node, "/metadata/name"))) {
+                let node = text(node, "/metadata/name");
+                violations.push(format!("{} waits though {node} has devices for its claim", pod.name));
+            }
+        }
+        violations
+    }
+
+    /// Whether the node has devices for the one claim of a pod; where it has more claims, or one with devices, that is left to the fresh look.
+    fn would_fit(&self, pod: &Pod, node: &str) -> bool {
+        let [Some(name)] = &pod.device_claims[..] else { return false };
+        let claim = self.called(name).filter(|claim| !claim.deleting && claim.allocation.is_none());
+        let Some(Claim { asked, .. }) = claim else { return false };
+        let held = self.held();
+        let taken: u64 = held
+            .keys()
+            .filter(|key| key.0 == asked.driver && key.1 == node)
+            .filter_map(|key| self.known.get(*key))
+            .map(|(_, device)| device.takes)
+            .sum();
+        let free = |(key, device): &(&Key, &Device)| {
+            let holders = held.get(key).map(Vec::as_slice).unwrap_or_default();
+            let mut amounts = asked.amounts.iter();
+            let room = amounts
+                .all(|(name, more)| device.capacity.get(name) >= Some(&(used_of(holders, name) + more)));
+            let whole = device.shared || holders.is_empty();
+            let counted = device.of.is_none_or(|of| taken + device.takes <= of);
+            !device.tainted && room && whole && counted
+        };
+        let here = self.published.iter().filter(|(key, _)| key.0 == asked.driver && key.1 == node);
+        let sized = here.filter(|(_, one)| asked.size.as_ref().is_none_or(|size| *size == one.size));
+        sized.filter(free).count() >= asked.count
+    }
+}
+
+/// How much of a capacity these hold.
+fn used_of(holders: &[(&str, &Given)], capacity: &str) -> u64 {
+    holders.iter().filter_map(|(_, given)| given.amounts.get(capacity)).sum()
+}
