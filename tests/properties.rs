@@ -18,6 +18,8 @@ mod histories;
 mod holdings;
 #[path = "properties/joint_devices.rs"]
 mod joint_devices;
+#[path = "properties/migration.rs"]
+mod migration;
 #[path = "properties/plans.rs"]
 mod plans;
 #[path = "properties/preemptions.rs"]
