@@ -22,6 +22,8 @@ mod holdings;
 mod joint_devices;
 #[path = "properties/mixed_nodes.rs"]
 mod mixed_nodes;
+#[path = "properties/migration.rs"]
+mod migration;
 #[path = "properties/plans.rs"]
 mod plans;
 #[path = "properties/preemptions.rs"]
