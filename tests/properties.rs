@@ -20,10 +20,10 @@ mod histories;
 mod holdings;
 #[path = "properties/joint_devices.rs"]
 mod joint_devices;
-#[path = "properties/mixed_nodes.rs"]
-mod mixed_nodes;
 #[path = "properties/migration.rs"]
 mod migration;
+#[path = "properties/mixed_nodes.rs"]
+mod mixed_nodes;
 #[path = "properties/plans.rs"]
 mod plans;
 #[path = "properties/preemptions.rs"]

@@ -5,7 +5,6 @@
 
 mod gather;
 mod input;
-
 mod objects;
 mod place;
 mod pool;
