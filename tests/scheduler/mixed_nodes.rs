@@ -146,7 +146,8 @@ fn shares_of_claims_and_of_pods_fill_one_card_together() {
 fn what_a_claim_holds_is_known_after_a_restart_however_late_it_is_listed() {
     let node = hami_node(&[card("GPU-a", 0)]);
     let pending = user("p", "c");
-    let mut machine = Machine::new(&Config::default(), &[node.clone()], std::slice::from_ref(&pending));
+    let mut machine =
+        Machine::new(&Config::default(), std::slice::from_ref(&node), std::slice::from_ref(&pending));
     machine.show_pod(&share("s", 1000));
     assert_eq!(machine.run().1, [], "the claim of a pod may hold the card");
     let Event::Seen(slice) = slice(1, &[exclusive("gpu-0", "GPU-a")]) else { unreachable!() };
