@@ -214,7 +214,7 @@ impl Hands {
     /// The three writes.
     async fn send(self, node: Arc<NodeInfo>, given: usize, work: Work) -> anyhow::Result<Sent> {
         let dialect = self.reader.dialects().named(&Hami::NAME.into()).context("no such dialect")?;
-        let spec = dialect.lock().context("this dialect has a lock")?;
+        let spec = dialect.locks().first().context("this dialect has a lock")?;
         let version = &node.resource_version;
         let now = Clock::System.now();
         match lock::take(self.client.clone(), &[spec], &node.name, &work.key, version, now).await {
