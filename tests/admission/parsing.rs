@@ -63,8 +63,8 @@ impl Dialect for Counting {
     fn answer(&self, pod: &Pod) -> Answer {
         self.dialect.answer(pod)
     }
-    fn lock(&self) -> Option<&LockSpec> {
-        self.dialect.lock()
+    fn locks(&self) -> &[LockSpec] {
+        self.dialect.locks()
     }
 }
 
