@@ -66,7 +66,7 @@ fn given(rules: &Rules<'_>, of: [(DeviceType, &[Minor]); 2]) -> DeviceAllocation
         DeviceAllocation {
             minor,
             amounts: typed.each.clone(),
-            functions: typed.functions.iter().flat_map(|_| free.next()).cloned().collect(),
+            functions: typed.functions.iter().filter_map(|_| free.next()).cloned().collect(),
             exclusive: typed.exclusive,
             ..DeviceAllocation::default()
         }

@@ -71,3 +71,31 @@ fn a_pod_that_asks_under_two_locks_takes_neither_and_is_told_why() {
         "{effects:?}"
     );
 }
+
+#[test]
+fn resources_of_a_vendors_plugin_beside_koordinators_are_one_mode() {
+    let (config, _) = Config::parse(SETTINGS, "berth.yaml").unwrap();
+    let facts = Facts::new(config.admission_settings(), config.dialects());
+    let denied = |plugin: &[(&str, &str)]| {
+        let mut limits = json!({"koordinator.sh/gpu-core": "10", "koordinator.sh/gpu-memory": "1Gi"});
+        for (name, amount) in plugin {
+            limits[*name] = json!(amount);
+        }
+        let read: Pod = serde_json::from_value(pod("both", &limits)).unwrap();
+        let (stage, operation) = (Stage::Validate, Operation::Create);
+        match review(&Request { stage, operation, namespace: "default", pod: &read }, &facts) {
+            Verdict::Denied { violations, .. } => {
+                Some(violations.iter().map(|one| one.message.as_str()).collect::<Vec<_>>().join("; "))
+            }
+            _ => None,
+        }
+    };
+    let mlu = [("cambricon.com/mlu.smlu.vcore", "10"), ("cambricon.com/mlu.smlu.vmemory", "4")];
+    assert_eq!(denied(&mlu), None);
+    assert_eq!(denied(&[("metax-tech.com/sgpu", "1")]), None);
+    assert!(denied(&mlu[..1]).unwrap().contains("add `cambricon.com/mlu.smlu.vmemory`"));
+    // A count of MLUs is asked of HAMi's dialect.
+    let counted = [mlu[0], mlu[1], ("cambricon.com/vmlu", "1")];
+    assert!(denied(&counted).unwrap().contains("a pod may use one mode only"));
+    assert!(denied(&[("metax-tech.com/vcore", "1")]).unwrap().contains("a pod may use one mode only"));
+}

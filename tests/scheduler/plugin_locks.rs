@@ -69,8 +69,9 @@ fn to_be_locked(effects: &[Effect]) -> Option<(String, String)> {
     Some((pod.name.to_string(), lock.key.to_string()))
 }
 
-fn some(pod: &str, lock: &str) -> Option<(String, String)> {
-    Some((pod.to_owned(), lock.to_owned()))
+/// A pod and the lock that is to be taken for it.
+fn pair(pod: &str, lock: &str) -> (String, String) {
+    (pod.to_owned(), lock.to_owned())
 }
 
 /// Lets the pod have its lock and be bound; the annotations of its Binding.
@@ -97,7 +98,7 @@ fn a_pod_has_its_vendors_lock_and_the_next_goes_once_the_plugin_has_freed_it() {
     let mut machine = begin("metax", &json!({}), &[]);
     machine.show_pod(&sgpu("first"));
     let effects = machine.settle();
-    assert_eq!(to_be_locked(&effects), some("first", METAX));
+    assert_eq!(to_be_locked(&effects), Some(pair("first", METAX)));
     let written = bind(&mut machine, &effects);
     assert_eq!(
         written["metax-tech.com/gpu-devices-allocated"],
@@ -110,7 +111,7 @@ fn a_pod_has_its_vendors_lock_and_the_next_goes_once_the_plugin_has_freed_it() {
     machine.show_node(&machine_node(&held(METAX, "first", machine.now())));
     assert_eq!(machine.settle(), []);
     machine.show_node(&machine_node(&json!({})));
-    assert_eq!(to_be_locked(&machine.settle()), some("second", METAX));
+    assert_eq!(to_be_locked(&machine.settle()), Some(pair("second", METAX)));
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn cambricons_plugin_has_to_say_it_on_the_pod_too() {
     let mut machine = begin("cambricon", &json!({}), &[]);
     machine.show_pod(&smlu("first"));
     let effects = machine.settle();
-    assert_eq!(to_be_locked(&effects), some("first", CAMBRICON));
+    assert_eq!(to_be_locked(&effects), Some(pair("first", CAMBRICON)));
     let mut written = bind(&mut machine, &effects);
     assert_eq!(
         (&written["CAMBRICON_DSMLU_PROFILE"], &written["CAMBRICON_DSMLU_ASSIGHED"]),
@@ -130,7 +131,7 @@ fn cambricons_plugin_has_to_say_it_on_the_pod_too() {
     assert_eq!(machine.settle(), []);
     written["CAMBRICON_DSMLU_ASSIGHED"] = json!("true");
     machine.show_pod(&bound(smlu("first"), "n1", written));
-    assert_eq!(to_be_locked(&machine.settle()), some("second", CAMBRICON));
+    assert_eq!(to_be_locked(&machine.settle()), Some(pair("second", CAMBRICON)));
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn a_lock_whose_pod_is_gone_or_runs_for_five_minutes_is_taken_over() {
     let Some(Effect::ReadHolder { owner, since }) = effects.first() else { panic!("{effects:?}") };
     assert_eq!(*owner, LockOwner::parse("default", "gone").unwrap());
     machine.tell(Event::HolderRead { owner: owner.clone(), since: *since, found: None });
-    assert_eq!(to_be_locked(&machine.settle()), some("next", METAX));
+    assert_eq!(to_be_locked(&machine.settle()), Some(pair("next", METAX)));
 
     // The pod of another scheduler runs, and its plugin has not freed the node.
     let mut other = sgpu("other");
@@ -181,7 +182,7 @@ fn a_lock_whose_pod_is_gone_or_runs_for_five_minutes_is_taken_over() {
     machine.pass(1);
     let effects = machine.settle();
     let locked = effects.iter().filter(|effect| matches!(effect, Effect::TakeLock { .. })).cloned();
-    assert_eq!(to_be_locked(&locked.collect::<Vec<_>>()), some("next", METAX));
+    assert_eq!(to_be_locked(&locked.collect::<Vec<_>>()), Some(pair("next", METAX)));
 }
 
 #[test]
