@@ -7,7 +7,7 @@ use crate::{
     object::resource_claim::AllocationResult,
     scheduling::{
         change::Change,
-        node::NodeName,
+        node::{NodeInfo, NodeName},
         object::{Kind, Object},
         pod::Demand,
         resource_claims::{Freed, ResourceClaims},
@@ -50,6 +50,14 @@ impl Snapshot {
         let asked = demand.footprint.extended.as_ref();
         asked
             .is_some_and(|asked| asked.may_be_served(self.resource_claims.extended(), &self.device_resources))
+    }
+
+    /// Whether a node that has changed may serve other extended resources by claim than before.
+    pub(super) fn may_serve_otherwise(&self, before: &NodeInfo, after: &NodeInfo) -> bool {
+        let profiles =
+            |node: &NodeInfo| node.offers.iter().map(|offer| offer.profile.clone()).collect::<BTreeSet<_>>();
+        let alike = before.allocatable == after.allocatable && profiles(before) == profiles(after);
+        !self.resource_claims.extended().is_empty() && !alike
     }
 
     /// Takes in a class. For which extended resources classes stand is part of every node's state.
