@@ -68,7 +68,7 @@ pub enum PrebindWrite {
         /// What it asks for.
         made: Arc<ExtendedClaim>,
     },
-    /// Let a claim of devices be removed although it has some: the first half of its deletion.
+    /// Let a claim of devices that is being deleted go although it has some.
     UnprotectClaim {
         /// The claim as it is known.
         claim: Arc<ResourceClaim>,

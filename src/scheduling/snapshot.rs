@@ -111,7 +111,8 @@ impl Snapshot {
         let slot = self.by_name.get(&name).copied().unwrap_or_else(|| self.free_slot());
         self.by_name.insert(name.clone(), slot);
         let known = self.slots[slot].as_ref().map(|state| &state.info);
-        if known.is_none_or(|known| (&known.labels, &known.taints) != (&info.labels, &info.taints)) {
+        let same = |known: &NodeInfo| (&known.labels, &known.taints) == (&info.labels, &info.taints);
+        if known.is_none_or(|known| !same(known) || self.may_serve_otherwise(known, &info)) {
             self.changes.push(Change::Node);
         }
         self.set_cuts(&name, info.cuts());

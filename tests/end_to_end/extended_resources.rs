@@ -252,17 +252,21 @@ pub(crate) async fn a_share_is_a_claim_where_a_driver_publishes_the_cards(floor:
     let watch = DeviceClaims::start(client);
     world.start_berth();
     for name in ["extended-one", "extended-two"] {
-        world.create(sharing(name, 40 << 10)).await;
+        world.create(sharing(name, 40_000)).await;
         let pod = world.running(name).await;
         let claim = claim_of(&world, &pod).await;
         let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref()).unwrap();
         let given = allocation.devices.as_ref().unwrap().results.as_ref().unwrap();
         let consumed = given[0].consumed_capacity.as_ref().unwrap();
-        assert_eq!((consumed["memory"].0.as_str(), consumed["cores"].0.as_str()), ("40Gi", "30"), "{name}");
+        assert_eq!(
+            (consumed["memory"].0.as_str(), consumed["cores"].0.as_str()),
+            ("40000Mi", "30"),
+            "{name}"
+        );
         let carried: Vec<_> = pod.annotations().keys().filter(|key| key.starts_with("hami.io/")).collect();
         assert_eq!(carried, Vec::<&String>::new(), "{name}");
     }
-    world.create(sharing("extended-three", 40 << 10)).await;
+    world.create(sharing("extended-three", 40_000)).await;
     world
         .unschedulable_with("extended-three", "0/1 nodes are available: 1 cannot allocate all claims.")
         .await;

@@ -78,6 +78,7 @@ fn sent(request: http::request::Builder, body: &Value) -> Request<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::resource_claim::ResourceClaimSpec;
 
     fn pod() -> PodKey {
         PodKey { uid: "p-1".into(), namespace: "team".into(), name: "train".into() }
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_claim_is_the_pods_own_and_kept_while_it_has_devices() {
-        let made = ExtendedClaim { spec: Default::default(), mappings: Vec::new() };
+        let made = ExtendedClaim { spec: ResourceClaimSpec::default(), mappings: Vec::new() };
         let request = creation(&pod(), "train-extended-resources-0123abcd", &made);
         assert_eq!(request.uri().path(), "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims");
         let body: Value = serde_json::from_slice(request.body()).unwrap();

@@ -108,6 +108,14 @@ impl Snapshot {
             .is_some_and(|asked| asked.may_be_served(self.resource_claims.extended(), &self.device_resources))
     }
 
+    /// Whether a node that has changed may serve other extended resources by claim than before.
+    pub(super) fn may_serve_otherwise(&self, before: &NodeInfo, after: &NodeInfo) -> bool {
+        let profiles =
+            |node: &NodeInfo| node.offers.iter().map(|offer| offer.profile.clone()).collect::<BTreeSet<_>>();
+        let alike = before.allocatable == after.allocatable && profiles(before) == profiles(after);
+        !self.resource_claims.extended().is_empty() && !alike
+    }
+
     /// Folds anew what pods that are placed have of these claims. Returns the nodes of whose cards claims hold more or less for it:
     /// they are to be folded anew.
     pub(super) fn fold_claims(&mut self, claims: impl IntoIterator<Item = Arc<str>>) -> BTreeSet<NodeName> {

@@ -10,6 +10,7 @@ use crate::{
     dra::{self, Claim},
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
     scheduling::{
+        effect::FINALIZER,
         extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
         pod::Demand,
         pod_counts::Surroundings,
@@ -146,9 +147,7 @@ impl<'a> PodExtended<'a> {
     pub(super) fn choose(&self, node: &NodeState, found: Option<AllocationResult>) -> Option<ExtendedChoice> {
         let claim = self.requests.claim.clone();
         let Some(variant) = self.on(node) else {
-            let left = self
-                .existing
-                .is_some_and(|claim| self.is_own(claim) && claim.metadata.deletion_timestamp.is_none());
+            let left = self.existing.is_some_and(|claim| self.is_own(claim) && is_to_go(claim));
             return (left || self.status.is_some()).then_some(ExtendedChoice { claim, made: None });
         };
         let devices = found.or_else(|| self.held().cloned())?;
@@ -162,4 +161,10 @@ impl<'a> PodExtended<'a> {
         }
         Some(ExtendedChoice { claim, made: Some((variant.claim.clone(), Arc::new(devices))) })
     }
+}
+
+/// Whether something is left to be written before the claim goes.
+fn is_to_go(claim: &ResourceClaim) -> bool {
+    let protected = claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+    protected || claim.metadata.deletion_timestamp.is_none()
 }

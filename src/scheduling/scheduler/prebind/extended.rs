@@ -185,13 +185,13 @@ fn is_own(claim: &ResourceClaim, pod: &Uid) -> bool {
     owned && claim.metadata.annotation(ANNOTATION) == Some("true")
 }
 
-/// The next write on the way to its deletion; `None`: it is being deleted.
+/// The next write on the way to its deletion; `None`: nothing is left to be written. The finalizer goes last, so that the claim is never there with
+/// devices and without it.
 fn deletion(claim: &Arc<ResourceClaim>) -> Option<PrebindWrite> {
-    if is_protected(claim) {
-        return Some(PrebindWrite::UnprotectClaim { claim: claim.clone() });
+    if claim.metadata.deletion_timestamp.is_none() {
+        return Some(PrebindWrite::DeleteClaim { claim: claim.clone() });
     }
-    let waits = claim.metadata.deletion_timestamp.is_some();
-    (!waits).then(|| PrebindWrite::DeleteClaim { claim: claim.clone() })
+    is_protected(claim).then(|| PrebindWrite::UnprotectClaim { claim: claim.clone() })
 }
 
 fn is_protected(claim: &ResourceClaim) -> bool {
