@@ -4,6 +4,7 @@
 
 mod agents;
 mod before;
+mod charge;
 mod claims;
 mod nominees;
 mod objects;
@@ -25,10 +26,9 @@ use super::{
     nominations::Nominations,
     object::{Kind, Objects},
     plan::Plan,
-    plugin::volume_binding::{Reservations, VolumeChoice},
+    plugin::volume_binding::Reservations,
     pod::Uid,
     pod_counts::Surroundings,
-    prebind_step::PrebindStep,
     quota::Quotas,
     reservation::Reservation,
     resource_claims::ResourceClaims,
@@ -282,52 +282,6 @@ impl Snapshot {
         Plan::new(self)
     }
 
-    /// Charges a pod with what it holds.
-    pub fn charge(&mut self, uid: Uid, charge: Charge) {
-        let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
-        self.end_nomination(&uid);
-        let before = self.ledger.get(&uid);
-        let reserves = !volumes(before.map_or(&[], |before| &before.steps)).eq(volumes(&charge.steps));
-        if before.is_some_and(|before| before.holds_as(&charge)) {
-            if let Some(before) = self.ledger.get_mut(&uid) {
-                *before = charge;
-            }
-            return;
-        }
-        let footprint = charge.footprint.clone();
-        let claims: Vec<_> =
-            before.into_iter().chain([&charge]).flat_map(Charge::claims_of_devices).collect();
-        self.changes.push(Change::Charged(node.clone()));
-        let before = self.ledger.charge(uid, charge);
-        if reserves {
-            self.fold_reservations();
-        }
-        let mut nodes = self.fold_claims(claims);
-        let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
-        if moved {
-            self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
-            self.changes.push(Change::PodAdded(footprint));
-        }
-        nodes.extend(before.map(|before| before.node));
-        nodes.insert(node);
-        self.refold_all(&nodes);
-        self.quotas.refold(&namespace, &self.ledger);
-    }
-
-    /// Forgets what a pod holds, and returns it.
-    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
-        let charge = self.ledger.release(uid)?;
-        self.changes.push(Change::PodRemoved(charge.footprint.clone()));
-        if volumes(&charge.steps).next().is_some() {
-            self.fold_reservations();
-        }
-        let mut nodes = self.fold_claims(charge.claims_of_devices());
-        nodes.insert(charge.node.clone());
-        self.refold_all(&nodes);
-        self.quotas.refold(&charge.namespace, &self.ledger);
-        Some(charge)
-    }
-
     fn refold(&mut self, name: &NodeName) {
         let Some(&slot) = self.by_name.get(name) else {
             return;
@@ -401,8 +355,4 @@ impl Snapshot {
         self.generations.push(0);
         self.slots.len() - 1
     }
-}
-
-fn volumes(steps: &[PrebindStep]) -> impl Iterator<Item = &VolumeChoice> {
-    steps.iter().filter_map(PrebindStep::volume)
 }
