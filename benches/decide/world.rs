@@ -108,6 +108,7 @@ impl World {
             uid: format!("placed/{}", self.placed).into(),
             nominated: None,
             origin: None,
+            served: None,
         }
     }
 
@@ -237,7 +238,7 @@ fn ask(pod: &Pod, footprint: &Footprint, cards: u32, memory: u64) -> Ask {
         shuns: BTreeSet::new(),
     };
     Ask {
-        devices: vec![DeviceRequest { profile: profile(), request, joint: None }],
+        devices: vec![DeviceRequest { profile: profile(), request, joint: None, by_class: None }],
         resources: ResourceAmounts::default(),
         constraints: Constraints {
             affinity: NodeAffinity {
