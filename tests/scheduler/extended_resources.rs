@@ -37,7 +37,9 @@ fn machine(nodes: &[(&str, usize)]) -> Machine {
     }
     let class = json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}});
     machine.tell(Event::Seen(Object::DeviceClass(parsed(&class))));
-    nodes.iter().for_each(|(name, count)| machine.tell(slice(name, *count)));
+    for (name, count) in nodes {
+        machine.tell(slice(name, *count));
+    }
     machine
 }
 
