@@ -1,3 +1,5 @@
+//! Claims for extended resources: requests, mappings, names.
+
 use serde_json::{Value, json};
 
 use super::*;
