@@ -24,7 +24,9 @@ pub fn judge(findings: &mut Findings, pod: &Pod, shares: &Shares<'_>, facts: &Fa
     if severity == Severity::Allow {
         return;
     }
-    for (dialect, request) in shares.requests() {
+    // What a driver of devices publishes is not known here.
+    let requests = shares.requests().filter(|(dialect, _)| !inventory.has_class(dialect.mode()));
+    for (dialect, request) in requests {
         let cards = Cards::of(request, dialect, inventory);
         if !may(severity, findings.work(), cards.looked_at) {
             return;

@@ -6,7 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     device::{Inventory, Mode},
-    dialect::{Dialects, Registered, SharingMode, marks},
+    dialect::{
+        Dialects, Registered, SharingMode,
+        claim::{HAMI_DRIVER, class_resource},
+        marks,
+    },
+    dra::ExtendedResources,
     object::Node,
 };
 
@@ -67,6 +72,8 @@ pub struct InventorySummary {
     hostnames: BTreeMap<String, String>,
     cards: BTreeSet<String>,
     shapes: BTreeMap<SharingMode, Vec<Inventory>>,
+    /// Modes whose shares a class of devices serves too: how large its devices are is not known.
+    by_class: BTreeSet<SharingMode>,
 }
 
 /// What makes two nodes alike for a pod that names no card.
@@ -90,6 +97,20 @@ impl InventorySummary {
             summary.nodes.insert(offer.name.clone(), offer);
         }
         summary
+    }
+
+    /// The same, of a cluster with these classes of devices.
+    #[must_use]
+    pub fn with_classes(self, dialects: &Dialects, classes: &ExtendedResources) -> Self {
+        let is_served =
+            |resource: &str| classes.class(resource).or_else(|| classes.named(HAMI_DRIVER)).is_some();
+        let served = dialects.iter().filter(|dialect| class_resource(&***dialect).is_some_and(is_served));
+        Self { by_class: served.map(|dialect| dialect.mode().clone()).collect(), ..self }
+    }
+
+    /// Whether a class of devices serves shares of this mode too.
+    pub fn has_class(&self, mode: &SharingMode) -> bool {
+        self.by_class.contains(mode)
     }
 
     /// The node of that name or host's name.

@@ -18,7 +18,8 @@ use crate::{
         read,
     },
     dialect::Dialects,
-    object::{Device, Node},
+    dra::ExtendedResources,
+    object::{Device, DeviceClass, Node},
     scheduling::{NodeInfo, Offer},
 };
 
@@ -26,27 +27,35 @@ use crate::{
 type Nodes = Option<BTreeMap<ObjectKey, NodeOffer>>;
 /// What their Devices offer.
 type Devices = BTreeMap<ObjectKey, Offer>;
+/// The classes of devices.
+type Classes = BTreeMap<ObjectKey, DeviceClass>;
 
-/// Watches the nodes and their Devices, and publishes their summary when a card, a device, a name or a zone changes; never returns.
+/// Watches the nodes, their Devices and the classes of devices, and publishes their summary when a card, a device, a name or a zone changes; never returns.
 pub(super) async fn watched(
     client: &Client,
     dialects: impl Fn() -> Dialects + Send + Sync,
     publish: impl Fn(InventorySummary) + Send + Sync,
 ) {
-    let (seen, mut changes) = watch::channel::<(Nodes, Devices)>((None, Devices::new()));
+    let (seen, mut changes) =
+        watch::channel::<(Nodes, Devices, Classes)>((None, Devices::new(), Classes::new()));
     let read = |node: &Node| NodeOffer::read(node, &dialects());
-    let nodes = keep(client, read, |known| seen.send_modify(|(nodes, _)| *nodes = Some(known.clone())));
+    let nodes = keep(client, read, |known| seen.send_modify(|(nodes, ..)| *nodes = Some(known.clone())));
     let read = |device: &Device| read::devices(device).0;
-    let devices = keep_if_served(client, read, |known| seen.send_modify(|(_, all)| all.clone_from(known)));
+    let devices = keep_if_served(client, read, |known| seen.send_modify(|(_, all, _)| all.clone_from(known)));
+    let classes = keep_if_served(client, DeviceClass::clone, |known| {
+        seen.send_modify(|(.., all)| all.clone_from(known));
+    });
     let sum = async {
         while changes.changed().await.is_ok() {
-            let (nodes, devices) = &*changes.borrow_and_update();
+            let (nodes, devices, classes) = &*changes.borrow_and_update();
             if let Some(nodes) = nodes {
-                publish(summary(nodes, devices, &dialects()));
+                let mut stand_for = ExtendedResources::default();
+                classes.values().for_each(|class| stand_for.set(class));
+                publish(summary(nodes, devices, &dialects()).with_classes(&dialects(), &stand_for));
             }
         }
     };
-    tokio::join!(nodes, devices, sum);
+    tokio::join!(nodes, devices, classes, sum);
 }
 
 /// All nodes, each with its cards and with what its Device offers.
@@ -78,7 +87,7 @@ pub(super) async fn seen(
             let first = known.is_none();
             let known = known.get_or_insert_default();
             if known.take_in(&view) || first {
-                publish(known.summary());
+                publish(known.summary(view.reader.dialects()));
             }
         }
         if views.changed().await.is_err() {
@@ -87,16 +96,22 @@ pub(super) async fn seen(
     }
 }
 
-/// What each node offers, with the state that it was read from.
+/// What the rules read of the binder's view.
 #[derive(Default)]
-struct Known(BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>);
+struct Known {
+    /// What each node offers, with the state that it was read from.
+    nodes: BTreeMap<Arc<str>, (Arc<NodeInfo>, NodeOffer)>,
+    classes: Arc<ExtendedResources>,
+}
 
 impl Known {
-    /// Takes over the binder's view; returns whether a node was added, was removed or offers something else.
+    /// Takes over the binder's view; returns whether a node was added, was removed or offers something else, or a class of devices has changed.
     fn take_in(&mut self, view: &View) -> bool {
-        let mut differs = false;
+        let classes = view.outlook.extended_resources();
+        let mut differs = *classes != self.classes;
+        self.classes = classes.clone();
         for info in view.outlook.nodes() {
-            match self.0.get_mut(&info.name) {
+            match self.nodes.get_mut(&info.name) {
                 Some((read, _)) if Arc::ptr_eq(read, info) => {}
                 Some((read, known)) => {
                     let offer = offer(info, view.reader.dialects());
@@ -105,21 +120,22 @@ impl Known {
                 }
                 None => {
                     let offer = offer(info, view.reader.dialects());
-                    self.0.insert(info.name.clone(), (info.clone(), offer));
+                    self.nodes.insert(info.name.clone(), (info.clone(), offer));
                     differs = true;
                 }
             }
         }
-        if self.0.len() > view.outlook.nodes().count() {
+        if self.nodes.len() > view.outlook.nodes().count() {
             let there: BTreeSet<_> = view.outlook.nodes().map(|info| &info.name).collect();
-            self.0.retain(|name, _| there.contains(name));
+            self.nodes.retain(|name, _| there.contains(name));
             differs = true;
         }
         differs
     }
 
-    fn summary(&self) -> InventorySummary {
-        InventorySummary::new(self.0.values().map(|(_, offer)| offer.clone()))
+    fn summary(&self, dialects: &Dialects) -> InventorySummary {
+        let offers = self.nodes.values().map(|(_, offer)| offer.clone());
+        InventorySummary::new(offers).with_classes(dialects, &self.classes)
     }
 }
 
@@ -245,9 +261,9 @@ mod tests {
         assert!(seen.differs_after(
             at(4, |node| node["metadata"]["labels"]["volcano.sh/revocable-zone"] = "rz2".into())
         ));
-        assert!(seen.known.summary().node("gpu-1.example").is_some());
+        assert!(seen.known.summary(&Config::default().dialects()).node("gpu-1.example").is_some());
         assert!(seen.differs_after(Event::NodeGone("gpu-1".into())));
-        assert_eq!(seen.known.summary().nodes().count(), 0);
+        assert_eq!(seen.known.summary(&Config::default().dialects()).nodes().count(), 0);
     }
 
     #[tokio::test]

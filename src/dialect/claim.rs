@@ -37,6 +37,13 @@ pub const CORES: &str = "cores";
 /// How many requests a claim may have (kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, `DeviceRequestsMaxSize`).
 const MOST_REQUESTS: usize = 32;
 
+/// The extended resource whose class serves shares of the dialect's cards; `None`: no class does.
+pub fn class_resource(dialect: &dyn Dialect) -> Option<&str> {
+    let is_nvidias = matches!(dialect.mode(), SharingMode::Hami | SharingMode::Vgpu);
+    let counted = dialect.counted().into_iter().filter(|_| is_nvidias);
+    Some(counted.into_iter().find(|counted| counted.dimension == Dimension::Cards)?.resource)
+}
+
 /// Whose devices the claim is to ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {

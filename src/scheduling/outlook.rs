@@ -26,7 +26,10 @@ use super::{
     score::ScoreWeights,
     snapshot::NodeState,
 };
-use crate::device::{Allocation, Card, CoreUnit, Inventory, Share};
+use crate::{
+    device::{Allocation, Card, CoreUnit, Inventory, Share},
+    dra::ExtendedResources,
+};
 
 /// The cluster as the scheduler saw it last; clones share it.
 #[derive(Clone, Debug)]
@@ -111,6 +114,11 @@ impl Outlook {
     /// Every node, by name.
     pub fn nodes(&self) -> impl Iterator<Item = &Arc<NodeInfo>> {
         self.states().map(|state| &state.info)
+    }
+
+    /// For which extended resources classes of devices stand.
+    pub fn extended_resources(&self) -> &Arc<ExtendedResources> {
+        self.0.context.resource_claims.extended()
     }
 
     /// Every node and what is in use of it, by name.

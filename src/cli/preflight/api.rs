@@ -118,13 +118,13 @@ fn gap(gap: &Gap) -> Finding {
     }
 }
 
-/// A class that takes over a resource of ours.
+/// A class that stands for a resource of ours.
 fn device_class(class: &Value, dialects: &Dialects) -> Option<Finding> {
     let resource = text(class, "/spec/extendedResourceName");
     let mode = dialects.mode_of(resource)?;
     let message = format!(
-        "stands for {resource}, which Berth reads as a share (mode {mode}): on nodes whose cards are published as DRA devices \
-         such pods are kube-scheduler's"
+        "stands for {resource}, which Berth reads as a share (mode {mode}): on nodes without the device plugin, \
+         Berth serves such pods by claims of this class"
     );
     Some(Finding::new(
         &rules::DRA_RESOURCE,

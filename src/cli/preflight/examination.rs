@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use serde::Deserialize as _;
 
 use super::{
     program::{Part, Program, Project},
@@ -12,7 +13,8 @@ use crate::{
     admission::{Facts, InventorySummary, NodeOffer, modes::Ways},
     config::Config,
     dialect::schedulers,
-    object::Pod,
+    dra::ExtendedResources,
+    object::{DeviceClass, Pod},
 };
 
 /// The question and all that it is asked of.
@@ -37,7 +39,11 @@ impl<'a> Examination<'a> {
         facts.namespaces = seen.namespaces.clone().into();
         facts.pod_groups = seen.pod_groups.clone().into();
         let offers = seen.nodes.iter().map(|node| NodeOffer::read(node, &facts.dialects));
-        facts.inventory = (!seen.nodes.is_empty()).then(|| InventorySummary::new(offers).into());
+        let mut classes = ExtendedResources::default();
+        let read = seen.device_classes.iter().filter_map(|class| DeviceClass::deserialize(class).ok());
+        read.for_each(|class| classes.set(&class));
+        let summary = || InventorySummary::new(offers).with_classes(&facts.dialects, &classes);
+        facts.inventory = (!seen.nodes.is_empty()).then(|| summary().into());
         Self { seen, config, facts, namespace, now }
     }
 

@@ -21,6 +21,7 @@ use crate::{
         koordinator::{self, Koordinator},
         marks,
     },
+    dra::ExtendedResources,
     object::{Device, Namespace, Node, Pod, PodGroup, ResourceQuota, workload::Places},
 };
 
@@ -57,6 +58,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
     let mut namespaces = BTreeMap::new();
     let (mut nodes, mut devices) = (Vec::new(), BTreeMap::new());
     let mut groups = BTreeMap::new();
+    let mut classes = ExtendedResources::default();
     for document in documents {
         match document.kind() {
             "Namespace" => {
@@ -68,6 +70,7 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
                 let device: Device = document.read()?;
                 devices.insert(device.metadata.name.clone(), device);
             }
+            "DeviceClass" => classes.set(&document.read()?),
             "PodGroup" => {
                 let PodGroup { metadata, .. } = document.read()?;
                 let mark = metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);
@@ -88,7 +91,8 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
             None => offer,
         }
     };
-    facts.inventory = (!nodes.is_empty()).then(|| InventorySummary::new(nodes.iter().map(offer)).into());
+    let summary = || InventorySummary::new(nodes.iter().map(offer)).with_classes(&facts.dialects, &classes);
+    facts.inventory = (!nodes.is_empty()).then(|| summary().into());
     facts.pod_groups = groups.into();
     facts.quotas = quotas(documents, &facts)?.into();
     Ok(facts)

@@ -2,10 +2,10 @@
 
 use super::{Judged, Reader};
 use crate::{
-    device::{ByClass, DeviceRequest, Dimension},
+    device::{ByClass, DeviceRequest},
     dialect::{
-        Dialect, SharingMode,
-        claim::{HAMI_DRIVER, Target, translate},
+        Dialect,
+        claim::{HAMI_DRIVER, Target, class_resource, translate},
     },
     object::Pod,
     scheduling::{extended_resources::ShareRequests, footprint::Footprint},
@@ -19,12 +19,7 @@ impl Reader {
         pod: &Pod,
         asked: &DeviceRequest,
     ) -> Option<ShareRequests> {
-        let is_nvidias = matches!(dialect.mode(), SharingMode::Hami | SharingMode::Vgpu);
-        if !is_nvidias || self.judged == Judged::Cards {
-            return None;
-        }
-        let resource =
-            dialect.counted().into_iter().find(|counted| counted.dimension == Dimension::Cards)?.resource;
+        let resource = class_resource(dialect).filter(|_| self.judged != Judged::Cards)?;
         // The class is the node's to decide.
         let target = Target { class: "", driver: HAMI_DRIVER, card_memory: None };
         let spec = translate(dialect, pod, &asked.request, &target).spec?;

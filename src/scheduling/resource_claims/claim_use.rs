@@ -1,0 +1,34 @@
+//! The claims of devices that a pod names.
+
+use std::sync::Arc;
+
+use crate::object::{Pod, pod::PodResourceClaim};
+
+/// A claim of devices that a pod uses.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct ResourceClaimUse {
+    /// The name of the pod's entry.
+    pub entry: Arc<str>,
+    /// The claim's name; `None`: it is made from a template, and its name is not known yet.
+    pub claim: Option<Arc<str>>,
+    /// Whether the claim is made from a template: then it has to be the pod's own.
+    pub own: bool,
+}
+
+impl ResourceClaimUse {
+    /// The claims of a pod; an entry for which the pod's status names no claim needs none.
+    pub(in crate::scheduling) fn all(pod: &Pod) -> Vec<Self> {
+        let statuses = &pod.status.resource_claim_statuses;
+        let read = |entry: &PodResourceClaim| {
+            let made = statuses.iter().find(|status| status.name == entry.name);
+            let claim = match (&entry.resource_claim_name, made) {
+                (Some(claim), _) => Some(claim),
+                (None, Some(made)) => Some(made.resource_claim_name.as_ref()?),
+                (None, None) => None,
+            };
+            let (entry, own) = (entry.name.as_str().into(), entry.resource_claim_name.is_none());
+            Some(Self { entry, claim: claim.map(|claim| claim.as_str().into()), own })
+        };
+        pod.spec.resource_claims.iter().filter_map(read).collect()
+    }
+}
