@@ -87,10 +87,10 @@ impl Berth {
     /// writes for its claim. The pod is bound before the next comes, which is not timed.
     pub(crate) fn decide_all(&mut self) -> Vec<Duration> {
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().map(|pod| self.decide(pod)).collect()
+        waiting.into_iter().map(|pod| self.decide(&pod)).collect()
     }
 
-    fn decide(&mut self, pod: Value) -> Duration {
+    fn decide(&mut self, pod: &Value) -> Duration {
         let event = Event::PodSeen(Box::new(self.pod(pod.clone())));
         let started = Instant::now();
         self.scheduler.observe(event, self.now);
@@ -98,7 +98,7 @@ impl Berth {
         let took = started.elapsed();
         let writes = effects.iter().filter(|effect| matches!(effect, Effect::Prebind { .. }));
         assert_eq!(writes.count(), 1, "{effects:?}");
-        self.bind(&pod, effects);
+        self.bind(pod, effects);
         took
     }
 

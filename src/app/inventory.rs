@@ -50,7 +50,9 @@ pub(super) async fn watched(
             let (nodes, devices, classes) = &*changes.borrow_and_update();
             if let Some(nodes) = nodes {
                 let mut stand_for = ExtendedResources::default();
-                classes.values().for_each(|class| stand_for.set(class));
+                for class in classes.values() {
+                    stand_for.set(class);
+                }
                 publish(summary(nodes, devices, &dialects()).with_classes(&dialects(), &stand_for));
             }
         }

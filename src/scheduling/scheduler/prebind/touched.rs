@@ -38,14 +38,14 @@ impl Prebinding {
                 Change::Object(Kind::ResourceClaim, name) if !name.is_empty() => {
                     self.touched.pods.extend(ledger.users_of_claim(name).cloned());
                 }
-                Change::Object(Kind::ResourceSlice | Kind::DeviceClass, _) => {}
-                Change::Object(..) => self.touched.volumes = true,
-                Change::Node | Change::DevicesFreed => self.touched.all = true,
-                Change::PodAdded(_)
+                Change::Object(Kind::ResourceSlice | Kind::DeviceClass, _)
+                | Change::PodAdded(_)
                 | Change::Charged(_)
                 | Change::CardsClaimed(_)
                 | Change::PodRemoved(_)
                 | Change::Nomination => {}
+                Change::Object(..) => self.touched.volumes = true,
+                Change::Node | Change::DevicesFreed => self.touched.all = true,
             }
         }
     }
