@@ -49,8 +49,8 @@ pub fn class_resource(dialect: &dyn Dialect) -> Option<&str> {
 pub struct Target<'a> {
     /// The DeviceClass that each request names.
     pub class: &'a str,
-    /// The driver of its devices: their attributes have names of its domain.
-    pub driver: &'a str,
+    /// The driver of its devices, in whose domain their attributes are named; `None`: whichever driver publishes the device that is tested.
+    pub driver: Option<&'a str>,
     /// The memory of each card that may serve the pod, where all have the same: a percentage is of it, since a claim can ask for an amount
     /// alone. `None`: they differ, or are not known, so that a percentage below 100 can't be said.
     pub card_memory: Option<MiB>,

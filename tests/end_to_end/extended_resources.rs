@@ -252,7 +252,10 @@ pub(crate) async fn a_share_is_a_claim_where_a_driver_publishes_the_cards(floor:
     let watch = DeviceClaims::start(client);
     world.start_berth();
     for name in ["extended-one", "extended-two"] {
-        world.create(sharing(name, 40_000)).await;
+        let mut sharing = sharing(name, 40_000);
+        sharing["metadata"]["annotations"]["nvidia.com/use-gputype"] = json!("a100,h100");
+        sharing["metadata"]["annotations"]["nvidia.com/nouse-gpuuuid"] = json!("GPU-elsewhere");
+        world.create(sharing).await;
         let pod = world.running(name).await;
         let claim = claim_of(&world, &pod).await;
         let allocation = claim.status.as_ref().and_then(|status| status.allocation.as_ref()).unwrap();

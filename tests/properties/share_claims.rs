@@ -75,20 +75,29 @@ fn inventory(devices: impl IntoIterator<Item = Value>) -> Inventory {
     Inventory::new([&slice])
 }
 
-fn translated(pod: Value) -> (PodRequest, Translation) {
+fn translated(pod: Value, driver: Option<&str>) -> (PodRequest, Translation) {
     let pod: Pod = serde_json::from_value(pod).unwrap();
     let dialect = hami();
     let request = dialect.request(&pod, MissingCount::Default).unwrap().unwrap();
-    let target = Target { class: "shares", driver: HAMI_DRIVER, card_memory: Some(MiB::new(81920)) };
+    let target = Target { class: "shares", driver, card_memory: Some(MiB::new(81920)) };
     let translation = translate(&dialect, &pod, &request, &target);
     (request, translation)
 }
 
 /// What the claims of these pods are given together; the text of an error where an expression can't be evaluated.
 fn given(pods: &[Value], inventory: &Inventory) -> Result<Option<Vec<AllocationResult>>, String> {
+    given_of(Some(HAMI_DRIVER), pods, inventory)
+}
+
+/// The same by claims that ask for devices of this driver, or of any.
+fn given_of(
+    driver: Option<&str>,
+    pods: &[Value],
+    inventory: &Inventory,
+) -> Result<Option<Vec<AllocationResult>>, String> {
     let classes = classes();
     let claims = pods.iter().map(|pod| {
-        let spec = translated(pod.clone()).1.spec.expect("a claim");
+        let spec = translated(pod.clone(), driver).1.spec.expect("a claim");
         let claim = ResourceClaim { spec, ..ResourceClaim::default() };
         Claim::read(&claim, &classes).map_err(|error| error.to_string())
     });
@@ -152,13 +161,16 @@ proptest! {
         let hints = keys.into_iter().zip(hints).filter_map(|(key, hint)| Some((key, hint?)));
         let annotations = json!(hints.collect::<std::collections::BTreeMap<_, _>>());
         let pod = pod(&[share(&json!({"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}))], &annotations);
-        let selection = translated(pod.clone()).0.selection;
+        let selection = translated(pod.clone(), None).0.selection;
         for (minor, product) in PRODUCTS.into_iter().enumerate() {
             let inventory = inventory([published(minor, product, true)]);
             let admitted = selection.models.admits(&format!("NVIDIA-{product}"))
                 && selection.ids.admits(&format!("GPU-{minor}").into());
-            let found = given(std::slice::from_ref(&pod), &inventory).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(found.is_some(), admitted, "{} {}", product, annotations);
+            for driver in [Some(HAMI_DRIVER), None] {
+                let found = given_of(driver, std::slice::from_ref(&pod), &inventory);
+                let found = found.map_err(TestCaseError::fail)?;
+                prop_assert_eq!(found.is_some(), admitted, "{} {}", product, annotations);
+            }
         }
     }
 }

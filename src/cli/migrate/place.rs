@@ -131,7 +131,7 @@ impl<'a> Run<'a> {
     ) -> Attempt<'a> {
         let target = Target {
             class: self.pool.class.name,
-            driver: self.pool.class.driver,
+            driver: Some(self.pool.class.driver),
             card_memory: node.card_memory(&request.selection),
         };
         let translation = translate(dialect, pod, request, &target);

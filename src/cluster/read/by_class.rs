@@ -20,8 +20,8 @@ impl Reader {
         asked: &DeviceRequest,
     ) -> Option<ShareRequests> {
         let resource = class_resource(dialect).filter(|_| self.judged != Judged::Cards)?;
-        // The class is the node's to decide.
-        let target = Target { class: "", driver: HAMI_DRIVER, card_memory: None };
+        // The class is the node's to decide, and with it the driver.
+        let target = Target { class: "", driver: None, card_memory: None };
         let spec = translate(dialect, pod, &asked.request, &target).spec?;
         let containers = asked.request.containers.iter().enumerate();
         let containers = containers.filter(|(_, container)| container.share.is_some()).map(|(at, _)| at);

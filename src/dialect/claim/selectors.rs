@@ -25,11 +25,13 @@ pub(super) fn shareable() -> CelSelector {
 pub(super) fn of(
     request: &PodRequest,
     dialect: &dyn Dialect,
-    driver: &str,
+    driver: Option<&str>,
 ) -> Result<Vec<CelSelector>, Unexpressed> {
     let Some(keys) = dialect.hint_keys() else { return Ok(Vec::new()) };
     let HintKeys { use_model, no_use_model, use_id, no_use_id } = keys;
-    let attribute = |name: &str| format!("device.attributes[{}].{name}", quoted(driver));
+    // Each driver publishes its attributes in its own domain.
+    let domain = driver.map_or_else(|| "device.driver".to_owned(), quoted);
+    let attribute = |name: &str| format!("device.attributes[{domain}].{name}");
     let (models, ids) = (&request.selection.models, &request.selection.ids);
     let (model, id) = (format!("{}.lowerAscii()", attribute("productName")), attribute("uuid"));
     let mut tests = Vec::new();

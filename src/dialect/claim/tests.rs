@@ -37,7 +37,7 @@ fn translated(pod: Value, card_memory: Option<u64>) -> Translation {
     let pod: Pod = serde_json::from_value(pod).unwrap();
     let dialect = hami();
     let request = dialect.request(&pod, MissingCount::Default).unwrap().unwrap();
-    let target = Target { class: "shares", driver: DRIVER, card_memory: card_memory.map(MiB::new) };
+    let target = Target { class: "shares", driver: Some(DRIVER), card_memory: card_memory.map(MiB::new) };
     translate(&dialect, &pod, &request, &target)
 }
 
