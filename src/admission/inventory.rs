@@ -6,12 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     device::{Inventory, Mode},
-    dialect::{
-        Dialects, Registered, SharingMode,
-        claim::{HAMI_DRIVER, class_resource},
-        marks,
-    },
-    dra::ExtendedResources,
+    dialect::{Dialects, Registered, SharingMode, marks},
     object::Node,
 };
 
@@ -99,13 +94,10 @@ impl InventorySummary {
         summary
     }
 
-    /// The same, of a cluster with these classes of devices.
+    /// The same, of a cluster in which a class of devices serves shares of these modes too.
     #[must_use]
-    pub fn with_classes(self, dialects: &Dialects, classes: &ExtendedResources) -> Self {
-        let is_served =
-            |resource: &str| classes.class(resource).or_else(|| classes.named(HAMI_DRIVER)).is_some();
-        let served = dialects.iter().filter(|dialect| class_resource(&***dialect).is_some_and(is_served));
-        Self { by_class: served.map(|dialect| dialect.mode().clone()).collect(), ..self }
+    pub fn serving_by_class(self, modes: BTreeSet<SharingMode>) -> Self {
+        Self { by_class: modes, ..self }
     }
 
     /// Whether a class of devices serves shares of this mode too.

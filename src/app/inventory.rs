@@ -15,12 +15,11 @@ use crate::{
     cluster::{
         View,
         keep::{ObjectKey, keep, keep_if_served},
-        read,
+        read::{self, by_class::modes_by_class},
     },
     dialect::Dialects,
-    dra::ExtendedResources,
     object::{Device, DeviceClass, Node},
-    scheduling::{NodeInfo, Offer},
+    scheduling::{NodeInfo, Offer, extended_resources::ExtendedResources},
 };
 
 /// What is known of nodes; `None` before they are listed.
@@ -53,7 +52,8 @@ pub(super) async fn watched(
                 for class in classes.values() {
                     stand_for.set(class);
                 }
-                publish(summary(nodes, devices, &dialects()).with_classes(&dialects(), &stand_for));
+                let served = modes_by_class(&dialects(), &stand_for);
+                publish(summary(nodes, devices, &dialects()).serving_by_class(served));
             }
         }
     };
@@ -137,7 +137,7 @@ impl Known {
 
     fn summary(&self, dialects: &Dialects) -> InventorySummary {
         let offers = self.nodes.values().map(|(_, offer)| offer.clone());
-        InventorySummary::new(offers).with_classes(dialects, &self.classes)
+        InventorySummary::new(offers).serving_by_class(modes_by_class(dialects, &self.classes))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure translation. Parts that can't be read are returned beside the result, for the caller to report; they affect no other object.
 
-mod by_class;
+pub mod by_class;
 pub mod group;
 mod holding;
 mod names;

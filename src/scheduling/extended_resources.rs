@@ -10,9 +10,10 @@ mod tests;
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::node_state::NodeState;
+pub use crate::dra::ExtendedResources;
 use crate::{
     device::{ByClass, CardUsage, ProfileName},
-    dra::extended_resources::{ExtendedResources, is_extended},
+    dra::extended_resources::is_extended,
     object::{
         Container, Metadata, Pod,
         pod::{ExtendedResourceClaimStatus, RequestMapping},

@@ -94,10 +94,14 @@ pub(crate) async fn a_binder_that_is_killed_between_any_two_steps_gives_a_card_o
             world.kill_berth().await;
             world.create(other).await;
             world.start_berth();
-            world.running(&names[0]).await;
-            world.delete(&names[0]).await;
-            world.running(&names[1]).await;
-            world.delete(&names[1]).await;
+            // The API server's times are whole seconds, so that either pod may be the older one.
+            let [older, newer] = tokio::select! {
+                _ = world.running(&names[0]) => [&names[0], &names[1]],
+                _ = world.running(&names[1]) => [&names[1], &names[0]],
+            };
+            world.delete(older).await;
+            world.running(newer).await;
+            world.delete(newer).await;
             world.kill_berth().await;
         }
     }

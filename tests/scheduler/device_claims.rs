@@ -349,6 +349,8 @@ fn nothing_is_decided_before_claims_are_listed() {
     let mut machine = Machine::new(&Config::default(), &[node("n1", &json!({}))], &[]);
     machine.show_pod(&user("p", "c"));
     assert_eq!(told(&machine.settle(), "p"), "");
+    machine.pass(5);
+    assert_eq!(told(&machine.settle(), "p"), "");
     machine.pass(31);
     let message = told(&machine.settle(), "p");
     assert!(message.contains("resourceclaims, resourceslices, deviceclasses"), "{message}");

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     admission::{Facts, InventorySummary, NodeOffer, modes::Ways},
+    cluster::read::by_class::modes_by_class,
     config::Config,
     dialect::schedulers,
     dra::ExtendedResources,
@@ -42,7 +43,8 @@ impl<'a> Examination<'a> {
         let mut classes = ExtendedResources::default();
         let read = seen.device_classes.iter().filter_map(|class| DeviceClass::deserialize(class).ok());
         read.for_each(|class| classes.set(&class));
-        let summary = || InventorySummary::new(offers).with_classes(&facts.dialects, &classes);
+        let summary =
+            || InventorySummary::new(offers).serving_by_class(modes_by_class(&facts.dialects, &classes));
         facts.inventory = (!seen.nodes.is_empty()).then(|| summary().into());
         Self { seen, config, facts, namespace, now }
     }

@@ -14,6 +14,7 @@ use crate::{
         shares::Shares,
     },
     cli::documents::{Document, DocumentError},
+    cluster::read::by_class::modes_by_class,
     config::Config,
     device::Inventory,
     dialect::{
@@ -91,7 +92,10 @@ pub fn facts(documents: &[Document], config: &Config) -> Result<Facts, DocumentE
             None => offer,
         }
     };
-    let summary = || InventorySummary::new(nodes.iter().map(offer)).with_classes(&facts.dialects, &classes);
+    let summary = || {
+        InventorySummary::new(nodes.iter().map(offer))
+            .serving_by_class(modes_by_class(&facts.dialects, &classes))
+    };
     facts.inventory = (!nodes.is_empty()).then(|| summary().into());
     facts.pod_groups = groups.into();
     facts.quotas = quotas(documents, &facts)?.into();

@@ -1,15 +1,27 @@
 //! Shares of cards that a node without a device plugin of the dialect may serve by a claim.
 
+use std::collections::BTreeSet;
+
 use super::{Judged, Reader};
 use crate::{
     device::{ByClass, DeviceRequest},
     dialect::{
-        Dialect,
+        Dialect, Dialects, SharingMode,
         claim::{HAMI_DRIVER, Target, class_resource, translate},
     },
     object::Pod,
-    scheduling::{extended_resources::ShareRequests, footprint::Footprint},
+    scheduling::{
+        extended_resources::{ExtendedResources, ShareRequests},
+        footprint::Footprint,
+    },
 };
+
+/// The modes whose shares one of these classes of devices may serve.
+pub fn modes_by_class(dialects: &Dialects, classes: &ExtendedResources) -> BTreeSet<SharingMode> {
+    let is_served = |resource: &str| classes.class(resource).or_else(|| classes.named(HAMI_DRIVER)).is_some();
+    let served = dialects.iter().filter(|dialect| class_resource(&***dialect).is_some_and(is_served));
+    served.map(|dialect| dialect.mode().clone()).collect()
+}
 
 impl Reader {
     /// What the pod asks of a class of devices in place of shares of the dialect's cards; `None`: a claim can't say it.

@@ -22,6 +22,9 @@ enum Side {
 
 /// Classes, slices, claims that hold devices, and claims of waiting pods.
 pub(super) fn claims(world: &mut World) {
+    if has_classes(world) {
+        return;
+    }
     world.objects.push(class("gpu", &format!("device.driver == '{DRIVER}'")));
     let big = format!("device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].model == 'big'");
     world.objects.push(class("big", &big));
@@ -46,6 +49,9 @@ const EXTENDED: &[&str] =
 
 /// Classes that stand for resources, nodes with and without a device plugin for these, and pods whose containers ask for some.
 pub(super) fn extended_resources(world: &mut World) {
+    if has_classes(world) {
+        return;
+    }
     stand(world);
     let devices = publish(world, Side::All);
     hold(world, &devices);
@@ -71,6 +77,11 @@ pub(super) fn extended_resources(world: &mut World) {
         }
         world.asks(pod, Family::ExtendedResources);
     }
+}
+
+/// Whether the other of the two families has published devices already: both give their objects the same names.
+fn has_classes(world: &World) -> bool {
+    world.objects.iter().any(|object| object["kind"] == "DeviceClass")
 }
 
 /// Classes, of which the newest of a resource stands for it.

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{Prebind, Prebinding, State};
-use crate::scheduling::{change::Change, ledger::Ledger, object::Kind, pod::Uid};
+use crate::scheduling::{change::Change, ledger::Ledger, object::Kind, pod::Uid, prebind_step::PrebindStep};
 
 /// Pods for whose claims something has changed.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     pods: BTreeSet<Uid>,
     volumes: bool,
+    /// A claim that is made for extended resources may have changed: one that is to go is no pod's any more.
+    extended: bool,
     all: bool,
 }
 
@@ -22,8 +24,11 @@ impl Touched {
     }
 
     fn is_about(&self, pod: &Uid, prebind: &Prebind) -> bool {
-        let mut volumes = prebind.steps.iter().filter_map(|step| step.choice.volume());
-        self.all || self.pods.contains(pod) || (self.volumes && volumes.next().is_some())
+        let has = |kind: fn(&PrebindStep) -> bool| prebind.steps.iter().any(|step| kind(&step.choice));
+        self.all
+            || self.pods.contains(pod)
+            || (self.volumes && has(|step| step.volume().is_some()))
+            || (self.extended && has(|step| step.extended().is_some()))
     }
 }
 
@@ -37,6 +42,7 @@ impl Prebinding {
             match change {
                 Change::Object(Kind::ResourceClaim, name) if !name.is_empty() => {
                     self.touched.pods.extend(ledger.users_of_claim(name).cloned());
+                    self.touched.extended = true;
                 }
                 Change::Object(Kind::ResourceSlice | Kind::DeviceClass, _)
                 | Change::PodAdded(_)
