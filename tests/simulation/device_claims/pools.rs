@@ -70,8 +70,13 @@ impl Kind {
         }
         let mut slices = match self {
             Self::Whole | Self::Shared => {
-                let driver = if self == Self::Whole { Driver::Nvidia } else { Driver::Hami };
-                let slice = driver.slice(node, &cards(node, CARDS - pool.fewer), pool.generation);
+                // Two drivers that publish one card would share its account.
+                let (driver, named) = if self == Self::Whole {
+                    (Driver::Nvidia, node.to_owned())
+                } else {
+                    (Driver::Hami, format!("{node}-shared"))
+                };
+                let slice = driver.slice(node, &cards(&named, CARDS - pool.fewer), pool.generation);
                 vec![serde_json::to_value(slice).unwrap()]
             }
             Self::Parted => self.parts(node, pool.generation),
