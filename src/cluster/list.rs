@@ -6,6 +6,7 @@
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::{Client, api::ListParams, core::Request};
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
+use serde_json::Value;
 
 use crate::excerpt::brief;
 
@@ -77,6 +78,15 @@ pub enum Form {
     Whole,
     /// As `PartialObjectMetadata`: without specs and statuses.
     Metadata,
+}
+
+/// An item of a list with its version and kind, which items do not state themselves.
+pub fn stated(mut item: Value, version: &str, kind: &str) -> Value {
+    if let Some(fields) = item.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), version.into());
+        fields.insert("kind".to_owned(), kind.into());
+    }
+    item
 }
 
 /// Passes every object of a list to `each`, and returns the list's `resourceVersion`. It requests all pages, if the API server sends

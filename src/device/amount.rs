@@ -36,6 +36,9 @@ pub struct Percent(u32);
 const UNREADABLE: &str = "an unreadable amount";
 
 impl MiB {
+    /// How many bytes one has.
+    pub const BYTES: u64 = 1 << 20;
+
     /// An amount that can't be read: more than any card has, and the most that an assignment can state.
     pub const UNREAD: Self = Self(i32::MAX.unsigned_abs() as u64);
 

@@ -60,8 +60,13 @@ impl ExtendedResources {
         self.stated.get(resource).map(String::as_str)
     }
 
+    /// The class that stands for the resource, or else the one of this name; `None`: there is neither.
+    pub fn class_or(&self, resource: &str, otherwise: &str) -> Option<&str> {
+        self.class(resource).or_else(|| self.named(otherwise))
+    }
+
     /// The class of this name, if it exists.
-    pub fn named(&self, class: &str) -> Option<&str> {
+    fn named(&self, class: &str) -> Option<&str> {
         self.classes.get_key_value(class).map(|(name, _)| name.as_str())
     }
 

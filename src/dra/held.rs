@@ -45,9 +45,13 @@ impl Held {
     fn add(&mut self, other: Self) {
         self.whole |= other.whole;
         for (name, amount) in other.consumed {
-            let consumed = self.consumed.entry(name).or_default();
-            *consumed = consumed.plus(amount);
+            self.consume(name, amount);
         }
+    }
+
+    fn consume(&mut self, capacity: String, amount: Amount) {
+        let consumed = self.consumed.entry(capacity).or_default();
+        *consumed = consumed.plus(amount);
     }
 }
 
@@ -86,10 +90,7 @@ impl HeldDevices {
             held.whole |= result.share_id.is_none();
             for (name, quantity) in &result.consumed_capacity {
                 match quantity.amount() {
-                    Ok(amount) => {
-                        let consumed = held.consumed.entry(name.clone()).or_default();
-                        *consumed = consumed.plus(amount);
-                    }
+                    Ok(amount) => held.consume(name.clone(), amount),
                     Err(error) => {
                         // How much is left is not known, so that nothing more is given of the device.
                         held.whole = true;

@@ -53,6 +53,9 @@ pub struct ResourceClaimTemplateSpec {
     pub spec: ResourceClaimSpec,
 }
 
+/// The versions of `resource.k8s.io` that are read from files: they have the same fields.
+pub const VERSIONS: &[&str] = &["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
+
 /// `spec` of a ResourceClaim.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]

@@ -55,12 +55,8 @@ pub struct Shares {
 /// Shares of cards, as requests of a claim.
 #[derive(Clone, Debug)]
 pub struct ShareRequests {
-    /// Whose cards.
-    pub profile: ProfileName,
-    /// Which class.
-    pub by_class: ByClass,
-    /// What they come to in quotas, as far as the pod says.
-    pub least: CardUsage,
+    /// The shares together.
+    pub shares: Shares,
     /// By the container's place among init containers and containers.
     pub containers: Vec<(usize, RequestedDevices)>,
 }
@@ -122,14 +118,16 @@ impl ExtendedRequests {
     /// With shares of a dialect's cards; `None`: a container has one without naming the resource that counts cards, so that the pod's status
     /// could not say which request serves it.
     pub fn sharing(&self, requests: ShareRequests) -> Option<Self> {
-        let ShareRequests { profile, by_class, least, containers } = requests;
         let mut sharing = self.clone();
-        for (at, devices) in containers {
+        for (at, devices) in requests.containers {
             let container = sharing.containers.iter_mut().find(|container| container.at == at)?;
-            let asked = container.resources.iter_mut().find(|asked| asked.resource == by_class.resource)?;
+            let asked = container
+                .resources
+                .iter_mut()
+                .find(|asked| asked.resource == requests.shares.by_class.resource)?;
             asked.share = Some(Arc::new(devices));
         }
-        sharing.shares = Some(Shares { profile, by_class, least });
+        sharing.shares = Some(requests.shares);
         Some(sharing)
     }
 
@@ -155,8 +153,7 @@ impl ExtendedRequests {
     /// Whether a node could serve any of it by claim, as far as classes decide.
     pub(super) fn may_be_served(&self, classes: &ExtendedResources, own: &BTreeSet<String>) -> bool {
         let shares = self.shares.as_ref().map(|shares| &shares.by_class);
-        shares
-            .is_some_and(|by| classes.class(&by.resource).or_else(|| classes.named(&by.otherwise)).is_some())
+        shares.is_some_and(|by| classes.class_or(&by.resource, &by.otherwise).is_some())
             || self.resources().into_iter().any(|name| !own.contains(name) && classes.class(name).is_some())
     }
 

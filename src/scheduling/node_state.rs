@@ -85,7 +85,7 @@ impl NodeState {
         if self.info.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
             return None;
         }
-        self.classes.class(&by.resource).or_else(|| self.classes.named(&by.otherwise))
+        self.classes.class_or(&by.resource, &by.otherwise)
     }
 
     /// Whether a claim serves the request here.

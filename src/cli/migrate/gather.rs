@@ -30,14 +30,10 @@ const LISTS: [(&str, &str, &str); 5] = [
 pub(super) async fn documents(client: &Client) -> anyhow::Result<Vec<Document>> {
     let mut documents = Vec::new();
     for (path, version, kind) in LISTS {
-        let take = |mut object: Value| {
-            // Items of a list do not state what they are.
-            if let Some(fields) = object.as_object_mut() {
-                fields.insert("apiVersion".to_owned(), version.into());
-                fields.insert("kind".to_owned(), kind.into());
-            }
+        let take = |object: Value| {
+            let value = list::stated(object, version, kind);
             let place = Place { file: "the cluster".to_owned(), document: documents.len() + 1, item: None };
-            documents.push(Document { value: object, place });
+            documents.push(Document { value, place });
         };
         let page = ListParams::default().limit(PAGE);
         match tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await {

@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     cli::documents::{Document, DocumentError},
-    object::{DeviceClass, Metadata, Node, Pod, ResourceClaim, ResourceSlice},
+    object::{DeviceClass, Metadata, Node, Pod, ResourceClaim, ResourceSlice, resource_claim::VERSIONS},
 };
-
-/// The versions of `resource.k8s.io` that are read: they have the same fields.
-const VERSIONS: &[&str] = &["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
 
 /// Objects by namespace, name and, where they have no name yet, place in the input.
 type Named<T> = BTreeMap<(String, String, usize), T>;

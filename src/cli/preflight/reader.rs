@@ -151,14 +151,7 @@ async fn read_list(
     (version, kind): (&str, &str),
     gap: GapKind,
 ) {
-    let take = |mut object: Value| {
-        // Items of a list do not state what they are.
-        if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), version.into());
-            fields.insert("kind".to_owned(), kind.into());
-        }
-        seen.take(object);
-    };
+    let take = |object: Value| seen.take(list::stated(object, version, kind));
     let page = ListParams::default().limit(PAGE);
     let listed = tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await;
     let what = path.trim_start_matches("/api/v1/").trim_start_matches("/apis/");

@@ -11,16 +11,14 @@ use crate::{
     cli::documents::{Document, DocumentError},
     object::{
         DeviceClass, Metadata, Pod, ResourceClaim, ResourceClaimTemplate, ResourceSlice,
-        pod::PodResourceClaimStatus, resource_claim::AllocationResult,
+        pod::PodResourceClaimStatus,
+        resource_claim::{AllocationResult, VERSIONS},
     },
     scheduling::{
         PodInfo, extended_resources::INFIX, object::Object, prebind_step::PrebindStep,
         resource_claims::unreadable,
     },
 };
-
-/// The versions of `resource.k8s.io` that are read: they have the same fields.
-const VERSIONS: &[&str] = &["resource.k8s.io/v1", "resource.k8s.io/v1beta2"];
 
 /// Claims of devices in the input, and what decides on them.
 #[derive(Debug, Default)]

@@ -11,14 +11,14 @@ use crate::{
     },
     object::Pod,
     scheduling::{
-        extended_resources::{ExtendedResources, ShareRequests},
+        extended_resources::{ExtendedResources, ShareRequests, Shares},
         footprint::Footprint,
     },
 };
 
 /// The modes whose shares one of these classes of devices may serve.
 pub fn modes_by_class(dialects: &Dialects, classes: &ExtendedResources) -> BTreeSet<SharingMode> {
-    let is_served = |resource: &str| classes.class(resource).or_else(|| classes.named(HAMI_DRIVER)).is_some();
+    let is_served = |resource: &str| classes.class_or(resource, HAMI_DRIVER).is_some();
     let served = dialects.iter().filter(|dialect| class_resource(&***dialect).is_some_and(is_served));
     served.map(|dialect| dialect.mode().clone()).collect()
 }
@@ -39,9 +39,11 @@ impl Reader {
         let containers = containers.filter(|(_, container)| container.share.is_some()).map(|(at, _)| at);
         let devices = spec.devices.requests.into_iter().filter_map(|request| request.exactly);
         Some(ShareRequests {
-            profile: asked.profile.name.clone(),
-            by_class: ByClass { resource: resource.into(), otherwise: HAMI_DRIVER.into() },
-            least: asked.request.least(),
+            shares: Shares {
+                profile: asked.profile.name.clone(),
+                by_class: ByClass { resource: resource.into(), otherwise: HAMI_DRIVER.into() },
+                least: asked.request.least(),
+            },
             containers: containers.zip(devices).collect(),
         })
     }

@@ -1,6 +1,6 @@
 //! Cards that are given through claims of devices too: what claims hold counts beside what pods hold by their assignments.
 
-use super::{CardUsage, DevicesUsed, Usage, Users, twins::MIB};
+use super::{CardUsage, DevicesUsed, Usage, Users};
 use crate::device::{
     Card, CardId, CoreUnit, Cores, DeviceAllocation, DeviceAllocations, DeviceType, Inventory, MiB,
 };
@@ -66,7 +66,7 @@ impl Claimed {
 
     /// The shares, with their memory in whole MiB, rounded up.
     fn shared(self) -> CardUsage {
-        let memory = MiB::new(self.memory.div_ceil(MIB));
+        let memory = MiB::new(self.memory.div_ceil(MiB::BYTES));
         CardUsage { slots: self.shares, memory, cores: Cores::new(self.cores) }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn shares_of_claims_are_added_to_those_of_pods_and_a_whole_device_leaves_nothing() {
-        let shares = Claimed { shares: 2, memory: 300 * MIB + 1, cores: 30, ..Claimed::default() };
+        let shares = Claimed { shares: 2, memory: 300 * MiB::BYTES + 1, cores: 30, ..Claimed::default() };
         assert_eq!(used(shares, card("GPU-1", 1000, 100), CoreUnit::Percent), (3, 401, 35));
         assert_eq!(used(shares, card("GPU-1", 1000, 304), CoreUnit::Units), (3, 401, 97), "92 of 304 units");
         let whole = Claimed { whole: true, ..Claimed::default() };

@@ -6,9 +6,6 @@ use crate::device::{
     node_devices::CardDimensions,
 };
 
-/// Bytes of a MiB.
-pub(super) const MIB: u64 = 1 << 20;
-
 impl Usage {
     /// With each GPU of these devices counted together with the card that has its id, under both.
     #[must_use]
@@ -42,7 +39,7 @@ impl CardDimensions {
         let cores = held.get(&self.cores).and_then(|cores| u32::try_from(cores).ok()).unwrap_or(0);
         CardUsage {
             slots: 1,
-            memory: MiB::new(held.get(&self.memory.amount).unwrap_or(0).div_ceil(MIB)),
+            memory: MiB::new(held.get(&self.memory.amount).unwrap_or(0).div_ceil(MiB::BYTES)),
             cores: if whole { Cores::WHOLE } else { Cores::new(cores) },
         }
     }
@@ -51,7 +48,7 @@ impl CardDimensions {
     pub(super) fn as_device(&self, held: CardUsage, device: &NodeDevice) -> Amounts {
         let mut amounts = Amounts::default();
         if let Some(total) = device.total.get(&self.memory.amount).filter(|total| *total > 0) {
-            let bytes = held.memory.known().map_or(total, |memory| memory.get().saturating_mul(MIB));
+            let bytes = held.memory.known().map_or(total, |memory| memory.get().saturating_mul(MiB::BYTES));
             let percent = (u128::from(bytes) * 100).div_ceil(u128::from(total));
             amounts.set(self.memory.amount.clone(), bytes);
             amounts.set(self.memory.percent.clone(), u64::try_from(percent).unwrap_or(u64::MAX));
@@ -89,7 +86,7 @@ mod tests {
             id: id.to_owned(),
             health: Health::Healthy,
             labels: [].into(),
-            total: amounts(1000 * MIB, 100, 100),
+            total: amounts(1000 * MiB::BYTES, 100, 100),
             topology: None,
             functions: Vec::new(),
         };
@@ -107,13 +104,14 @@ mod tests {
         let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
         let of_cards = Assignment { containers, ..Assignment::default() };
         let one = |minor, amounts| DeviceAllocation { minor, amounts, ..DeviceAllocation::default() };
-        let given = vec![one(0, amounts(500 * MIB + 1, 50, 20)), one(1, amounts(1000 * MIB, 100, 0))];
+        let given =
+            vec![one(0, amounts(500 * MiB::BYTES + 1, 50, 20)), one(1, amounts(1000 * MiB::BYTES, 100, 0))];
         let of_devices = Assignment { devices: [(DeviceType::Gpu, given)].into(), ..Assignment::default() };
         let pods = [(&of_cards, InitPhase::Done), (&of_devices, InitPhase::Done)];
         let usage = Usage::of(pods).with_twins(&node());
         let device = |minor| usage.devices().get(DeviceType::Gpu, minor).unwrap().amounts.clone();
-        assert_eq!(device(0), amounts(801 * MIB + 1, 81, 50));
-        assert_eq!(device(1), amounts(1000 * MIB, 100, 0));
+        assert_eq!(device(0), amounts(801 * MiB::BYTES + 1, 81, 50));
+        assert_eq!(device(1), amounts(1000 * MiB::BYTES, 100, 0));
         let card = |id: &str| usage.card(&id.into());
         let held =
             |slots, memory, cores| CardUsage { slots, memory: MiB::new(memory), cores: Cores::new(cores) };

@@ -128,9 +128,11 @@ fn a_share_asks_for_its_capacity_and_only_equal_shares_use_the_same_devices() {
         "containers": [container("main", &json!({"a.b/gpu": 1}))],
     });
     let shares = ShareRequests {
-        profile: "p".into(),
-        by_class: ByClass { resource: "a.b/gpu".into(), otherwise: "shares".into() },
-        least: CardUsage::default(),
+        shares: Shares {
+            profile: "p".into(),
+            by_class: ByClass { resource: "a.b/gpu".into(), otherwise: "shares".into() },
+            least: CardUsage::default(),
+        },
         containers: vec![(0, share("1Gi")), (1, share("4Gi")), (2, share("4Gi"))],
     };
     let claim = requests(&spec).sharing(shares).unwrap().claim_for(&[("a.b/gpu", "class")]);

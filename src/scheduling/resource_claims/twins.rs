@@ -14,7 +14,7 @@ use super::{
     cards::{CORES, MEMORY, percent},
 };
 use crate::{
-    device::{CardId, CardUsage, Claimed, CoreUnit, Cores, Usage},
+    device::{CardId, CardUsage, Claimed, CoreUnit, Cores, MiB, Usage},
     dra::{
         HeldDevices, PoolId,
         device::{Device, DeviceId},
@@ -23,9 +23,6 @@ use crate::{
     object::{Amount, resource_claim::AllocationResult},
     scheduling::{node::NodeInfo, node_state::NodeState},
 };
-
-/// Bytes of a MiB.
-const MIB: u64 = 1 << 20;
 
 /// Whether the pod asks for shares of registered cards beside its claims.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -134,7 +131,7 @@ fn shared(
         return None;
     }
     let amounts = users.map(|users| users.amounts).unwrap_or_default();
-    let memory = amounts.memory.known()?.get().saturating_mul(MIB).saturating_add(claims.memory);
+    let memory = amounts.memory.known()?.get().saturating_mul(MiB::BYTES).saturating_add(claims.memory);
     let cores = percent_of(node, id, amounts)?.saturating_add(claims.cores);
     if cores >= 100 {
         return None;
@@ -169,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        device::{Card, Health, Inventory as Cards, MiB, Mode, Slicing, Users},
+        device::{Card, Health, Inventory as Cards, Mode, Slicing, Users},
         dra::Inventory,
         object::ResourceSlice,
         scheduling::node::Offer,
