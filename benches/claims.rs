@@ -10,7 +10,6 @@ mod claims {
     pub(crate) mod end_to_end;
     pub(crate) mod kube_scheduler;
     pub(crate) mod objects;
-    pub(crate) mod writes;
 }
 #[path = "end_to_end/observer.rs"]
 #[allow(dead_code, reason = "the bench of binding uses the rest of it")]
@@ -18,6 +17,9 @@ mod observer;
 #[path = "end_to_end/process.rs"]
 #[allow(dead_code, reason = "the bench of binding uses the rest of it")]
 mod process;
+#[path = "end_to_end/requests.rs"]
+#[allow(dead_code, reason = "the bench of binding uses the rest of it")]
+mod requests;
 #[path = "../tests/support/lib.rs"]
 mod support;
 

@@ -11,15 +11,12 @@ use std::{
     process::{Command, Output},
 };
 
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
-};
 use serde_json::{Value, json};
 use support::{
     controlplane::Options,
     floor::{Cluster, Floor},
     identity::Identity,
+    objects::{api, create, grant},
 };
 
 /// May do what docs/migrate.md lists.
@@ -58,45 +55,6 @@ fn printed(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
 }
 
-fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
-    let resource = ApiResource::from_gvk(&kind);
-    match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    }
-}
-
-/// Creates an object, and writes its status.
-async fn create(client: &Client, object: &Value) {
-    let (api, what) = (api(client, object), format!("{} {}", object["kind"], object["metadata"]));
-    let fail = |error| panic!("{what}: {error}");
-    let parsed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    api.create(&PostParams::default(), &parsed).await.unwrap_or_else(fail);
-    if !object["status"].is_null() {
-        let status = Patch::Merge(json!({"status": object["status"]}));
-        let name = object["metadata"]["name"].as_str().unwrap();
-        api.patch_status(name, &PatchParams::default(), &status).await.unwrap_or_else(fail);
-    }
-}
-
-/// The ClusterRole of docs/migrate.md, and its binding to the reader.
-async fn grant(client: &Client) {
-    let page = std::fs::read_to_string(PAGE).unwrap();
-    let (_, rest) = page.split_once("```yaml\n").expect("the role stands in the page");
-    let (role, _) = rest.split_once("```").expect("it ends");
-    create(client, &serde_saphyr::from_str(role).unwrap()).await;
-    let group = "rbac.authorization.k8s.io";
-    create(client, &json!({
-        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "berth-migrate"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "berth:migrate"},
-        "subjects": [{"kind": "User", "apiGroup": group, "name": READER}],
-    }))
-    .await;
-}
-
 fn file(folder: &Path, name: &str, objects: &[Value]) -> String {
     let path = folder.join(name);
     std::fs::write(&path, json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()).unwrap();
@@ -117,7 +75,7 @@ async fn a_live_pool_is_planned_as_its_files_are_and_the_api_server_takes_the_cl
     for object in &objects {
         create(&client, object).await;
     }
-    grant(&client).await;
+    grant(&client, PAGE, READER).await;
     let kubeconfig = cluster.control_plane().unwrap().kubeconfig(READER);
     let live = |form: &str| berth(&["--kubeconfig", kubeconfig.to_str().unwrap(), "-o", form]);
     let folder = tempfile::tempdir().unwrap();

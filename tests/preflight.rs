@@ -17,11 +17,7 @@ mod support;
 use berth::cli::preflight::{PreflightArgs, Report, examine};
 use clap::Parser as _;
 use jiff::Timestamp;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
-};
-use serde_json::Value;
+use kube::Client;
 
 /// The arguments of a call without flags.
 fn args() -> PreflightArgs {
@@ -41,31 +37,4 @@ fn rules(report: &Report) -> Vec<&'static str> {
     let mut rules: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
     rules.dedup();
     rules
-}
-
-fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
-    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
-    let resource = ApiResource::from_gvk(&kind);
-    match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    }
-}
-
-/// Creates an object with its status.
-async fn create(client: &Client, object: Value) {
-    let api = api(client, &object);
-    let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
-    let parsed: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    let created = api.create(&PostParams::default(), &parsed).await;
-    created.unwrap_or_else(|error| panic!("{what}: {error}"));
-    if !object["status"].is_null() {
-        let status = Patch::Merge(serde_json::json!({"status": object["status"]}));
-        let name = object["metadata"]["name"].as_str().unwrap();
-        api.patch_status(name, &PatchParams::default(), &status)
-            .await
-            .unwrap_or_else(|error| panic!("{what}: {error}"));
-    }
 }

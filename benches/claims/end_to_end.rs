@@ -19,11 +19,11 @@ use tokio::time::Instant;
 use super::{
     cluster::{self, Cluster},
     objects,
-    writes::Writes,
 };
 use crate::{
     observer::Observer,
     process,
+    requests::{Answered, is_write},
     support::{
         controlplane::{ControlPlane, Options},
         installed::{NAMESPACE, Replica, free_address},
@@ -32,13 +32,15 @@ use crate::{
 
 /// The name under which the pods ask for a place, with both.
 const SCHEDULER: &str = "berth";
-/// The API server turns nobody away: the load is to meet its speed, not its limits.
+/// The API server rejects no request for load: its speed is measured, not its limits.
 const LIMITLESS: [&str; 3] = [
     "--max-requests-inflight=0",
     "--max-mutating-requests-inflight=0",
     "--enable-priority-and-fairness=false",
 ];
 const WRITERS: usize = 32;
+/// What a scheduler and the load work on.
+const RESOURCES: &[&str] = &["pods", "resourceclaims", "events", "nodes"];
 
 /// Who binds the pods.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -68,7 +70,7 @@ pub(crate) async fn run(side: Side, cluster: &Cluster) -> anyhow::Result<Outcome
     // Only a scheduler that has listed everything binds the first pod.
     create(&client, "first", cluster).await?;
     observer.bound(1).await?;
-    let before = (process::times()?, Writes::of(&plane).await?);
+    let before = (process::times()?, answered(&plane).await?);
     let started = Instant::now();
     let names = (0..cluster.pods).map(cluster::name);
     let created = names.map(|name| {
@@ -78,12 +80,17 @@ pub(crate) async fn run(side: Side, cluster: &Cluster) -> anyhow::Result<Outcome
     stream::iter(created).buffer_unordered(WRITERS).try_collect::<Vec<()>>().await?;
     let bound = observer.bound(cluster.pods).await?;
     let last = bound.values().max().context("no pods")?.duration_since(started);
-    let after = (process::times()?, Writes::of(&plane).await?);
+    let after = (process::times()?, answered(&plane).await?);
     Ok(Outcome {
         pods_per_second: rate(cluster.pods, last),
         processor: used(&before.0, &after.0),
-        writes: after.1.since(&before.1),
+        writes: after.1.since(&before.1).into_iter().filter(|(name, _)| is_write(name)).collect(),
     })
+}
+
+async fn answered(plane: &ControlPlane) -> anyhow::Result<Answered> {
+    let metrics = plane.metrics().await.context("metrics of the API server")?;
+    Ok(Answered::read(&metrics, RESOURCES))
 }
 
 fn start(side: Side, plane: &mut ControlPlane) -> Option<Replica> {

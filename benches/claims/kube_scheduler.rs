@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::cluster::Cluster;
 
-/// The profile that kube-scheduler has unless it is told otherwise.
+/// The profile of kube-scheduler's default configuration.
 const SCHEDULER: &str = "default-scheduler";
 
 /// What kube-scheduler says of its decisions.

@@ -6,15 +6,15 @@ use http::{Method, Uri};
 
 const WRITES: [&str; 6] = ["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"];
 /// What a binder, the agents and the load work on; the API server's own leases and registrations are left out.
-const RESOURCES: [&str; 3] = ["pods", "nodes", "events"];
+pub(crate) const RESOURCES: &[&str] = &["pods", "nodes", "events"];
 
 /// How many requests of each kind, `PATCH nodes 409`, were answered.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered(BTreeMap<String, u64>);
 
 impl Answered {
-    /// Reads `apiserver_request_total`.
-    pub(crate) fn read(metrics: &str) -> Self {
+    /// Reads `apiserver_request_total` of these resources.
+    pub(crate) fn read(metrics: &str, resources: &[&str]) -> Self {
         let mut answered = BTreeMap::new();
         for line in metrics.lines().filter_map(|line| line.strip_prefix("apiserver_request_total{")) {
             let Some((labels, value)) = line.split_once("} ") else { continue };
@@ -22,7 +22,7 @@ impl Answered {
                 labels.split(',').filter_map(|label| label.split_once('=')).collect();
             let label = |name| labels.get(name).map_or("", |value| value.trim_matches('"'));
             let (verb, resource, subresource) = (label("verb"), label("resource"), label("subresource"));
-            if RESOURCES.contains(&resource) {
+            if resources.contains(&resource) {
                 let slash = if subresource.is_empty() { "" } else { "/" };
                 let refused = if label("code").starts_with('2') { "" } else { label("code") };
                 let name = format!("{verb} {resource}{slash}{subresource} {refused}");
@@ -47,10 +47,14 @@ impl Answered {
     }
 }
 
+/// Whether a request that is named by verb first is a write.
+pub(crate) fn is_write(name: &str) -> bool {
+    WRITES.contains(&name.split(' ').next().unwrap_or_default())
+}
+
 /// The writes among requests that are named by verb first.
 pub(crate) fn writes(requests: &BTreeMap<String, u64>) -> u64 {
-    let verb = |name: &str| WRITES.contains(&name.split(' ').next().unwrap_or_default());
-    requests.iter().filter(|(name, _)| verb(name)).map(|(_, count)| count).sum()
+    requests.iter().filter(|(name, _)| is_write(name)).map(|(_, count)| count).sum()
 }
 
 /// The exposition format writes counters as floating point numbers, large ones as `1.5e+06`.

@@ -87,7 +87,10 @@ impl Stage<'_> {
     async fn at_rest(&self) -> anyhow::Result<Counters> {
         let mut last = None;
         loop {
-            let answered = Answered::read(&self.plane.metrics().await.context("metrics of the API server")?);
+            let answered = Answered::read(
+                &self.plane.metrics().await.context("metrics of the API server")?,
+                requests::RESOURCES,
+            );
             if last.replace(answered.writes()) == Some(answered.writes()) {
                 return Ok(Counters { answered, agents: self.fleet.writes(), times: process::times()? });
             }

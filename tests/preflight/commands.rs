@@ -9,7 +9,10 @@ use berth::cli::preflight::commands::Stage;
 use kube::Api;
 use serde_json::{Value, json};
 
-use super::{hami, report, rights, rules, support::floor::Cluster};
+use super::{
+    hami, report, rights, rules,
+    support::{floor::Cluster, objects::create},
+};
 
 fn shell(folder: &Path, kubeconfig: &Path, command: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_berth")).parent().unwrap();
@@ -85,7 +88,7 @@ async fn every_printed_command_works_and_the_way_back_leads_back() {
 async fn without_hami_namespaces_are_labelled_by_the_commands_and_come_in() {
     let Some(mut cluster) = rights::cluster().await else { return };
     for object in hami::tenants() {
-        super::create(&cluster.client, object).await;
+        create(&cluster.client, &object).await;
     }
     let kubeconfig = cluster.control_plane().unwrap().kubeconfig("admin");
     let folder = tempfile::tempdir().unwrap();

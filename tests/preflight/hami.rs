@@ -3,7 +3,7 @@
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::create;
+use super::support::objects::create;
 
 const SELECTOR: &str = "app.kubernetes.io/component";
 const REGISTER: &str =
@@ -164,6 +164,6 @@ pub(crate) fn tenants() -> Vec<Value> {
 /// A cluster with both.
 pub(crate) async fn fill(client: &Client) {
     for object in chart().into_iter().chain(tenants()) {
-        create(client, object).await;
+        create(client, &object).await;
     }
 }

@@ -2,17 +2,19 @@
 
 use berth::cli::preflight::{Report, Verdict};
 use kube::Client;
-use serde_json::json;
 
 use super::{
-    create, hami, report, rules,
+    hami, report, rules,
     support::{
         controlplane::Options,
         floor::{Cluster, Floor},
         identity::Identity,
+        objects::{api, grant},
     },
 };
 
+/// Lists what `READER` may do.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/preflight.md");
 /// May do what docs/preflight.md lists.
 const READER: &str = "reader";
 /// May do nothing.
@@ -24,20 +26,6 @@ pub(crate) async fn cluster() -> Option<Cluster> {
     Cluster::start_with(Floor::Real, options).await
 }
 
-/// The ClusterRole of docs/preflight.md, and its binding to the reader.
-async fn grant(client: &Client) {
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/preflight.md")).unwrap();
-    let (_, rest) = page.split_once("```yaml\n").expect("the role stands in the page");
-    let (role, _) = rest.split_once("```").expect("it ends");
-    create(client, serde_saphyr::from_str(role).unwrap()).await;
-    let group = "rbac.authorization.k8s.io";
-    create(client, json!({
-        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "berth-preflight"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "berth:preflight"},
-        "subjects": [{"kind": "User", "apiGroup": group, "name": READER}],
-    })).await;
-}
-
 fn bound(report: &Report, account: &str) -> Option<bool> {
     report.agents.iter().find(|agent| agent.account == account).unwrap().bound
 }
@@ -46,7 +34,7 @@ fn bound(report: &Report, account: &str) -> Option<bool> {
 async fn the_rights_of_the_documentation_suffice_and_nothing_changes() {
     let Some(cluster) = cluster().await else { return };
     hami::fill(&cluster.client).await;
-    grant(&cluster.client).await;
+    grant(&cluster.client, PAGE, READER).await;
     let by_admin = report(&cluster.client).await;
     let before = versions(&cluster.client).await;
     let by_reader = report(&cluster.client_of(READER)).await;
@@ -74,7 +62,7 @@ async fn versions(client: &Client) -> Vec<(String, Option<String>)> {
     let mut versions = Vec::new();
     for object in hami::chart().into_iter().chain(hami::tenants()) {
         let name = object["metadata"]["name"].as_str().unwrap();
-        let read = super::api(client, &object).get(name).await.unwrap();
+        let read = api(client, &object).get(name).await.unwrap();
         versions.push((format!("{} {name}", object["kind"]), read.metadata.resource_version));
     }
     versions

@@ -6,7 +6,7 @@ use berth::{
 };
 use serde_json::json;
 
-use super::{create, hami, report, rules};
+use super::{hami, report, rules, support::objects::create};
 
 #[tokio::test]
 async fn the_report_on_a_cluster_of_hamis_is_as_recorded() {
@@ -56,11 +56,11 @@ async fn thousands_of_pods_are_read_page_by_page_and_summed_up_in_the_table() {
     const PODS: usize = 2100;
     let sandbox = Sandbox::new(Options::default());
     let client = sandbox.client();
-    create(&client, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})).await;
+    create(&client, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})).await;
     for at in 0..PODS {
         let container = json!({"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}});
         let spec = json!({"nodeName": "n1", "schedulerName": "default-scheduler", "containers": [container]});
-        create(&client, json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team", "name": format!("p{at}")}, "spec": spec})).await;
+        create(&client, &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "team", "name": format!("p{at}")}, "spec": spec})).await;
     }
     let asked_before = sandbox.requests();
     let report = report(&client).await;

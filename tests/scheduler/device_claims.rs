@@ -42,7 +42,7 @@ pub(crate) fn claim(name: &str, version: u32, status: &Value) -> Event {
 }
 
 /// A slice of a node with so many devices.
-fn slice(node: &str, count: usize) -> Event {
+pub(crate) fn slice(node: &str, count: usize) -> Event {
     let devices: Vec<Value> = (0..count).map(|at| json!({"name": format!("gpu-{at}")})).collect();
     let slice = json!({
         "metadata": {"name": format!("{node}-gpu.example.com")},

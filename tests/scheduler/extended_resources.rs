@@ -14,19 +14,12 @@ use berth::{
 };
 use serde_json::{Value, json};
 
-use super::machine::{Machine, node, parsed, pod};
+use super::{
+    device_claims::slice,
+    machine::{Machine, node, parsed, pod},
+};
 
 const KEPT: &[&str] = &["resource.kubernetes.io/delete-protection"];
-
-fn slice(node: &str, count: usize) -> Event {
-    let devices: Vec<Value> = (0..count).map(|at| json!({"name": format!("gpu-{at}")})).collect();
-    let slice = json!({
-        "metadata": {"name": format!("{node}-gpu.example.com")},
-        "spec": {"driver": "gpu.example.com", "nodeName": node, "devices": devices,
-            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1}},
-    });
-    Event::Seen(Object::ResourceSlice(parsed(&slice)))
-}
 
 /// Nodes with so many devices each, whose class stands for `example.com/gpu`.
 fn machine(nodes: &[(&str, usize)]) -> Machine {

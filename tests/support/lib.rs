@@ -12,4 +12,5 @@ pub mod devices;
 pub mod floor;
 pub mod identity;
 pub mod installed;
+pub mod objects;
 pub mod server;
