@@ -2,6 +2,7 @@
 //!
 //! It decides nothing. It watches every task: the first one that ends unexpectedly ends the process.
 
+mod access;
 mod binder;
 pub mod build_info;
 mod certificates;
@@ -39,7 +40,7 @@ use crate::{
         debug::Debug,
         mint::MintError,
         registration::Registration,
-        router::{Readiness, Webhook},
+        router::{Health, Readiness, Webhook},
         secret::SecretError,
         serve::ListenError,
         tls::CertificateError,
@@ -180,7 +181,9 @@ impl App {
             registry: Arc::new(registry),
             scrape: (options.parts != Parts::Webhook)
                 .then(|| scrape::scrape(handoff.questions().clone(), settings.clone())),
+            scraper: access::to_metrics(&options, settings.clone()),
             readiness,
+            health: health(&handoff),
         };
 
         let mut tasks = Tasks::default();
@@ -236,6 +239,12 @@ fn follow_pods(
         }
         _ => tasks.work(binder::run(options, bindings, handoff, settings, stopped)),
     }
+}
+
+/// Fails while the binder's loop stands still.
+fn health(handoff: &Handoff) -> Health {
+    let pulse = handoff.pulse().clone();
+    Arc::new(move || pulse.has_stopped().then_some("the binder's loop has not gone on for 5 seconds"))
 }
 
 /// Enters what this process's part counts; the report of a shadow.

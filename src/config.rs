@@ -32,7 +32,7 @@ use crate::admission::Guards;
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
 pub use koordinator::KoordinatorConfig;
-pub use metrics::MetricsConfig;
+pub use metrics::{Authentication, MetricsConfig};
 pub use scheduling::{PreemptionConfig, SchedulingConfig};
 pub use schema::schema;
 pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuConfig, VnpusConfig};

@@ -103,6 +103,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// That the pod is bound in this revocable zone.
+    pub fn lent(zone: Option<&str>) -> Self {
+        let lent = zone.map(|zone| (marks::LENT.to_owned(), zone.to_owned()));
+        Self { annotations: lent.into_iter().collect(), labels: BTreeMap::new() }
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {

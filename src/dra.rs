@@ -17,7 +17,7 @@ pub mod node;
 pub mod pool;
 mod taint;
 
-pub use allocate::{Allocation, Selected, allocate, allocate_again};
+pub use allocate::{Allocation, GoOn, Selected, Toll, allocate, allocate_again};
 pub use claim::{Claim, Classes};
 pub use error::AllocationError;
 pub use extended_resources::ExtendedResources;

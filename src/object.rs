@@ -4,6 +4,7 @@
 
 pub mod affinity;
 pub mod config_map;
+pub mod constraints;
 pub mod container;
 pub mod device;
 pub mod device_class;

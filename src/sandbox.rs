@@ -72,6 +72,18 @@ pub struct Options {
     pub history: usize,
     /// How admission webhooks are reached.
     pub transport: Arc<dyn WebhookTransport>,
+    /// What is said about workloads, for which no controller makes pods here.
+    pub workloads: Workloads,
+}
+
+/// What the server says to whoever creates an object that controllers would make pods of.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Workloads {
+    /// Nothing, as a real one.
+    #[default]
+    Unremarked,
+    /// A warning that no pods will come.
+    Warned,
 }
 
 impl Default for Options {
@@ -82,6 +94,7 @@ impl Default for Options {
             base_time: Timestamp::constant(1_767_225_600, 0),
             history: 4096,
             transport: Arc::new(Https::default()),
+            workloads: Workloads::default(),
         }
     }
 }
@@ -96,7 +109,8 @@ impl Sandbox {
     /// An API server with the namespaces and priority classes of a fresh cluster; its clock starts now.
     pub fn new(options: Options) -> Self {
         let clock = Clock::starting_at(options.base_time);
-        Self { server: Arc::new(Server::new(options.seed, options.history, clock, options.transport)) }
+        let server = Server::new(options.seed, options.history, clock, options.transport, options.workloads);
+        Self { server: Arc::new(server) }
     }
 
     /// The server as a service over HTTP requests, for the administrator.

@@ -48,6 +48,7 @@ pub mod scheduler;
 pub mod score;
 pub mod shadow;
 pub mod snapshot;
+pub mod steps;
 pub mod tdm;
 pub mod topology;
 pub mod verdict;
@@ -62,6 +63,7 @@ pub use footprint::Footprint;
 pub use measure::{Attempt, Measure, Standing};
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
+pub use plugin::dynamic_resources;
 pub use pod::{
     Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage, Uid,
 };

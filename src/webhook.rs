@@ -9,6 +9,7 @@
 
 mod asked;
 mod audit;
+pub mod bearer;
 pub mod clients;
 mod connection;
 pub mod debug;

@@ -8,6 +8,8 @@
 mod choices;
 #[path = "chart/names.rs"]
 mod names;
+#[path = "chart/production.rs"]
+mod production;
 #[path = "chart/rendered.rs"]
 mod rendered;
 #[path = "support/lib.rs"]
@@ -115,6 +117,12 @@ fn values_that_mean_nothing_are_refused() {
         ("config=null", "missing property 'config'"),
         ("config.scope=opt-out", "want string"),
         ("webhook.url=https://10.0.0.5,certManager.enabled=true", "not"),
+        ("webhook.overrides.mutate\\.berth\\.de.timeoutSeconds=1", "mutate.berth.de"),
+        ("webhook.overrides.mutate\\.berth\\.dev.timeoutSeconds=31", "timeoutSeconds"),
+        ("webhook.overrides.mutate\\.berth\\.dev.failurePolicy=Perhaps", "failurePolicy"),
+        ("certManager.issuerRef.kind=ClusterIssuer", "name"),
+        ("monitoring.runbookUrl=runbooks", "runbookUrl"),
+        ("monitoring.alerts.enabled=true", "alerts"),
         ("shadow=true,split=true", "split"),
         ("shadow=true,extender=true", "extender"),
         ("shadow=true,agents={a/b}", "agents"),
@@ -159,6 +167,9 @@ fn the_values_for_pods_reach_each_deployment() {
     let arguments = ["template", "berth", "deploy/helm/berth", "--set", "split=true", "--values", &values];
     let Some(outcome) = helm(&arguments) else { return };
     let objects = outcome.objects();
+    for (name, object) in &objects {
+        assert_eq!(object["metadata"]["labels"]["example.com/owner"], "platform", "{name}");
+    }
     let deployments: Vec<_> = objects.values().filter(|object| object["kind"] == "Deployment").collect();
     assert_eq!(deployments.len(), 2);
     let expected: Value = serde_saphyr::from_str(choices::FOR_PODS).unwrap();
@@ -166,6 +177,23 @@ fn the_values_for_pods_reach_each_deployment() {
         let template = &deployment["spec"]["template"];
         let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
         assert_eq!(template["metadata"]["annotations"], expected["podAnnotations"]);
+        let labels = &template["metadata"]["labels"];
+        assert_eq!(
+            (&labels["example.com/cost"], &labels["example.com/owner"]),
+            (&"gpu".into(), &"platform".into())
+        );
+        assert_eq!(labels["app.kubernetes.io/name"], "berth", "what selectors look for stays");
+        assert_eq!(pod["priorityClassName"], expected["priorityClassName"]);
+        assert_eq!(
+            (&pod["hostNetwork"], &pod["dnsPolicy"]),
+            (&true.into(), &"ClusterFirstWithHostNet".into())
+        );
+        let probe = &container["livenessProbe"];
+        assert_eq!(
+            (&probe["timeoutSeconds"], &probe["periodSeconds"]),
+            (&7.into(), &10.into()),
+            "the rest stays"
+        );
         for key in
             ["imagePullSecrets", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"]
         {
@@ -206,9 +234,14 @@ fn the_schema_describes_each_value() {
     let mut described = keys(&schema["properties"]);
     assert!(described.remove("global"), "Helm adds it to the values of a chart in a chart");
     assert_eq!(described, keys(&values));
-    for section in ["image", "webhook", "certManager"] {
-        assert_eq!(keys(&schema["properties"][section]["properties"]), keys(&values[section]), "{section}");
+    let mut sections = 0;
+    for (section, described) in schema["properties"].as_object().unwrap() {
+        if let Some(properties) = described.get("properties") {
+            sections += 1;
+            assert_eq!(keys(properties), keys(&values[section]), "{section}");
+        }
     }
+    assert!(sections > 6, "{sections}");
     let page = fs::read_to_string(root().join("docs/helm.md")).unwrap();
     for key in described {
         assert!(page.contains(&format!("`{key}")), "docs/helm.md lacks {key}");

@@ -6,6 +6,8 @@
 mod block;
 #[path = "docs/link.rs"]
 mod link;
+#[path = "docs/lists.rs"]
+mod lists;
 #[path = "docs/message.rs"]
 mod message;
 #[cfg(feature = "sandbox")]
@@ -27,7 +29,7 @@ use clap::{CommandFactory, error::ErrorKind};
 use serde_json::Value;
 
 /// Pages outside of the book whose links and commands are checked too.
-const BESIDE_THE_BOOK: [&str; 9] = [
+const BESIDE_THE_BOOK: [&str; 10] = [
     "README.md",
     "SECURITY.md",
     "ARCHITECTURE.md",
@@ -36,7 +38,8 @@ const BESIDE_THE_BOOK: [&str; 9] = [
     "BENCHMARKS.md",
     "certs/README.md",
     "tests/fuzz/README.md",
-    "webhook-config/README.md",
+    "deploy/helm/berth/README.md",
+    "deploy/helm/berth/manifests/README.md",
 ];
 
 fn root() -> &'static Path {

@@ -237,8 +237,17 @@ fn the_image_is_built_from_what_is_there() {
     for path in dockerfile.copied().filter(|path| !dockerfile.lets_in(path)) {
         faults.push(format!("{path}: copied, and kept out by .dockerignore"));
     }
+    // Links lead to files that must be let in too.
+    let comes_in = |path: &String| {
+        let real = root().join(path).canonicalize().expect("what is included is there");
+        let real = real
+            .strip_prefix(root().canonicalize().expect("it is there"))
+            .expect("it is below the root")
+            .to_owned();
+        dockerfile.lets_in(path) && dockerfile.lets_in(&real.to_string_lossy())
+    };
     for source in sources(&["src"]) {
-        for path in included(&source).into_iter().filter(|path| !dockerfile.lets_in(path)) {
+        for path in included(&source).into_iter().filter(|path| !comes_in(path)) {
             faults.push(format!("{}: includes {path}, which .dockerignore keeps out", source.path.display()));
         }
     }

@@ -57,6 +57,8 @@ mod several_vendors;
 mod shadow;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/tenants.rs"]
+mod tenants;
 #[path = "scheduler/time_division.rs"]
 mod time_division;
 #[path = "scheduler/unassigned.rs"]

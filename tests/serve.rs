@@ -244,6 +244,43 @@ async fn the_ledger_is_shown_to_who_may_see_it(client: &Client, address: SocketA
     assert_eq!((&held["name"], &held["commitment"]), (&json!("one"), &json!("Bound")));
 }
 
+/// The status of the metrics for the bearer of a token.
+async fn scrape(address: SocketAddr, token: Option<String>) -> u16 {
+    let mut config = kube::Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.default_retry = false;
+    config.auth_info.token = token.map(Into::into);
+    let client = Client::try_from(config).unwrap();
+    let request = http::Request::get("/metrics").body(kube::client::Body::empty()).unwrap();
+    client.send(request).await.unwrap().status().as_u16()
+}
+
+/// On a process whose settings are this file, with `metrics.authentication: none` before and after.
+async fn metrics_are_shown_to_who_may_see_them(
+    client: &Client,
+    address: SocketAddr,
+    settings: &std::path::Path,
+) {
+    assert_eq!(scrape(address, None).await, 200);
+    std::fs::write(settings, "metrics: {authentication: token}\n").unwrap();
+    until("a token is asked for", async || (scrape(address, None).await == 401).then_some(())).await;
+    let token = |user: &str| Some(Identity::new(user, &[]).token());
+    assert_eq!(scrape(address, Some("no-such-token".to_owned())).await, 401);
+    assert_eq!(scrape(address, token(STRANGER)).await, 403);
+    assert_eq!(scrape(address, token(READER)).await, 403, "the right to the ledger is another one");
+    let binding = json!({
+        "metadata": {"name": "scraper"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "berth:metrics-reader"},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": READER}],
+    });
+    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
+    bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+    until("the reader is let in", async || (scrape(address, token(READER)).await == 200).then_some(())).await;
+    assert_eq!(try_ask(address, "/healthz", None).await.unwrap().0, 200, "probes show no token");
+    std::fs::write(settings, "adoptSchedulers: []\n").unwrap();
+    until("no token is asked for", async || (scrape(address, None).await == 200).then_some(())).await;
+}
+
 /// Opts the namespace in and adds a node with its agent.
 async fn cluster(client: &Client) -> Fleet {
     let opted_in = Patch::Merge(json!({"metadata": {"labels": {"berth.dev/admission": "enabled"}}}));
@@ -277,6 +314,7 @@ async fn the_installed_program_places_pods_and_hands_over_at_its_end() {
     let beside = free_address();
     let second = Replica::start_as(&plane, ACCOUNT, "second", beside, &flags);
     a_follower_reports_how_it_stands(&client, beside, &leader, &settings).await;
+    metrics_are_shown_to_who_may_see_them(&client, beside, &settings).await;
     runs(&client, "two").await;
     assert_eq!(holder(&client, NAMESPACE).await.as_ref(), Some(&leader), "the second replica waits its turn");
 

@@ -51,10 +51,11 @@ const SYSTEM: &str = "kube-system";
 const PLUGIN: &str = "system:serviceaccount:kube-system:hami-device-plugin";
 const USER: &str = "alice";
 
-const PROTECTING: &str =
-    "scope: opt-out\nadoptSchedulers: [hami-scheduler]\nunmanagedPods: deny\nprotection: deny\n";
-const GIVING_BACK: &str = "scope: opt-out\n";
-const TAKING_OVER: &str = "scope: opt-out\nadoptSchedulers: [hami-scheduler]\n";
+/// The files of `docs/take-over.md`, one for each phase.
+const BESIDE: &str = include_str!("../examples/take-over/1-beside.yaml");
+const TAKING_OVER: &str = include_str!("../examples/take-over/3-switch.yaml");
+const PROTECTING: &str = include_str!("../examples/take-over/5-protect.yaml");
+const GIVING_BACK: &str = include_str!("../examples/take-over/6-back.yaml");
 
 /// Everything that runs.
 struct Stage {
@@ -135,7 +136,7 @@ async fn pods_are_served_in_every_phase_of_the_way_from_hami_to_berth_and_back()
     chart::restore_webhook(&stage.client, &webhook.configuration).await;
     stage.goes_on("HAMi's scheduler and webhook are back").await;
 
-    berth.set("").await;
+    berth.set(BESIDE).await;
     stage.label(LABELLED, None).await;
     for team in [LABELLED, UNLABELLED] {
         stage.named_from_now_on(team, "hami-scheduler").await;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use berth::{
-    cluster::{Clock, Reader, bind, lock, tell, watch},
+    cluster::{Clock, Reader, bind, lock, tell, unread::UnreadObjects, watch},
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
     scheduling::{
@@ -18,7 +18,7 @@ use berth::{
         Uid,
     },
 };
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _};
 use kube::Client;
 use tokio::task::JoinSet;
 
@@ -123,9 +123,7 @@ impl Blind {
     /// The same watches as Berth's.
     fn watched(&self) -> impl Stream<Item = Vec<Event>> + use<> {
         let Hands { client, reader } = &self.hands;
-        let pods = watch::pods(client, reader.clone());
-        let nodes = watch::nodes(client, reader.clone());
-        stream::select(pods, nodes).ready_chunks(256)
+        watch::pods_and_nodes(client, reader, &UnreadObjects::default()).ready_chunks(256)
     }
 
     fn see(&mut self, event: Event) -> anyhow::Result<()> {

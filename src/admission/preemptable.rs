@@ -46,6 +46,32 @@ pub fn judge(findings: &mut Findings, pod: &Pod, namespace: &str, facts: &Facts)
     budget(findings, &pod.metadata);
 }
 
+/// Judges what a change takes back: what was bound as a pod that may be evicted stays one.
+pub fn judge_change(findings: &mut Findings, pod: &Pod, old: &Pod) {
+    let Some(node) = old.spec.node_name.as_deref().filter(|node| !node.is_empty()) else { return };
+    let (new, old) = (&pod.metadata, &old.metadata);
+    let mut deny = |field: String| {
+        let message = format!(
+            "the pod was bound to node {node} as one that leaves when a revocable zone closes, which no change takes \
+             back; delete the pod and create it again"
+        );
+        findings.deny(rules::PREEMPTABLE_CHANGED, field, message);
+    };
+    if old.annotation(marks::LENT).is_some() && new.annotation(marks::LENT) != old.annotation(marks::LENT) {
+        deny(annotation_path(marks::LENT));
+    }
+    if marks::says_that_it_leaves(old) && !marks::says_that_it_leaves(new) {
+        let of_label = |metadata: &Metadata| metadata.annotation(marks::PREEMPTABLE).is_none();
+        let key = marks::PREEMPTABLE;
+        let changed = [new, old].into_iter().find(|metadata| marks::preemptable(metadata).is_some());
+        deny(match changed {
+            Some(stated) if of_label(stated) => label_path(key),
+            Some(_) => annotation_path(key),
+            None => annotation_path(marks::REVOCABLE_ZONE),
+        });
+    }
+}
+
 fn label_path(key: &str) -> String {
     format!("metadata.labels[{key}]")
 }
@@ -204,4 +230,17 @@ fn budget(findings: &mut Findings, metadata: &Metadata) {
         let message = format!("only one of this and `{}` may be set", marks::MIN_AVAILABLE);
         findings.deny(rules::BUDGET, annotation_path(marks::MAX_UNAVAILABLE), message);
     }
+    let least = metadata.annotation(marks::MIN_AVAILABLE).filter(|value| marks::is_budget(value));
+    if let Some(least) = least.filter(|_| is_alone(metadata)) {
+        let message = format!(
+            "of a job of one pod, `{least}` lets none be evicted; leave it out, or give the pod a controller or a PodGroup"
+        );
+        findings.deny(rules::BUDGET, annotation_path(marks::MIN_AVAILABLE), message);
+    }
+}
+
+/// Whether the pod is a job by itself: it has no controller and no PodGroup.
+fn is_alone(metadata: &Metadata) -> bool {
+    let group = marks::GROUP_NAMES.iter().find_map(|key| metadata.annotation(key));
+    metadata.controller.is_none() && group.is_none_or(str::is_empty)
 }

@@ -30,7 +30,7 @@ pub fn judge(findings: &mut Findings, pod: &Pod, facts: &Facts) {
                 if let Some(meant) = meant(resource, facts) {
                     let field = format!("spec.{list}[{at}].resources.{section}[{resource}]");
                     let message =
-                        format!("no program that Berth knows offers this resource; `{meant}` is meant?");
+                        format!("no program that Berth knows offers this resource; did you mean `{meant}`?");
                     findings.warn(rules::RESOURCE_NAME, field, message);
                     told += 1;
                 }

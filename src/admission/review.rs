@@ -12,7 +12,7 @@ use super::{
     modes::Ways,
     preemptable, quantities, quota,
     request::{Operation, Request, Stage},
-    resource_names,
+    resource_names, rules,
     scheduler_name::{self, Owner},
     shares::Shares,
     verdict::Verdict,
@@ -80,7 +80,7 @@ fn missing_count(pod: &Pod, facts: &Facts) -> MissingCount {
     }
 }
 
-/// The violations that the change has caused, by the rules on the pod alone; capacity and quota were checked at the creation.
+/// The violations that the change has caused, by the rules on the pod alone and on what may change; capacity and quota were checked at the creation.
 fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> Verdict {
     if request.pod.metadata.deletion_timestamp.is_some() || reads_the_same(request.pod, old) {
         return Verdict::Ignored;
@@ -98,6 +98,7 @@ fn update(request: &Request<'_>, old: &Pod, facts: &Facts, work: &mut Work) -> V
         findings
     };
     let mut findings = found(request.pod).without(&found(old));
+    preemptable::judge_change(&mut findings, request.pod, old);
     if findings.is_empty() {
         *work = *findings.work();
         return Verdict::Ignored;
@@ -150,6 +151,9 @@ fn judge(
     bypasses::judge(findings, pod, facts);
     scheduler_name::judge(findings, pod, &facts.settings);
     ways.judge_nodes(findings, pod, facts);
+    if let Err(error) = pod.spec.check_constraints() {
+        findings.deny(rules::TOO_MANY_CONSTRAINTS, error.field, error.to_string());
+    }
 }
 
 /// Compares the pod with the cards of the cluster, if it can be read; unreadable requests are already reported.

@@ -39,6 +39,8 @@ pub const MODE_OF_NODE: Rule = Rule("mode-of-node");
 pub const NO_SUCH_CARD: Rule = Rule("no-such-card");
 /// Another scheduler is to place the share.
 pub const OTHER_SCHEDULER: Rule = Rule("other-scheduler");
+/// A mark of preemption that is taken back once the pod is bound.
+pub const PREEMPTABLE_CHANGED: Rule = Rule("preemptable-changed");
 /// Marks of preemption that contradict each other.
 pub const PREEMPTABLE_CONFLICT: Rule = Rule("preemptable-conflict");
 /// Preemptable and of a critical class.
@@ -63,6 +65,8 @@ pub const REVOCABLE_NODE: Rule = Rule("revocable-node");
 pub const REVOCABLE_ZONE: Rule = Rule("revocable-zone");
 /// More cards than a node has.
 pub const TOO_MANY_CARDS: Rule = Rule("too-many-cards");
+/// More demands on nodes and other pods than are served.
+pub const TOO_MANY_CONSTRAINTS: Rule = Rule("too-many-constraints");
 /// More memory than a card has.
 pub const TOO_MUCH_MEMORY: Rule = Rule("too-much-memory");
 /// A uuid that no card has.
@@ -73,10 +77,10 @@ pub const UNSERVED: Rule = Rule("unserved");
 pub const VISIBLE_DEVICES: Rule = Rule("visible-devices");
 
 /// Every rule and its meaning, by name.
-pub const ALL: [(Rule, &str); 34] = [
+pub const ALL: [(Rule, &str); 36] = [
     (
         BUDGET,
-        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, or both budgets are set",
+        "a job's budget (`jdb-*`) is neither a whole number above 0 nor `1%` to `99%`, both are set, or a pod alone must stay",
     ),
     (COOLDOWN_TIME, "`cooldown-time` is no duration"),
     (
@@ -120,6 +124,7 @@ pub const ALL: [(Rule, &str); 34] = [
     (MODE_OF_NODE, "the nodes that the pod names offer cards in another mode only"),
     (NO_SUCH_CARD, "no known GPU matches the hints (setting: deny, warn, allow)"),
     (OTHER_SCHEDULER, "the pod names another scheduler, which is to place the share (warning)"),
+    (PREEMPTABLE_CHANGED, "a change takes back that a bound pod leaves when a revocable zone closes"),
     (PREEMPTABLE_CONFLICT, "annotation, label and PodGroup disagree on `preemptable`"),
     (PREEMPTABLE_CRITICAL, "a preemptable pod is of a system-critical priority class"),
     (PREEMPTABLE_VALUE, "`preemptable` is neither true nor false, as Go parses a bool"),
@@ -139,6 +144,10 @@ pub const ALL: [(Rule, &str); 34] = [
          (warning)",
     ),
     (TOO_MANY_CARDS, "a container asks for more cards than any node has (setting: deny, warn, allow)"),
+    (
+        TOO_MANY_CONSTRAINTS,
+        "the pod has more than 1024 requirements, values and tolerations, more than 64 terms about other pods, or more than 32 claims of volumes",
+    ),
     (TOO_MUCH_MEMORY, "a container asks for more of a card than any card has (setting: deny, warn, allow)"),
     (UNKNOWN_CARD, "a UUID hint names a card that is not known (warning)"),
     (UNSERVED, "the combination can't be served by the node's device plugin or by Berth"),

@@ -80,7 +80,7 @@ pub(super) async fn follow(
         if parts == Parts::Both {
             inventory::seen(handoff.views(), publish).await;
         } else {
-            inventory::watched(&client, || facts.0.load().dialects.clone(), publish).await;
+            Box::pin(inventory::watched(&client, || facts.0.load().dialects.clone(), publish)).await;
         }
     };
     let mark = |group: &PodGroup| group.metadata.annotation(marks::PREEMPTABLE).map(str::to_owned);

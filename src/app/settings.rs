@@ -136,8 +136,8 @@ fn take(text: &str, file: &str, settings: &watch::Sender<Arc<Config>>) -> Result
         tracing::warn!(
             file,
             keys = installed,
-            "these keys take effect after a restart: apply `berth manifests --config` again, since webhook configurations and policies \
-             are built from them, and restart Berth"
+            "these keys take effect after a restart: apply the output of `berth manifests` again, with this file and the other options of your \
+             installation, since webhook configurations and policies are built from them, and restart Berth"
         );
     }
     let config = config.named_as(&before);

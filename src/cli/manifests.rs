@@ -1,6 +1,6 @@
 //! `berth manifests`: prints everything that `kubectl apply` needs to install Berth.
 //!
-//! The YAML files in `webhook-config/` are the only copy of the objects; flags replace values in them.
+//! The YAML files in `webhook-config/`, a link into the Helm chart, are the only copy of the objects; flags replace values in them.
 
 mod agent;
 mod certificate;
@@ -164,6 +164,8 @@ pub fn objects(args: &ManifestsArgs, settings: &Settings) -> Result<Vec<Value>, 
         objects.extend(args.extender.then(extender::certificate));
     }
     objects.retain(|object| object["kind"] != "Namespace" || !is_of_kubernetes(&args.namespace));
+    // A budget that wants one replica of one would keep its node from being drained.
+    objects.retain(|object| object["kind"] != "PodDisruptionBudget" || args.replicas != Some(1));
     for object in &mut objects {
         settings.apply(object);
         rename(object, &args.namespace);

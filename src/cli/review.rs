@@ -162,9 +162,12 @@ fn reviews(documents: &[Document], config: &Config) -> anyhow::Result<Vec<Review
                 if kept.is_empty() {
                     unknown.push(kind);
                 }
-                for KeptPod { pod, places, .. } in kept {
+                let several = kept.len() > 1;
+                for KeptPod { pod, places, part, .. } in kept {
                     let pod = document.with_pod(pod);
-                    reviews.push(review(document, &pod, &places, &facts)?);
+                    let review = review(document, &pod, &places, &facts)?;
+                    let part = (several && !part.is_empty()).then_some(part);
+                    reviews.push(Review { part, ..review });
                 }
             }
         }

@@ -12,6 +12,7 @@ use kube::{Api, Client, api::ListParams};
 use super::{
     bind,
     clock::Clock,
+    compare::Comparer,
     fence::Fence,
     metrics::{Metrics, Written},
     prebind,
@@ -61,6 +62,8 @@ pub struct Hands {
     pub metrics: Metrics,
     /// Holds back writes that could outlast the claim to lead.
     pub fence: Fence,
+    /// Compares claims with devices.
+    pub comparer: Comparer,
 }
 
 impl Hands {
@@ -76,9 +79,9 @@ impl Hands {
                 let outcome = self.release_locks(&node, &resource_version, &locks).await;
                 Some(Event::LockReleased { node, outcome })
             }
-            Effect::Bind { pod, node, allocations, devices } => {
-                let outcome =
-                    self.bind(&pod, &node, self.record(&allocations, &node, devices.as_ref())).await;
+            Effect::Bind { pod, node, allocations, devices, zone } => {
+                let record = self.record(&allocations, &node, devices.as_ref(), zone.as_deref());
+                let outcome = self.bind(&pod, &node, record).await;
                 Some(Event::BindAnswered { pod, node, outcome })
             }
             Effect::Prebind { pod, write } => {
@@ -94,6 +97,9 @@ impl Hands {
             Effect::RollBack { pod, gang } => self.roll_back(pod, &gang).await,
             Effect::EvictFromZone { eviction } => Some(self.evict(eviction).await),
             Effect::TellEvictionPostponed { pod, message } => self.tell_postponed(pod, &message).await,
+            Effect::CompareClaims(comparison) => {
+                Some(Event::ClaimsCompared(self.comparer.compare(comparison).await))
+            }
             Effect::ReadPod { pod } => Some(self.read_pod(pod).await),
             Effect::ReadNode { node } => Some(self.read_node(node).await),
             Effect::ReadHolder { owner, since } => Some(self.read_holder(owner, since).await),
@@ -102,10 +108,7 @@ impl Hands {
                 Some(Event::Told { pod, message, outcome })
             }
             Effect::TellScheduled { pod, node } => self.say(pod, News::Scheduled { node: &node }).await,
-            Effect::TellFailedAllocation { pod, node } => {
-                self.tell_failed_allocation(pod, &node).await;
-                None
-            }
+            Effect::TellFailedAllocation { pod, node } => self.tell_failed_allocation(pod, &node).await,
             Effect::TellWaiting { pod, message } => self.say(pod, News::Waiting { message: &message }).await,
             Effect::TellSilent { pod, node } => {
                 tracing::warn!(%pod, %node, "the node's device plugin has not answered");
@@ -120,10 +123,7 @@ impl Hands {
             Effect::ReportExcess { .. } | Effect::ReportUnread { .. } | Effect::ReportUnassigned { .. } => {
                 None
             }
-            Effect::ReportDrift { of, what } => {
-                self.report_drift(&of, &what).await;
-                None
-            }
+            Effect::ReportDrift { of, what } => self.report_drift(&of, &what).await,
         }
     }
 
@@ -144,11 +144,12 @@ impl Hands {
         self.metrics.overcommitted(node, cards.len());
     }
 
-    async fn report_drift(&self, of: &Concern, what: &str) {
+    async fn report_drift(&self, of: &Concern, what: &str) -> Option<Event> {
         let what = excerpt(what, MESSAGE);
         tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
         self.tell(of, News::Drift { what: &what }).await;
+        None
     }
 
     async fn bind(&self, pod: &PodKey, node: &str, record: Result<Record, String>) -> BindOutcome {
@@ -169,15 +170,17 @@ impl Hands {
         outcome
     }
 
-    /// The annotations and labels of the Binding, for the device plugins of all dialects; an error says what one of them can't serve.
+    /// The annotations and labels of the Binding, for the device plugins of all dialects, and the revocable zone of the node; an error says what a
+    /// dialect can't serve.
     fn record(
         &self,
         allocations: &[Allocation],
         node: &str,
         devices: Option<&DevicePlace>,
+        zone: Option<&str>,
     ) -> Result<Record, String> {
         let now = self.clock.now();
-        allocations.iter().try_fold(Record::default(), |record, one| {
+        allocations.iter().try_fold(Record::lent(zone), |record, one| {
             let (dialect, given) = (self.dialect(&one.profile), &one.assignment);
             let adaption = devices.map(|place| dialect.adaption(&given.devices, (node, place), now));
             Ok(record.and(dialect.record(given, node, now)).and(adaption.transpose()?.unwrap_or_default()))
@@ -247,7 +250,7 @@ impl Hands {
         }
     }
 
-    async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) {
+    async fn tell_failed_allocation(&self, pod: PodKey, node: &NodeName) -> Option<Event> {
         tracing::warn!(%pod, %node, "the node's device plugin could not allocate the pod's cards");
         let now = self.clock.now();
         let said = || {
@@ -261,6 +264,7 @@ impl Hands {
             _ => {}
         }
         self.tell(&Concern::Pod(pod), News::FailedAllocation { node }).await;
+        None
     }
 
     async fn read_pod(&self, pod: PodKey) -> Event {

@@ -20,6 +20,7 @@ use super::{
     fence::Claim,
     lease::{self, Observed, Turn},
     metrics::{Leads, Metrics},
+    pulse::Pulse,
     send, sightings,
 };
 
@@ -126,6 +127,10 @@ pub struct Candidate {
     clock: Clock,
     metrics: Metrics,
     claims: watch::Sender<Option<Claim>>,
+    /// Whether the loop that the claims are for goes on.
+    pulse: Pulse,
+    /// When the claim of a loop that stands still was ended, whose Lease is still to be given back.
+    given_up: Option<Instant>,
     /// The Lease as this candidate wrote it last.
     written: Option<Lease>,
     observed: Option<Observed>,
@@ -149,10 +154,12 @@ impl Candidate {
         clock: Clock,
         metrics: Metrics,
         claims: watch::Sender<Option<Claim>>,
+        pulse: Pulse,
     ) -> Self {
         let leases = Api::namespaced(client, &settings.namespace);
         let renewed = Instant::now();
-        Self { settings, leases, clock, metrics, claims, written: None, observed: None, renewed, terms: 0 }
+        let (written, observed, given_up, terms) = (None, None, None, 0);
+        Self { settings, leases, clock, metrics, claims, pulse, given_up, written, observed, renewed, terms }
     }
 
     /// Stands until `done`, and then gives the Lease back. `done` must not come before the last Binding is answered. Ends at once
@@ -180,6 +187,11 @@ impl Candidate {
     async fn attempt(&mut self) -> Result<Instant, NoNamespace> {
         self.lapse_if_due();
         let retry = Instant::now() + self.settings.retry_period;
+        if self.pulse.has_stopped() {
+            self.give_up().await;
+            return Ok(retry);
+        }
+        self.given_up = None;
         let next = match timeout(self.settings.patience(), self.advance(retry)).await {
             Ok(Ok(next)) => next,
             Ok(Err(kube::Error::Api(status))) if lacks_namespace(&status) => {
@@ -192,6 +204,21 @@ impl Candidate {
         };
         self.lapse_if_due();
         Ok(self.gives_up_at().map_or(next, |at| next.min(at)))
+    }
+
+    /// Ends the claim of a loop that stands still, and clears the Lease once no write of this process can arrive any more, so that another
+    /// replica leads before the Lease expires.
+    async fn give_up(&mut self) {
+        if self.claims.borrow().is_some() {
+            tracing::error!("the binder's loop stands still: giving up the lead");
+            self.publish(None);
+            self.written = None;
+            self.given_up = Some(Instant::now() + send::REACH);
+        }
+        if self.given_up.is_some_and(|at| at <= Instant::now()) {
+            self.given_up = None;
+            self.clear_in_time().await;
+        }
     }
 
     /// Waits until this time; a follower stops waiting when it sees that the Lease is free.
@@ -309,6 +336,10 @@ impl Candidate {
     /// Ends the claim and then clears the Lease, if the API server still shows this candidate as its holder.
     async fn give_back(mut self) {
         self.publish(None);
+        self.clear_in_time().await;
+    }
+
+    async fn clear_in_time(&self) {
         let why = match timeout(self.settings.patience(), self.clear()).await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => crate::excerpt::brief(&error),

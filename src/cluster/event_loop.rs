@@ -3,20 +3,22 @@
 //! A term remembers nothing of an earlier one: it begins with the watches of the follower (`takeover`), or with a list. It does not
 //! decide which replica leads.
 
-use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
 use futures::StreamExt;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     act::Hands,
     binder::{Binder, ClusterError},
     clock::Clock,
+    compare::Comparer,
     fence::Fence,
     metrics::Metrics,
     takeover::Beginning,
+    writes::Writes,
 };
-use crate::scheduling::{Effect, Event, LockOutcome, Scheduler};
+use crate::scheduling::{Event, Scheduler};
 
 /// The longest time to finish open work at the shutdown: the longest write, the read after it, and one more attempt.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -47,11 +49,15 @@ pub async fn term(
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let mut desk = handoff.desk(reader.clone());
-    let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone() };
+    let comparer = Comparer::default();
+    let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone(), comparer };
+    let pulse = handoff.pulse().clone();
     let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();
     let mut drain_until = None;
+    let turn = pulse.begin();
     work.go_on(Vec::new(), clock, &metrics)?;
+    drop(turn);
     loop {
         let overdue = desk.due();
         let deadline = work.scheduler.next_deadline().map(|at| clock.instant(at));
@@ -71,7 +77,7 @@ pub async fn term(
                 desk.take(asked, &mut work.scheduler);
                 Vec::new()
             }
-            Some(answer) = work.writes.under_way.join_next() => answer.map_err(ClusterError::Write)?.into_iter().collect(),
+            Some(answer) = work.writes.answer() => answer?.into_iter().collect(),
             watched = watched.next() => watched.ok_or(ClusterError::WatchEnded)?,
             () = until(deadline) => vec![Event::Tick],
             () = until(overdue) => vec![Event::Tick],
@@ -84,6 +90,7 @@ pub async fn term(
                 continue;
             }
         };
+        let _turn = pulse.begin();
         desk.direct(&mut work.scheduler, clock);
         work.go_on(events, clock, &metrics)?;
         desk.answer(&mut work.scheduler, clock);
@@ -144,80 +151,5 @@ impl Work {
 
     fn is_done(&self) -> bool {
         self.scheduler.is_drained() && self.writes.is_empty()
-    }
-}
-
-/// The writes that wait and those that are under way.
-struct Writes {
-    hands: Hands,
-    waiting: VecDeque<Effect>,
-    under_way: JoinSet<Option<Event>>,
-    at_once: usize,
-}
-
-impl Writes {
-    fn new(hands: Hands, at_once: usize) -> Self {
-        Self { hands, waiting: VecDeque::new(), under_way: JoinSet::new(), at_once }
-    }
-
-    /// Writes that free a node go first: while a Binding waits behind the locks of other nodes, its locked node serves no pod.
-    fn start(&mut self, effects: Vec<Effect>) {
-        let frees_a_node = |effect: &Effect| {
-            matches!(
-                effect,
-                Effect::Bind { .. }
-                    | Effect::ReadPod { .. }
-                    | Effect::ReadNode { .. }
-                    | Effect::ReleaseLock { .. }
-                    | Effect::Withdraw { .. }
-            )
-        };
-        let (first, last): (Vec<_>, Vec<_>) = effects.into_iter().partition(frees_a_node);
-        for effect in first.into_iter().rev() {
-            self.waiting.push_front(effect);
-        }
-        self.waiting.extend(last);
-        while self.under_way.len() < self.at_once {
-            let Some(effect) = self.waiting.pop_front() else { return };
-            self.under_way.spawn(self.hands.clone().act(effect));
-        }
-    }
-
-    /// The answers that have already arrived.
-    fn answered(&mut self) -> Result<Vec<Event>, ClusterError> {
-        let mut events = Vec::new();
-        while let Some(answer) = self.under_way.try_join_next() {
-            events.extend(answer.map_err(ClusterError::Write)?);
-        }
-        Ok(events)
-    }
-
-    /// Drops waiting writes that would begin something new. A dropped lock is answered as `Stale`.
-    fn withdraw(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        for effect in std::mem::take(&mut self.waiting) {
-            match effect {
-                Effect::TakeLock { pod, node, locks, .. } => {
-                    events.push(Event::LockAnswered { pod, node, locks, outcome: LockOutcome::Stale });
-                }
-                // The next leader reports, preempts or evicts again.
-                Effect::Nominate { .. }
-                | Effect::Preempt { .. }
-                | Effect::EvictFromZone { .. }
-                | Effect::TellEvictionPostponed { .. }
-                | Effect::TellUnschedulable { .. }
-                | Effect::TellSilent { .. }
-                | Effect::TellWaiting { .. }
-                | Effect::TellExcess { .. }
-                | Effect::TellUnread { .. }
-                | Effect::TellUnassigned { .. } => {}
-                effect => self.waiting.push_back(effect),
-            }
-        }
-        events
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.under_way.is_empty()
     }
 }

@@ -13,6 +13,7 @@ use super::{
     clock::Clock,
     extender::{Desk, Extender},
     ledger::Questions,
+    pulse::Pulse,
     read::Reader,
 };
 use crate::{
@@ -51,6 +52,7 @@ pub enum Hinted {
 #[derive(Clone, Debug)]
 pub struct Handoff {
     pub(super) questions: Questions,
+    pulse: Pulse,
     /// How kube-scheduler's choices come in, where it chooses.
     extender: Option<Extender>,
     views: watch::Sender<Option<View>>,
@@ -64,6 +66,7 @@ impl Default for Handoff {
         let (hints, inbox) = mpsc::channel(ROOM);
         Self {
             questions: Questions::default(),
+            pulse: Pulse::default(),
             extender: None,
             views: watch::Sender::new(None),
             used: watch::Sender::default(),
@@ -102,6 +105,11 @@ impl Handoff {
 
     pub(super) fn desk(&self, reader: Arc<Reader>) -> Desk {
         self.extender.clone().unwrap_or_default().open(reader)
+    }
+
+    /// Whether the binder's loop goes on.
+    pub fn pulse(&self) -> &Pulse {
+        &self.pulse
     }
 
     /// Where the ledger is asked for.

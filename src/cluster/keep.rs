@@ -1,19 +1,17 @@
 //! Every object of a kind, reduced to what its reader needs, and published when one of them changes.
 //!
 //! Errors are logged and retried without end. If the API server does not serve a kind, it is asked again from time to time, since the
-//! kind may be installed later.
+//! kind may be installed later. Of an object that can't be read completely, what can be read counts.
 
 use std::{collections::BTreeMap, fmt::Debug};
 
-use futures::StreamExt;
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt, watcher},
-};
+use futures::{Stream, StreamExt};
+use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    retry::{self, Pauses},
+    reflector::{Selected, Told, reflect, reflect_if_served},
+    unread::{Unread, UnreadObjects},
     wire::{Watched, Wire},
 };
 
@@ -23,126 +21,82 @@ pub type ObjectKey = (String, String);
 /// Watches every object of a kind, reduced by `read`, and calls `publish` with all of them when one of them changes; never returns.
 pub async fn keep<T, V>(
     client: &Client,
-    read: impl Fn(&T) -> V + Send,
+    read: impl Fn(&T) -> V + Send + Sync,
     publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
 ) where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
+    Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    follow(client, watcher::Config::default(), retry::pauses(), read, publish).await;
+    let told = reflect(client.clone(), Selected::default(), UnreadObjects::default(), keyed(read));
+    follow(told, publish).await;
 }
 
 /// As [`keep`], for the objects that this label selector selects.
 pub async fn keep_selected<T, V>(
     client: &Client,
     labels: &str,
-    read: impl Fn(&T) -> V + Send,
+    read: impl Fn(&T) -> V + Send + Sync,
     publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
 ) where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
+    Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    let selected = watcher::Config::default().labels(labels);
-    follow(client, selected, retry::pauses(), read, publish).await;
+    let told = reflect(client.clone(), Selected::by_labels(labels), UnreadObjects::default(), keyed(read));
+    follow(told, publish).await;
 }
 
 /// As [`keep`], for a kind that may not be installed: until it is, there are no objects of it, and no error is logged.
 pub async fn keep_if_served<T, V>(
     client: &Client,
-    read: impl Fn(&T) -> V + Send,
+    read: impl Fn(&T) -> V + Send + Sync,
     publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
 ) where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
+    Watched<T>: kube::Resource<DynamicType = ()>,
     V: PartialEq + Send,
 {
-    follow(client, watcher::Config::default(), retry::pauses_of_unserved(), read, publish).await;
+    let told = reflect_if_served(client.clone(), Selected::default(), UnreadObjects::default(), keyed(read));
+    follow(told, publish).await;
 }
 
-async fn follow<T, V>(
-    client: &Client,
-    selected: watcher::Config,
-    pauses: Pauses,
-    read: impl Fn(&T) -> V + Send,
-    mut publish: impl FnMut(&BTreeMap<ObjectKey, V>) + Send,
-) where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
-    Watched<T>: kube::Resource<DynamicType = (), Scope = T::Scope>,
-    V: PartialEq + Send,
-{
-    let events = watcher(Api::<Watched<T>>::all(client.clone()), selected);
-    let mut events = std::pin::pin!(events.backoff(pauses));
-    let mut kept = Kept::default();
+/// What is kept of an object, and its key.
+fn keyed<T: Wire, V>(
+    read: impl Fn(&T) -> V + Send + Sync,
+) -> impl Fn(&T, &[Unread]) -> (ObjectKey, V) + Send + Sync {
+    move |object, _| (key(object), read(object))
+}
+
+async fn follow<T: Wire, V: PartialEq>(
+    told: impl Stream<Item = Told<T, (ObjectKey, V)>>,
+    mut publish: impl FnMut(&BTreeMap<ObjectKey, V>),
+) {
+    let mut told = std::pin::pin!(told);
     let mut served = Served::Unknown;
-    while let Some(event) = events.next().await {
-        let differs = match event {
-            Ok(event) => {
-                if matches!(event, watcher::Event::InitDone) {
-                    served.find(Served::Yes, T::KIND);
-                }
-                kept.take_in(event, &read)
-            }
-            Err(error) if is_unserved(&error) => {
-                served.find(Served::No, T::KIND);
-                kept.clear()
-            }
-            Err(error) => {
-                let error = crate::excerpt::brief(&error);
-                tracing::warn!(kind = T::KIND, %error, "watch failed, trying again");
-                false
-            }
-        };
-        if differs {
-            publish(&kept.known);
-        }
-    }
-}
-
-/// The known objects of a kind.
-struct Kept<V> {
-    known: BTreeMap<ObjectKey, V>,
-    listing: BTreeMap<ObjectKey, V>,
-}
-
-impl<V> Default for Kept<V> {
-    fn default() -> Self {
-        Self { known: BTreeMap::new(), listing: BTreeMap::new() }
-    }
-}
-
-impl<V: PartialEq> Kept<V> {
-    /// Applies an event and returns whether an object changed; after a list, all objects count as changed.
-    fn take_in<T: Wire>(&mut self, event: watcher::Event<Watched<T>>, read: impl Fn(&T) -> V) -> bool {
-        match event {
-            watcher::Event::Init => {
-                self.listing.clear();
-                false
-            }
-            watcher::Event::InitApply(Watched { object, .. }) => {
-                self.listing.insert(key(&object), read(&object));
-                false
-            }
-            watcher::Event::InitDone => {
-                self.known = std::mem::take(&mut self.listing);
+    let mut known = BTreeMap::new();
+    while let Some(told) = told.next().await {
+        // After a list, all objects count as changed.
+        let differs = match told {
+            Told::Listed(all) => {
+                served.find(Served::Yes, T::KIND);
+                known = all.into_iter().collect();
                 true
             }
-            watcher::Event::Apply(Watched { object, .. }) => {
-                let (key, value) = (key(&object), read(&object));
-                let differs = self.known.get(&key) != Some(&value);
-                self.known.insert(key, value);
+            Told::Unserved => {
+                served.find(Served::No, T::KIND);
+                !std::mem::take(&mut known).is_empty()
+            }
+            Told::Seen((key, value)) => {
+                let differs = known.get(&key) != Some(&value);
+                known.insert(key, value);
                 differs
             }
-            watcher::Event::Delete(Watched { object, .. }) => self.known.remove(&key(&object)).is_some(),
+            Told::Gone(object) => known.remove(&key(&object)).is_some(),
+        };
+        if differs {
+            publish(&known);
         }
-    }
-
-    /// Removes all objects and returns whether there were any.
-    fn clear(&mut self) -> bool {
-        let differs = !self.known.is_empty();
-        self.known.clear();
-        differs
     }
 }
 
@@ -173,16 +127,6 @@ impl Served {
 fn key(object: &impl Wire) -> ObjectKey {
     let metadata = object.metadata();
     (metadata.namespace.clone(), metadata.name.clone())
-}
-
-/// Whether the error says that the API server does not know the kind.
-fn is_unserved(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code == 404,
-        _ => false,
-    }
 }
 
 #[cfg(test)]

@@ -42,8 +42,9 @@ async fn elected(
     settings.check()?;
     let (claims, claimed) = watch::channel(None);
     let (done, drained) = oneshot::channel::<()>();
-    let candidate =
-        Candidate::new(settings, binder.client.clone(), binder.clock, binder.metrics.clone(), claims);
+    let (client, metrics, pulse) =
+        (binder.client.clone(), binder.metrics.clone(), binder.handoff.pulse().clone());
+    let candidate = Candidate::new(settings, client, binder.clock, metrics, claims, pulse);
     let mut lease = JoinSet::new();
     lease.spawn(candidate.run(async {
         if drained.await.is_err() {

@@ -6,7 +6,7 @@
 use futures::{AsyncBufRead, AsyncBufReadExt};
 use kube::{Client, api::ListParams, core::Request};
 use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::excerpt::brief;
 
@@ -22,7 +22,7 @@ pub enum ListError {
     /// The connection broke in the middle of it.
     #[error("the list ended early: {0}")]
     Broken(#[from] std::io::Error),
-    /// The answer is not a list, or one of its objects is not of the kind.
+    /// One of its objects is not JSON.
     #[error("object {at} of the list can't be read: {source}")]
     Object {
         /// How many objects were parsed before.
@@ -89,14 +89,26 @@ pub fn stated(mut item: Value, version: &str, kind: &str) -> Value {
     item
 }
 
-/// Passes every object of a list to `each`, and returns the list's `resourceVersion`. It requests all pages, if the API server sends
-/// pages.
+/// An object of a list that is not of the kind.
+#[derive(Debug, thiserror::Error)]
+#[error("object {at} of the list can't be read: {source}")]
+pub struct Strange<'a> {
+    /// How many objects came before it.
+    pub at: usize,
+    /// Why.
+    pub source: serde_json::Error,
+    /// The object.
+    pub json: &'a str,
+}
+
+/// Passes every object of a list to `each`, also one that is not of the kind, and returns the list's `resourceVersion`. It requests
+/// all pages, if the API server sends pages.
 pub async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     form: Form,
     mut parameters: ListParams,
-    mut each: impl FnMut(T),
+    mut each: impl FnMut(Result<T, Strange<'_>>),
 ) -> Result<String, ListError> {
     let mut count = 0;
     loop {
@@ -116,7 +128,8 @@ pub async fn list<T: DeserializeOwned>(
 /// The `resourceVersion` that a list would have.
 pub async fn version(client: &Client, path: &str) -> Result<String, ListError> {
     let one = ListParams::default().limit(1);
-    let meta = page(client, path, Form::Metadata, &one, &mut 0, &mut |_: IgnoredAny| {}).await?;
+    let meta = page(client, path, Form::Metadata, &one, &mut 0, &mut |_: Result<IgnoredAny, Strange<'_>>| {})
+        .await?;
     Ok(meta.resource_version)
 }
 
@@ -126,7 +139,7 @@ async fn page<T: DeserializeOwned>(
     form: Form,
     parameters: &ListParams,
     count: &mut usize,
-    each: &mut impl FnMut(T),
+    each: &mut impl FnMut(Result<T, Strange<'_>>),
 ) -> Result<ListMeta, ListError> {
     let request = match form {
         Form::Whole => Request::new(path).list(parameters),
@@ -160,7 +173,7 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
     async fn page<T: DeserializeOwned>(
         &mut self,
         count: &mut usize,
-        each: &mut impl FnMut(T),
+        each: &mut impl FnMut(Result<T, Strange<'_>>),
     ) -> Result<ListMeta, ListError> {
         let mut meta = ListMeta::default();
         self.expect(b'{', "the beginning of an object").await?;
@@ -185,7 +198,7 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
     async fn items<T: DeserializeOwned>(
         &mut self,
         count: &mut usize,
-        each: &mut impl FnMut(T),
+        each: &mut impl FnMut(Result<T, Strange<'_>>),
     ) -> Result<(), ListError> {
         self.expect(b'[', "the beginning of the items").await?;
         if self.peek().await? == b']' {
@@ -193,7 +206,15 @@ impl<R: AsyncBufRead + Unpin> Answer<R> {
             return Ok(());
         }
         loop {
-            each(self.value().await?.map_err(|source| ListError::Object { at: *count, source })?);
+            match self.value().await? {
+                Ok(object) => each(Ok(object)),
+                Err(source) => {
+                    let at = *count;
+                    let json: Box<RawValue> =
+                        self.value().await?.map_err(|source| ListError::Object { at, source })?;
+                    each(Err(Strange { at, source, json: json.get() }));
+                }
+            }
             *count += 1;
             match self.token().await? {
                 b',' => {}

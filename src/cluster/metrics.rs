@@ -16,6 +16,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use super::unread::UnreadObjects;
 use crate::scheduling::{
     Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
     node::NodeInfo,
@@ -60,6 +61,8 @@ pub struct Metrics {
     unreadable_registrations: Family<NodeLabels, Gauge>,
     unreadable_devices: Family<NodeLabels, Gauge>,
     unreadable_assignments: Family<NodeLabels, Gauge>,
+    /// Objects that can't be read completely, by kind.
+    pub unread_objects: UnreadObjects,
     overcommitted_cards: Family<NodeLabels, Gauge>,
     unassigned_pods: Family<NodeLabels, Gauge>,
     synced: Gauge,
@@ -92,6 +95,7 @@ impl Default for Metrics {
             unreadable_registrations: Family::default(),
             unreadable_devices: Family::default(),
             unreadable_assignments: Family::default(),
+            unread_objects: UnreadObjects::default(),
             overcommitted_cards: Family::default(),
             unassigned_pods: Family::default(),
             synced: Gauge::default(),
@@ -171,6 +175,8 @@ impl Metrics {
         scheduler.register("unreadable_node_registration", help, self.unreadable_registrations.clone());
         let help = "1 for a node whose Device can't be read: it gets no pods that ask for devices by type";
         scheduler.register("unreadable_device", help, self.unreadable_devices.clone());
+        let help = "Objects of a kind of which not every field that Berth reads can be read; kinds without such objects are not listed";
+        scheduler.register("unreadable_objects", help, self.unread_objects.family());
         let help = "Pods of a node with an unreadable assignment: the node gets no further pods on these cards; nodes without such pods are not listed";
         scheduler.register("unreadable_pod_assignments", help, self.unreadable_assignments.clone());
         let help = "Cards of a node of which pods hold more than the card has; nodes without such cards are not listed";

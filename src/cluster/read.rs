@@ -10,6 +10,7 @@ mod pod;
 pub mod reservation;
 mod scope;
 pub mod time_division;
+pub(super) mod unread;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -143,7 +144,8 @@ impl Reader {
             ));
             ResourceAmounts::default()
         });
-        let mut footprint = Footprint::of_pod(pod, resources);
+        let too_many = pod.spec.check_constraints().err().filter(|_| self.judged == Judged::Everything);
+        let mut footprint = pod::footprint(pod, resources, too_many);
         footprint.reservation = reservation::of_pod(&self.dialects, pod).map(Arc::new);
         let holding = self.holding(pod, &mut troubles);
         if holding.is_none() && self.judged == Judged::Cards && self.placer(pod) == Placer::Berth {
@@ -155,7 +157,7 @@ impl Reader {
             footprint = self.bound(pod, footprint);
             Claim::None
         } else {
-            self.claim(pod, &mut footprint)
+            pod::unless_too_many(self.claim(pod, &mut footprint), too_many)
         };
         let info = PodInfo {
             key: key(pod),
@@ -173,7 +175,7 @@ impl Reader {
             served,
             footprint: Arc::new(footprint),
             gang: group::member(pod).filter(|_| self.judged == Judged::Everything).map(Arc::new),
-            member: self.divides_time().then(|| Arc::new(time_division::member(pod))),
+            member: self.divides_time().then(|| Arc::new(time_division::member(pod, self.placer(pod)))),
             told: told(pod),
         };
         (info, troubles)

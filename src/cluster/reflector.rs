@@ -1,25 +1,31 @@
 //! Every object of a kind, listed and then watched without end: what client-go calls a reflector.
 //!
-//! Errors are logged and retried without end. It does not know what the objects mean. kube's `watcher` does the same and is used where
-//! time does not matter (`keep`, `sightings`); it reads a list only after it has arrived completely.
+//! Errors are logged and retried without end. It does not know what the objects mean. An object of which not all can be read is logged
+//! with each field, and delivered with the others; one without a name is logged and left out. kube's `watcher` fails at both, and reads a
+//! list only after it has arrived completely.
+
+mod tally;
 
 use std::{fmt::Debug, marker::PhantomData, time::Duration};
 
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource,
-    api::{ListParams, WatchEvent, WatchParams},
+    api::{ListParams, WatchParams},
     core::response::StatusCause,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    list::{Form, ListError, list, said},
+    changes::{Change, NoChange, changes},
+    list::{Form, ListError, Strange, list, said},
     retry::{self, Pauses},
+    unread::{Nameless, Partly, Unread, UnreadObjects, partly},
     wire::{Watched, Wire},
 };
-use crate::scheduling::pod::is_older;
+use crate::{excerpt::brief, scheduling::pod::is_older};
+use tally::Tally;
 
 /// The time after which the API server ends a watch, in seconds.
 const WATCH: u32 = 290;
@@ -54,7 +60,7 @@ enum Failure {
     NoVersion,
 }
 
-type Events<T> = BoxStream<'static, kube::Result<WatchEvent<Watched<T>>>>;
+type Events<T> = BoxStream<'static, Result<Change<T>, NoChange>>;
 
 enum State<T> {
     Unlisted,
@@ -68,15 +74,40 @@ enum State<T> {
     },
 }
 
+/// Which objects of a kind are listed and watched.
+#[derive(Clone, Debug, Default)]
+pub struct Selected {
+    /// Those that this field selector selects.
+    pub fields: Option<String>,
+    /// Those that this label selector selects.
+    pub labels: Option<String>,
+}
+
+impl Selected {
+    /// Those that this field selector selects.
+    pub fn by_fields(fields: &str) -> Self {
+        Self { fields: Some(fields.to_owned()), labels: None }
+    }
+
+    /// Those that this label selector selects.
+    pub fn by_labels(labels: &str) -> Self {
+        Self { fields: None, labels: Some(labels.to_owned()) }
+    }
+}
+
+/// What a function reads of an object, with what it makes of it.
+type Reads<T, I> = fn(&T) -> (T, I);
+
 struct Reflector<T, I, R> {
     client: Client,
-    api: Api<Watched<T>>,
-    fields: Option<String>,
+    path: String,
+    selected: Selected,
     read: R,
+    tally: Tally,
     pauses: Pauses,
     state: State<T>,
     installed: Installed,
-    reading: PhantomData<fn(&T) -> I>,
+    reading: PhantomData<Reads<T, I>>,
 }
 
 /// Whether the API server serves the kind.
@@ -90,41 +121,45 @@ enum Installed {
     No,
 }
 
-/// The events of the objects of a kind that these fields select, beginning with a list, which is parsed while it arrives.
+/// The events of the objects of a kind that are selected, beginning with a list, which is parsed while it arrives. `read` is given what
+/// can be read of an object, and what can't be; `objects` counts those that can't be read completely.
 ///
 /// The list is the newest one: without a `resourceVersion`, it never comes from a cache of the API server that lags behind.
 pub fn reflect<T, I>(
     client: Client,
-    fields: Option<&str>,
-    read: impl Fn(&T) -> I + Send + Sync,
+    selected: Selected,
+    objects: UnreadObjects,
+    read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
 ) -> impl Stream<Item = Told<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
 {
-    reflector(client, fields, read, Installed::Surely)
+    reflector(client, selected, objects, read, Installed::Surely)
 }
 
 /// As [`reflect`], for a kind that may not be installed: where the API server does not serve it, [`Told::Unserved`] comes once, no error
 /// is logged, and it is listed again from time to time.
 pub fn reflect_if_served<T, I>(
     client: Client,
-    fields: Option<&str>,
-    read: impl Fn(&T) -> I + Send + Sync,
+    selected: Selected,
+    objects: UnreadObjects,
+    read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
 ) -> impl Stream<Item = Told<T, I>> + Send
 where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
 {
-    reflector(client, fields, read, Installed::Perhaps)
+    reflector(client, selected, objects, read, Installed::Perhaps)
 }
 
 fn reflector<T, I>(
     client: Client,
-    fields: Option<&str>,
-    read: impl Fn(&T) -> I + Send + Sync,
+    selected: Selected,
+    objects: UnreadObjects,
+    read: impl Fn(&T, &[Unread]) -> I + Send + Sync,
     installed: Installed,
 ) -> impl Stream<Item = Told<T, I>> + Send
 where
@@ -133,10 +168,11 @@ where
     I: Send,
 {
     let reflector = Reflector {
-        api: Api::all(client.clone()),
+        path: Api::<Watched<T>>::all(client.clone()).resource_url().to_owned(),
         client,
-        fields: fields.map(str::to_owned),
+        selected,
         read,
+        tally: Tally::new(T::KIND, objects),
         pauses: if installed == Installed::Surely { retry::pauses() } else { retry::pauses_of_unserved() },
         state: State::Unlisted,
         installed,
@@ -150,7 +186,7 @@ where
     T: Wire + Clone + Debug + DeserializeOwned + Send + 'static,
     Watched<T>: Resource<DynamicType = ()>,
     I: Send,
-    R: Fn(&T) -> I + Send + Sync,
+    R: Fn(&T, &[Unread]) -> I + Send + Sync,
 {
     async fn next(&mut self) -> Told<T, I> {
         loop {
@@ -192,9 +228,22 @@ where
 
     async fn list(&mut self) -> Result<Told<T, I>, Failure> {
         let (began, mut all) = (Instant::now(), Vec::new());
-        let parameters = ListParams { field_selector: self.fields.clone(), ..ListParams::default() };
-        let read = |object| all.push((self.read)(&object));
-        let version = list(&self.client, self.api.resource_url(), Form::Whole, parameters, read).await?;
+        let Selected { fields, labels } = self.selected.clone();
+        let parameters =
+            ListParams { field_selector: fields, label_selector: labels, ..ListParams::default() };
+        let mut tally = self.tally.anew();
+        let each = |object: Result<T, Strange<'_>>| {
+            let read = object.map(|object| Partly { object, unread: Vec::new() });
+            match read.or_else(|strange| partly(strange.json)) {
+                Ok(Partly { object, unread }) => {
+                    tally.take_in(object.metadata(), &unread);
+                    all.push((self.read)(&object, &unread));
+                }
+                Err(nameless) => log(T::KIND, &nameless),
+            }
+        };
+        let version = list(&self.client, &self.path, Form::Whole, parameters, each).await?;
+        self.tally.replace(tally);
         if self.installed == Installed::No {
             self.installed = Installed::Perhaps;
         }
@@ -204,13 +253,15 @@ where
     }
 
     async fn watch(&mut self, version: &str) -> Result<Events<T>, Failure> {
+        let Selected { fields, labels } = self.selected.clone();
         let parameters = WatchParams {
-            field_selector: self.fields.clone(),
+            field_selector: fields,
+            label_selector: labels,
             timeout: Some(WATCH),
             bookmarks: true,
             ..WatchParams::default()
         };
-        Ok(self.api.watch(&parameters, version).await?.boxed())
+        Ok(changes(&self.client, &self.path, &parameters, version).await?.boxed())
     }
 
     async fn go_on(
@@ -224,12 +275,12 @@ where
             let short = silent_since.is_some_and(|since| since.elapsed() < SHORT);
             return if short { Err(Failure::Short) } else { Ok(None) };
         };
-        let (version, told) = match self.told(event) {
+        let (version, told) = match self.told(&version, event) {
             // A watch tells in the order of versions: this was told before, and what it says holds no longer.
             Ok((older, Some(Told::Seen(_)))) if is_older(&older, &version) => (version, Ok(None)),
             Ok((version, told)) => (version, Ok(told)),
             Err(error) if error.is_gone() => return Err(error),
-            // What can't be read costs nothing else; a connection that broke ends by itself.
+            // A connection that broke ends by itself.
             Err(error) => (version, Err(error)),
         };
         self.state = State::Watching { version, events, silent_since: None };
@@ -238,19 +289,32 @@ where
 
     /// The event to deliver for one event of a watch, and the resource version up to which everything is then delivered.
     fn told(
-        &self,
-        event: kube::Result<WatchEvent<Watched<T>>>,
+        &mut self,
+        known: &str,
+        event: Result<Change<T>, NoChange>,
     ) -> Result<(String, Option<Told<T, I>>), Failure> {
-        let (version, told) = match event? {
-            WatchEvent::Added(watched) | WatchEvent::Modified(watched) => {
-                (version_of(&watched), Some(Told::Seen((self.read)(&watched.object))))
+        let (version, told) = match event {
+            Ok(Change::Seen(Partly { object, unread })) => {
+                self.tally.take_in(object.metadata(), &unread);
+                (version_of(&object), Some(Told::Seen((self.read)(&object, &unread))))
             }
-            WatchEvent::Deleted(watched) => (version_of(&watched), Some(Told::Gone(watched.object))),
-            WatchEvent::Bookmark(bookmark) => (bookmark.metadata.resource_version, None),
-            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+            Ok(Change::Gone(Partly { object, .. })) => {
+                self.tally.take_out(object.metadata());
+                (version_of(&object), Some(Told::Gone(object)))
+            }
+            Ok(Change::Bookmark(version)) => (version, None),
+            Err(NoChange::Nameless(nameless)) => {
+                log(T::KIND, &nameless);
+                return Ok((known.to_owned(), None));
+            }
+            Err(NoChange::Watch(error)) => return Err(error.into()),
         };
         if version.is_empty() { Err(Failure::NoVersion) } else { Ok((version, told)) }
     }
+}
+
+fn log(kind: &str, nameless: &Nameless) {
+    tracing::warn!(kind, "left out: {}", brief(nameless));
 }
 
 impl Failure {
@@ -275,8 +339,8 @@ impl Failure {
     }
 }
 
-fn version_of<T: Wire>(watched: &Watched<T>) -> String {
-    watched.object.metadata().resource_version.clone()
+fn version_of(object: &impl Wire) -> String {
+    object.metadata().resource_version.clone()
 }
 
 #[cfg(test)]

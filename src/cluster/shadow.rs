@@ -12,7 +12,9 @@ use jiff::SignedDuration;
 use kube::Client;
 use tokio::time::{Instant, interval_at};
 
-use super::{binder::ClusterError, clock::Clock, event_loop::until, read::Reader, watch};
+use super::{
+    binder::ClusterError, clock::Clock, event_loop::until, read::Reader, unread::UnreadObjects, watch,
+};
 use crate::scheduling::{
     Event, Scheduler, scheduler,
     shadow::{Finding, Shadow, comparison::Outcome},
@@ -45,7 +47,7 @@ pub async fn run(shadowing: Shadowing, stopped: impl Future<Output = ()>) -> Res
     let mut stopped = pin!(stopped);
     let mut shadow = Shadow::new(settings.weights, settle);
     let mut scheduler = Scheduler::standing_by(settings);
-    let mut watched = pin!(watch::all(&client, &reader).ready_chunks(256));
+    let mut watched = pin!(watch::all(&client, &reader, &UnreadObjects::default()).ready_chunks(256));
     let mut summary = interval_at(Instant::now() + SUMMARY, SUMMARY);
     loop {
         let due = scheduler.next_deadline().into_iter().chain(shadow.next_deadline()).min();

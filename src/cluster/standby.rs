@@ -41,6 +41,7 @@ pub async fn stand_by<T>(
             () = until(deadline) => vec![Event::Tick],
             () = until(publisher.due(&scheduler)) => Vec::new(),
         };
+        let _turn = handoff.pulse().begin();
         let was_synced = scheduler.is_synced();
         for event in events {
             scheduler.observe(event, clock.now());

@@ -30,7 +30,7 @@ pub type Events = Pin<Box<dyn Stream<Item = Vec<Event>> + Send>>;
 
 /// All watches of the scheduler, beginning with lists.
 pub fn watches(binder: &Binder) -> Events {
-    watch::all(&binder.client, &binder.reader).ready_chunks(256).boxed()
+    watch::all(&binder.client, &binder.reader, &binder.metrics.unread_objects).ready_chunks(256).boxed()
 }
 
 /// The watches of a follower, and what they have delivered so far.

@@ -1,6 +1,10 @@
 //! Watches: lists and changes of pods, nodes and quotas as the scheduler's events.
 //!
 //! A list becomes one event, so that objects that were deleted during a gap are noticed.
+//!
+//! An object of which not all can be read frees nothing and is given nothing: a pod holds what its readable fields say and is not placed, a
+//! node and a Device are given no pods, a Reservation may hold any device of its node, the pods of a PodGroup wait. Of a quota, the limits
+//! that can be read count. An object of any other kind stays as it was last seen.
 
 use std::{fmt::Debug, sync::Arc};
 
@@ -9,8 +13,9 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 
 use super::{
-    read::{self, Reader, Reading, group::pod_group, quota_key},
-    reflector::{Told, reflect, reflect_if_served},
+    read::{self, Reader, Reading, group, quota_key, reservation::reservation, unread},
+    reflector::{Selected, Told, reflect, reflect_if_served},
+    unread::{Unread, UnreadObjects},
     wire::{CoschedulingPodGroup, KubernetesPodGroup, KubernetesPodGroupAlpha, Watched, Wire},
 };
 use crate::{
@@ -34,176 +39,281 @@ pub(super) const PODS: &str = "status.phase!=Succeeded";
 /// The most lines that are logged for one object, since a user may write thousands of unreadable values.
 const MOST_LOGGED: usize = 16;
 
-/// All watches of the scheduler, as events.
-pub fn all(client: &Client, reader: &Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let pods = pods(client, reader.clone());
-    let nodes = nodes(client, reader.clone());
-    let quotas = quotas(client, reader.clone());
-    let namespaces = objects(client, Kind::Namespace, read_namespace);
+/// All watches of the scheduler, as events; `objects` counts what can't be read completely.
+pub fn all(
+    client: &Client,
+    reader: &Arc<Reader>,
+    objects: &UnreadObjects,
+) -> impl Stream<Item = Event> + Send + use<> {
+    let source = Source { client: client.clone(), objects: objects.clone() };
+    let pods_and_nodes = pods_and_nodes(client, reader, objects);
+    let quotas = source.quotas(reader.clone());
+    let namespaces = source.objects(Kind::Namespace, read_namespace);
     let selecting = if reader.weights().counts(Plugin::PodTopologySpread) {
-        selecting(client)
+        source.selecting()
     } else {
         stream::empty().boxed()
     };
-    let budgets = objects(client, Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
-    let groups = pod_groups(client);
-    let devices = stream::select(devices(client), share_templates(client)).boxed();
-    let (claims, reservations) = (device_claims(client), reservations(client));
-    let few = [quotas.boxed(), namespaces, budgets, groups, devices, claims, reservations];
+    let budgets = source.objects(Kind::PodDisruptionBudget, Object::PodDisruptionBudget);
+    // Nothing waits until they are listed: until then, pods that name one stay.
+    let daemons = if reader.divides_time() {
+        source.objects(Kind::DaemonSet, Object::daemon_set)
+    } else {
+        stream::empty().boxed()
+    };
+    let groups = source.pod_groups();
+    let devices = stream::select(source.devices(), source.share_templates()).boxed();
+    let (claims, reservations) = (source.device_claims(), source.reservations());
+    let few = [quotas.boxed(), namespaces, budgets, daemons, groups, devices, claims, reservations];
     let few = stream::select_all(few);
-    let others = stream::select(few, storage(client));
-    stream::select(stream::select(pods, nodes), stream::select(others, selecting))
+    let others = stream::select(few, source.storage());
+    stream::select(pods_and_nodes, stream::select(others, selecting))
 }
 
-/// Pods, as events.
-pub fn pods(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let read = move |pod: &Pod| {
-        let (info, troubles) = reader.pod(pod);
-        each(&troubles, |field, message| tracing::warn!(pod = %info.key, field, "{message}"));
-        info
-    };
-    let gone = |pod: &Pod| {
-        let uid = pod.metadata.uid.as_str().into();
-        if pod.is_terminal() { Event::PodEnded(uid) } else { Event::PodGone(uid) }
-    };
-    let told = reflect(client.clone(), Some(PODS), read);
-    events(told, Event::Pods, |pod| Event::PodSeen(Box::new(pod)), gone)
+/// The watches of pods and nodes alone, as events; `objects` counts what can't be read completely.
+pub fn pods_and_nodes(
+    client: &Client,
+    reader: &Arc<Reader>,
+    objects: &UnreadObjects,
+) -> impl Stream<Item = Event> + Send + use<> {
+    let source = Source { client: client.clone(), objects: objects.clone() };
+    stream::select(source.pods(reader.clone()), source.nodes(reader.clone()))
 }
 
-/// Nodes, as events.
-pub fn nodes(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let read = move |node: &Node| {
-        let (info, troubles): Reading<_> = reader.node(node);
-        let name = &node.metadata.name;
-        each(&troubles, |field, message| tracing::warn!(node = name, field, "{message}"));
-        info
-    };
-    let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
-    let told = reflect(client.clone(), None, read);
-    events(told, Event::Nodes, |node| Event::NodeSeen(Box::new(node)), gone)
+/// Where the objects come from, and where those are counted that can't be read completely.
+struct Source {
+    client: Client,
+    objects: UnreadObjects,
 }
 
-/// Quotas, as events.
-pub fn quotas(client: &Client, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
-    let read = move |quota: &ResourceQuota| {
-        let (info, troubles) = reader.quota(quota);
-        let QuotaKey { namespace, name } = &info.key;
-        let key = format!("{namespace}/{name}");
-        each(&troubles, |field, message| tracing::warn!(resource_quota = key, field, "{message}"));
-        info
-    };
-    let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
-    events(reflect(client.clone(), None, read), Event::Quotas, Event::QuotaSeen, gone)
-}
+impl Source {
+    /// Pods, as events.
+    fn pods(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+        let read = move |pod: &Pod, gaps: &[Unread]| {
+            let (mut info, troubles) = reader.pod(pod);
+            each(&troubles, |field, message| tracing::warn!(pod = %info.key, field, "{message}"));
+            unread::pod(&mut info, gaps);
+            info
+        };
+        let gone = |pod: &Pod| {
+            let uid = pod.metadata.uid.as_str().into();
+            if pod.is_terminal() { Event::PodEnded(uid) } else { Event::PodGone(uid) }
+        };
+        let told = reflect(self.client.clone(), Selected::by_fields(PODS), self.objects.clone(), read);
+        events(told, Event::Pods, |pod| Event::PodSeen(Box::new(pod)), gone)
+    }
 
-/// Objects of another kind that plugins read, as events.
-fn objects<T>(client: &Client, kind: Kind, wrap: fn(Arc<T>) -> Object) -> BoxStream<'static, Event>
-where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    Watched<T>: kube::Resource<DynamicType = ()>,
-{
-    let read = move |object: &T| wrap(Arc::new(object.clone()));
-    let gone =
-        move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
-    let listed = move |all| Event::Listed(kind, all);
-    events(reflect(client.clone(), None, read), listed, Event::Seen, gone).boxed()
-}
+    /// Nodes, as events.
+    fn nodes(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+        let read = move |node: &Node, gaps: &[Unread]| {
+            let (mut info, troubles): Reading<_> = reader.node(node);
+            let name = &node.metadata.name;
+            each(&troubles, |field, message| tracing::warn!(node = name, field, "{message}"));
+            unread::node(&mut info, gaps);
+            info
+        };
+        let gone = |node: &Node| Event::NodeGone(node.metadata.name.as_str().into());
+        let told = reflect(self.client.clone(), Selected::default(), self.objects.clone(), read);
+        events(told, Event::Nodes, |node| Event::NodeSeen(Box::new(node)), gone)
+    }
 
-/// Claims of devices and what decides on them. An API server before Kubernetes 1.34 serves none of these kinds.
-fn device_claims(client: &Client) -> BoxStream<'static, Event> {
-    let claim = |claim: &ResourceClaim| {
-        let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
-        for trouble in claim.status.allocation.iter().flat_map(unreadable).take(MOST_LOGGED) {
-            tracing::warn!(resource_claim = &*name, "{trouble}; the device is given to no other claim");
-        }
-        Object::ResourceClaim(Arc::new(claim.clone()))
-    };
-    let all = [
-        served_objects(client, Kind::ResourceClaim, claim),
-        served_objects(client, Kind::ResourceSlice, |slice: &ResourceSlice| {
-            Object::ResourceSlice(Arc::new(slice.clone()))
-        }),
-        served_objects(client, Kind::DeviceClass, |class: &DeviceClass| {
-            Object::DeviceClass(Arc::new(class.clone()))
-        }),
-    ];
-    stream::select_all(all).boxed()
-}
+    /// Quotas, as events.
+    fn quotas(&self, reader: Arc<Reader>) -> impl Stream<Item = Event> + Send + use<> {
+        let read = move |quota: &ResourceQuota, _: &[Unread]| {
+            let (info, troubles) = reader.quota(quota);
+            let QuotaKey { namespace, name } = &info.key;
+            let key = format!("{namespace}/{name}");
+            each(&troubles, |field, message| tracing::warn!(resource_quota = key, field, "{message}"));
+            info
+        };
+        let gone = |quota: &ResourceQuota| Event::QuotaGone(quota_key(quota));
+        events(
+            reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            Event::Quotas,
+            Event::QuotaSeen,
+            gone,
+        )
+    }
 
-/// Objects of a kind that the API server may not serve, as events.
-fn served_objects<T>(client: &Client, kind: Kind, read: fn(&T) -> Object) -> BoxStream<'static, Event>
-where
-    T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    Watched<T>: kube::Resource<DynamicType = ()>,
-{
-    let gone =
-        move |object: &T| Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name));
-    if_served(reflect_if_served(client.clone(), None, read), kind, gone)
-}
+    /// Objects of another kind that plugins read, as events.
+    fn objects<T>(&self, kind: Kind, wrap: fn(Arc<T>) -> Object) -> BoxStream<'static, Event>
+    where
+        T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        Watched<T>: kube::Resource<DynamicType = ()>,
+    {
+        let read = move |object: &T, gaps: &[Unread]| {
+            if gaps.is_empty() {
+                wrap(Arc::new(object.clone()))
+            } else {
+                unread::object(kind, object.metadata())
+            }
+        };
+        let gone = move |object: &T| {
+            Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
+        };
+        let listed = move |all| Event::Listed(kind, all);
+        events(
+            reflect(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            listed,
+            Event::Seen,
+            gone,
+        )
+        .boxed()
+    }
 
-/// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.
-fn pod_groups(client: &Client) -> BoxStream<'static, Event> {
-    let all = [
-        pod_groups_of::<PodGroup>(client, Kind::PodGroup),
-        pod_groups_of::<CoschedulingPodGroup>(client, Kind::CoschedulingPodGroup),
-        pod_groups_of::<KubernetesPodGroup>(client, Kind::KubernetesPodGroup),
-        pod_groups_of::<KubernetesPodGroupAlpha>(client, Kind::KubernetesPodGroupAlpha),
-    ];
-    stream::select_all(all).boxed()
-}
+    /// Claims of devices and what decides on them. An API server before Kubernetes 1.34 serves none of these kinds.
+    fn device_claims(&self) -> BoxStream<'static, Event> {
+        let claim = |claim: &ResourceClaim| {
+            let name = full_name(&claim.metadata.namespace, &claim.metadata.name);
+            for trouble in claim.status.allocation.iter().flat_map(unreadable).take(MOST_LOGGED) {
+                tracing::warn!(resource_claim = &*name, "{trouble}; the device is given to no other claim");
+            }
+            Object::ResourceClaim(Arc::new(claim.clone()))
+        };
+        let all = [
+            self.served_objects(Kind::ResourceClaim, claim),
+            self.served_objects(Kind::ResourceSlice, |slice: &ResourceSlice| {
+                Object::ResourceSlice(Arc::new(slice.clone()))
+            }),
+            self.served_objects(Kind::DeviceClass, |class: &DeviceClass| {
+                Object::DeviceClass(Arc::new(class.clone()))
+            }),
+        ];
+        stream::select_all(all).boxed()
+    }
 
-/// The devices of nodes that Koordinator's node side lists, where its kind is installed.
-fn devices(client: &Client) -> BoxStream<'static, Event> {
-    let read = |device: &Device| {
-        let name = &device.metadata.name;
-        let (offer, troubles) = read::devices(device);
-        each(&troubles, |field, message| tracing::warn!(device = name, field, "{message}"));
-        Object::Device(name.as_str().into(), Arc::new(offer))
-    };
-    let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
-    if_served(reflect_if_served(client.clone(), None, read), Kind::Device, gone)
-}
+    /// Objects of a kind that the API server may not serve, as events.
+    fn served_objects<T>(&self, kind: Kind, read: fn(&T) -> Object) -> BoxStream<'static, Event>
+    where
+        T: Wire + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        Watched<T>: kube::Resource<DynamicType = ()>,
+    {
+        let gone = move |object: &T| {
+            Event::Gone(kind, full_name(&object.metadata().namespace, &object.metadata().name))
+        };
+        let read = move |object: &T, gaps: &[Unread]| {
+            if gaps.is_empty() { read(object) } else { unread::object(kind, object.metadata()) }
+        };
+        if_served(
+            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            kind,
+            gone,
+        )
+    }
 
-/// The one ConfigMap with the templates of shares. Nothing waits until it is listed, since only some vendors' shares are templates.
-fn share_templates(client: &Client) -> BoxStream<'static, Event> {
-    let read = |config_map: &ConfigMap| {
-        let Metadata { namespace, name, .. } = &config_map.metadata;
-        let (object, troubles) = read::share_templates(config_map);
-        each(&troubles, |field, message| {
-            tracing::warn!(config_map = format!("{namespace}/{name}"), field, "{message}");
-        });
-        object
-    };
-    let gone = |config_map: &ConfigMap| {
-        let Metadata { namespace, name, .. } = &config_map.metadata;
-        Event::Gone(Kind::ShareTemplates, full_name(namespace, name))
-    };
-    let listed = |all| Event::Listed(Kind::ShareTemplates, all);
-    events(reflect(client.clone(), Some(templates::FIELDS), read), listed, Event::Seen, gone).boxed()
-}
+    /// Groups of pods: what is placed together, and the budgets of jobs. The API server may serve none of these kinds.
+    fn pod_groups(&self) -> BoxStream<'static, Event> {
+        let all = [
+            self.pod_groups_of::<PodGroup>(Kind::PodGroup),
+            self.pod_groups_of::<CoschedulingPodGroup>(Kind::CoschedulingPodGroup),
+            self.pod_groups_of::<KubernetesPodGroup>(Kind::KubernetesPodGroup),
+            self.pod_groups_of::<KubernetesPodGroupAlpha>(Kind::KubernetesPodGroupAlpha),
+        ];
+        stream::select_all(all).boxed()
+    }
 
-/// What Koordinator's scheduler has reserved, where its kind is installed.
-fn reservations(client: &Client) -> BoxStream<'static, Event> {
-    let read = |reservation: &Reservation| {
-        let name = &reservation.metadata.name;
-        let (object, troubles) = read::reservation::reservation(reservation);
-        each(&troubles, |field, message| tracing::warn!(reservation = name, field, "{message}"));
-        object
-    };
-    let gone =
-        |reservation: &Reservation| Event::Gone(Kind::Reservation, reservation.metadata.name.as_str().into());
-    if_served(reflect_if_served(client.clone(), None, read), Kind::Reservation, gone)
-}
+    /// The devices of nodes that Koordinator's node side lists, where its kind is installed.
+    fn devices(&self) -> BoxStream<'static, Event> {
+        let read = |device: &Device, gaps: &[Unread]| {
+            let name = &device.metadata.name;
+            let (mut offer, troubles) = read::devices(device);
+            each(&troubles, |field, message| tracing::warn!(device = name, field, "{message}"));
+            if !gaps.is_empty() {
+                offer.inventory = None;
+            }
+            Object::Device(name.as_str().into(), Arc::new(offer))
+        };
+        let gone = |device: &Device| Event::Gone(Kind::Device, device.metadata.name.as_str().into());
+        if_served(
+            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            Kind::Device,
+            gone,
+        )
+    }
 
-fn pod_groups_of<T>(client: &Client, kind: Kind) -> BoxStream<'static, Event>
-where
-    T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    Watched<T>: kube::Resource<DynamicType = ()>,
-{
-    let gone =
-        move |group: &T| Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name));
-    let told = reflect_if_served(client.clone(), None, move |group: &T| pod_group(kind, group.as_ref()));
-    if_served(told, kind, gone)
+    /// The one ConfigMap with the templates of shares. Nothing waits until it is listed, since only some vendors' shares are templates.
+    fn share_templates(&self) -> BoxStream<'static, Event> {
+        let read = |config_map: &ConfigMap, _: &[Unread]| {
+            let Metadata { namespace, name, .. } = &config_map.metadata;
+            let (object, troubles) = read::share_templates(config_map);
+            each(&troubles, |field, message| {
+                tracing::warn!(config_map = format!("{namespace}/{name}"), field, "{message}");
+            });
+            object
+        };
+        let gone = |config_map: &ConfigMap| {
+            let Metadata { namespace, name, .. } = &config_map.metadata;
+            Event::Gone(Kind::ShareTemplates, full_name(namespace, name))
+        };
+        let listed = |all| Event::Listed(Kind::ShareTemplates, all);
+        events(
+            reflect(self.client.clone(), Selected::by_fields(templates::FIELDS), self.objects.clone(), read),
+            listed,
+            Event::Seen,
+            gone,
+        )
+        .boxed()
+    }
+
+    /// What Koordinator's scheduler has reserved, where its kind is installed.
+    fn reservations(&self) -> BoxStream<'static, Event> {
+        let read = |read: &Reservation, gaps: &[Unread]| {
+            let name = &read.metadata.name;
+            let (object, troubles) = reservation(read);
+            each(&troubles, |field, message| tracing::warn!(reservation = name, field, "{message}"));
+            unread::reservation(object, gaps)
+        };
+        let gone = |reservation: &Reservation| {
+            Event::Gone(Kind::Reservation, reservation.metadata.name.as_str().into())
+        };
+        if_served(
+            reflect_if_served(self.client.clone(), Selected::default(), self.objects.clone(), read),
+            Kind::Reservation,
+            gone,
+        )
+    }
+
+    fn pod_groups_of<T>(&self, kind: Kind) -> BoxStream<'static, Event>
+    where
+        T: Wire + AsRef<PodGroup> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+        Watched<T>: kube::Resource<DynamicType = ()>,
+    {
+        let gone = move |group: &T| {
+            Event::Gone(kind, full_name(&group.metadata().namespace, &group.metadata().name))
+        };
+        let told = reflect_if_served(
+            self.client.clone(),
+            Selected::default(),
+            self.objects.clone(),
+            move |group: &T, gaps: &[Unread]| unread::pod_group(group::pod_group(kind, group.as_ref()), gaps),
+        );
+        if_served(told, kind, gone)
+    }
+
+    /// The storage objects, which decide where pods with claims can be placed.
+    fn storage(&self) -> impl Stream<Item = Event> + Send + use<> {
+        stream::select_all([
+            self.objects(Kind::PersistentVolume, Object::PersistentVolume),
+            self.objects(Kind::PersistentVolumeClaim, Object::PersistentVolumeClaim),
+            self.objects(Kind::StorageClass, Object::StorageClass),
+            self.objects(Kind::CsiNode, Object::CsiNode),
+            self.objects(Kind::CsiDriver, Object::CsiDriver),
+            self.objects(Kind::CsiStorageCapacity, Object::CsiStorageCapacity),
+            self.objects(Kind::VolumeAttachment, Object::VolumeAttachment),
+        ])
+    }
+
+    /// What selects pods that are spread by default. Nothing waits until it is listed: it moves scores alone, and where a role that was
+    /// granted earlier lacks the right to list it, pods are placed all the same.
+    fn selecting(&self) -> BoxStream<'static, Event> {
+        let all = [
+            self.objects(Kind::Service, Object::service),
+            self.objects(Kind::ReplicationController, Object::replication_controller),
+            self.objects(Kind::ReplicaSet, Object::replica_set),
+            self.objects(Kind::StatefulSet, Object::stateful_set),
+        ];
+        stream::select_all(all).boxed()
+    }
 }
 
 /// The events of a kind that the API server may not serve.
@@ -219,31 +329,6 @@ fn if_served<T>(
         Told::Gone(one) => gone(&one),
     })
     .boxed()
-}
-
-/// The storage objects, which decide where pods with claims can be placed.
-fn storage(client: &Client) -> impl Stream<Item = Event> + Send + use<> {
-    stream::select_all([
-        objects(client, Kind::PersistentVolume, Object::PersistentVolume),
-        objects(client, Kind::PersistentVolumeClaim, Object::PersistentVolumeClaim),
-        objects(client, Kind::StorageClass, Object::StorageClass),
-        objects(client, Kind::CsiNode, Object::CsiNode),
-        objects(client, Kind::CsiDriver, Object::CsiDriver),
-        objects(client, Kind::CsiStorageCapacity, Object::CsiStorageCapacity),
-        objects(client, Kind::VolumeAttachment, Object::VolumeAttachment),
-    ])
-}
-
-/// What selects pods that are spread by default. Nothing waits until it is listed: it moves scores alone, and where a role that was
-/// granted earlier lacks the right to list it, pods are placed all the same.
-fn selecting(client: &Client) -> BoxStream<'static, Event> {
-    let all = [
-        objects(client, Kind::Service, Object::service),
-        objects(client, Kind::ReplicationController, Object::replication_controller),
-        objects(client, Kind::ReplicaSet, Object::replica_set),
-        objects(client, Kind::StatefulSet, Object::stateful_set),
-    ];
-    stream::select_all(all).boxed()
 }
 
 /// A namespace and its labels.

@@ -15,7 +15,7 @@ use crate::{
     object::{
         ConfigMap, Device, DeviceClass, Metadata, Namespace, Node, Pod, PodDisruptionBudget, PodGroup,
         Reservation, ResourceClaim, ResourceQuota, ResourceSlice,
-        selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
+        selecting::{DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::{
             CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
             VolumeAttachment,
@@ -216,6 +216,7 @@ wire!(Service, NamespaceResourceScope, "", "Service", "services");
 wire!(ReplicationController, NamespaceResourceScope, "", "ReplicationController", "replicationcontrollers");
 wire!(ReplicaSet, NamespaceResourceScope, "apps", "ReplicaSet", "replicasets");
 wire!(StatefulSet, NamespaceResourceScope, "apps", "StatefulSet", "statefulsets");
+wire!(DaemonSet, NamespaceResourceScope, "apps", "DaemonSet", "daemonsets");
 
 impl<T: Wire> From<T> for Watched<T> {
     fn from(object: T) -> Self {

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{hami, vendors, volcano};
+use super::{Authentication, hami, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
     scheduling::score::SCORING,
@@ -27,7 +27,14 @@ pub fn schema() -> Value {
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
-        ("metrics", mapping([("hamiNames", switch()), ("pods", switch())])),
+        (
+            "metrics",
+            mapping([
+                ("hamiNames", switch()),
+                ("pods", switch()),
+                ("authentication", one_of(&Authentication::CHOICES.map(|(word, _)| word))),
+            ]),
+        ),
         (
             "scheduling",
             mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),

@@ -36,6 +36,13 @@ pub const GROUPS_API: &str = "scheduling.volcano.sh";
 /// Its version.
 pub const GROUPS_VERSION: &str = "v1beta1";
 
+/// The revocable zone in which the pod was bound: an annotation of the Binding. Berth's own, and protected like an assignment.
+pub const LENT: &str = "assigned.berth.dev/revocable-zone";
+/// The mark of a pod that the kubelet runs from a file: annotation. The API server adds it to no pod that exists, and takes a new pod with it
+/// only if that names its node (kubernetes v1.36 `pkg/apis/core/validation/validation.go`, `ValidatePodSpecificAnnotations` and
+/// `ValidatePodSpecificAnnotationUpdates`), so no pod that a scheduler has placed has it.
+pub const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// The value that stands for every zone.
 pub const ANY_ZONE: &str = "*";
 
@@ -44,6 +51,18 @@ pub const ANY_ZONE: &str = "*";
 pub fn preemptable(metadata: &Metadata) -> Option<bool> {
     let text = metadata.annotation(PREEMPTABLE).or(metadata.label(PREEMPTABLE))?;
     Some(go_bool(text).unwrap_or(false))
+}
+
+/// Whether the pod leaves its node when the node's zone closes: it says so, or was bound there because it did. One that says nothing of
+/// preemption may be one that an operator of the cluster runs on every node: it stays, although Volcano takes it to be preemptable.
+pub fn leaves_when_closed(metadata: &Metadata) -> bool {
+    metadata.annotation(LENT).is_some() || says_that_it_leaves(metadata)
+}
+
+/// Whether the pod itself says that it leaves its node when the node's zone closes.
+pub fn says_that_it_leaves(metadata: &Metadata) -> bool {
+    let zone = || metadata.annotation(REVOCABLE_ZONE).is_some_and(|zone| !zone.is_empty());
+    preemptable(metadata).unwrap_or_else(zone)
 }
 
 /// Whether the text is a duration as Go's `time.ParseDuration` reads it, and not a negative one.

@@ -12,6 +12,7 @@ mod search;
 mod selected;
 #[cfg(test)]
 mod tests;
+mod toll;
 
 use super::{
     AllocationError, Claim, HeldDevices, Inventory, Node,
@@ -21,9 +22,12 @@ use super::{
 };
 use crate::object::resource_claim::AllocationResult;
 
+use std::ops::ControlFlow;
+
 use options::{Options, Scene};
 use search::Search;
 pub use selected::Selected;
+pub use toll::{GoOn, Toll};
 
 /// How many devices the search may try before it gives up.
 pub const MOST_STEPS: u64 = 200_000;
@@ -60,16 +64,19 @@ pub fn allocate(
     inventory: &Inventory,
     held: &HeldDevices,
 ) -> Result<Option<Allocation>, AllocationError> {
-    allocate_again(claims, node, (inventory, held), &mut Selected::default())
+    let mut go_on = |_: Toll| ControlFlow::Continue(());
+    allocate_again(claims, node, (inventory, held), &mut Selected::default(), &mut go_on)
 }
 
 /// As [`allocate`], with what an earlier attempt for claims that ask for the same by the same classes has found out about the node's
-/// devices.
+/// devices. `go_on` is asked before what may take long; when it says no, devices that the earlier attempt has found are given if they still can
+/// be, and otherwise the attempt ends with [`AllocationError::Interrupted`].
 pub fn allocate_again(
     claims: &[&Claim],
     node: Node<'_>,
     (inventory, held): (&Inventory, &HeldDevices),
     selected: &mut Selected,
+    go_on: GoOn<'_>,
 ) -> Result<Option<Allocation>, AllocationError> {
     selected.start_over();
     let pools = inventory.pools(node);
@@ -78,14 +85,22 @@ pub fn allocate_again(
     let mut left_out = Vec::new();
     let mut options = Vec::with_capacity(claims.len());
     for claim in claims {
-        options.push(options::of(claim, scene, selected, &mut left_out)?);
+        options.push(options::of(claim, scene, selected, &mut left_out, go_on)?);
     }
     for (claim, options) in claims.iter().zip(&options) {
         bounded(claim, options)?;
     }
     let mut search = Search::new(claims, &options, &candidates, &pools, held);
-    match search.run()? {
+    let found = match search.run(go_on) {
+        Err(AllocationError::Interrupted) => {
+            let again = selected.earlier().and_then(|earlier| search.repeat(earlier));
+            Some(again.ok_or(AllocationError::Interrupted)?)
+        }
+        found => found?,
+    };
+    match found {
         Some(solution) => {
+            selected.keep(&solution, &candidates);
             let results = result::of(claims, &solution, &candidates, node);
             Ok(Some(Allocation { results, alternatives: solution.alternatives, left_out }))
         }

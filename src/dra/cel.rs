@@ -47,6 +47,7 @@ impl fmt::Debug for Functions {
 pub struct Expression {
     root: Arc<IdedExpr>,
     functions: Functions,
+    cost: u64,
 }
 
 impl Expression {
@@ -58,8 +59,13 @@ impl Expression {
         nesting::bound(text)?;
         let parsed = PrattParser::new().enable_optional_syntax(true).parse(text);
         let root = check::checked(parsed.map_err(|errors| error::syntax(&errors))?)?;
-        cost::within_limit(&root)?;
-        Ok(Self { root: Arc::new(root), functions: functions.clone() })
+        let cost = cost::within_limit(&root)?;
+        Ok(Self { root: Arc::new(root), functions: functions.clone(), cost })
+    }
+
+    /// What one evaluation may cost, as it was estimated.
+    pub fn cost(&self) -> u64 {
+        self.cost
     }
 
     /// Whether the expression is true of a device.

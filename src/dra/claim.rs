@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{AllocationError, capacity::Measure, constraint::Constraint};
 use crate::object::{
     ResourceClaim,
+    device_class::Opaque,
     resource_claim::{ClaimConfiguration, DeviceRequest, DeviceToleration, RequestedDevices},
 };
 
@@ -82,6 +83,11 @@ impl Claim {
                 reason: "empty constraint (unsupported constraint type?)".to_owned(),
             })
         });
+        if let Some(at) = devices.config.iter().position(|config| is_unread(config.opaque.as_ref())) {
+            let field = format!("spec.devices.config[{at}].opaque");
+            let reason = "it has too many levels to be read".to_owned();
+            return Err(AllocationError::Claim { claim: name, field, reason });
+        }
         Ok(Self {
             uid: metadata.uid.clone(),
             requests: requests.collect::<Result<_, _>>()?,
@@ -90,6 +96,11 @@ impl Claim {
             name,
         })
     }
+}
+
+/// Whether there are parameters that can't be handed on.
+fn is_unread(opaque: Option<&Opaque>) -> bool {
+    opaque.is_some_and(|opaque| !opaque.is_read())
 }
 
 /// Reads one request.
@@ -147,6 +158,10 @@ impl Reader<'_> {
             request: name.to_owned(),
             class: devices.device_class_name.clone(),
         })?;
+        if class.config.iter().any(|config| is_unread(config.opaque.as_ref())) {
+            let reason = "its spec.config has too many levels to be read";
+            return Err(unserved(format!("device class {}: {reason}", class.name)));
+        }
         let capacity =
             devices.capacity.iter().flat_map(|capacity| &capacity.requests).map(|(capacity, quantity)| {
                 let measure = Measure::read(quantity);

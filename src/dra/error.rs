@@ -100,6 +100,9 @@ pub enum AllocationError {
     /// Nothing was found, and pools were left out since what they publish contradicts itself.
     #[error("invalid resource pools were encountered: {0}")]
     InvalidPools(String),
+    /// The caller ended the attempt before it was decided.
+    #[error("the attempt was interrupted")]
+    Interrupted,
     /// The search took more steps than it may.
     #[error("no devices were found within {0} steps of the search")]
     SearchLimit(u64),

@@ -17,7 +17,7 @@ fn tolerates(toleration: &DeviceToleration, taint: &DeviceTaint) -> bool {
     let key = given(&toleration.key).is_none_or(|key| key == taint.key);
     let value = match toleration.operator.as_str() {
         "Exists" => true,
-        "Equal" | "" => toleration.value.as_deref().unwrap_or_default() == taint.value,
+        "Equal" => toleration.value.as_deref().unwrap_or_default() == taint.value,
         _ => false,
     };
     effect && key && value

@@ -62,6 +62,15 @@ pub struct PodAffinityTerm {
     pub mismatch_label_keys: Vec<String>,
 }
 
+impl PodAffinityTerm {
+    /// How many requirements, values and names it has, itself counted as one.
+    pub fn requirements(&self) -> usize {
+        let selectors = self.label_selector.iter().chain(&self.namespace_selector);
+        let names = self.namespaces.len() + self.match_label_keys.len() + self.mismatch_label_keys.len();
+        1 + names + selectors.map(LabelSelector::requirements).sum::<usize>()
+    }
+}
+
 /// A preferred term and its weight of 1 to 100.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[serde(default, rename_all = "camelCase")]
@@ -82,6 +91,13 @@ pub struct NodeSelector {
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
+impl NodeSelector {
+    /// How many requirements and values it has.
+    pub fn requirements(&self) -> usize {
+        self.node_selector_terms.iter().map(NodeSelectorTerm::requirements).sum()
+    }
+}
+
 /// Requirements that must all hold; a term without any matches nothing.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -92,6 +108,13 @@ pub struct NodeSelectorTerm {
     /// Requirements on fields; only `metadata.name` exists.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub match_fields: Vec<Requirement>,
+}
+
+impl NodeSelectorTerm {
+    /// How many requirements and values it has, itself counted as one.
+    pub fn requirements(&self) -> usize {
+        1 + self.match_expressions.iter().chain(&self.match_fields).map(Requirement::size).sum::<usize>()
+    }
 }
 
 /// One requirement: key, operator, values.
@@ -105,6 +128,13 @@ pub struct Requirement {
     /// Values, as the operator needs them.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
+}
+
+impl Requirement {
+    /// The requirement and its values.
+    pub fn size(&self) -> usize {
+        1 + self.values.len()
+    }
 }
 
 /// A preferred term and its weight of 1 to 100.

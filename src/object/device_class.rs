@@ -2,8 +2,8 @@
 //!
 //! Source: kubernetes `staging/src/k8s.io/api/resource/v1/types.go`, 1.36. `v1beta2` has the same fields.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, value::RawValue};
 
 use super::{metadata::Metadata, nullable};
 
@@ -56,5 +56,55 @@ pub struct CelSelector {
 pub struct DeviceConfiguration {
     /// The driver and its parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub opaque: Option<Value>,
+    pub opaque: Option<Opaque>,
+}
+
+/// A driver and its parameters, which may be any JSON. The API server allows 10,000 levels of it; what has more than about 120 can't be
+/// read, and costs the object nothing else.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Opaque(Option<Value>);
+
+impl Opaque {
+    /// Whether it can be handed on.
+    pub fn is_read(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl<'de> Deserialize<'de> for Opaque {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Self(serde_json::from_str(json.get()).ok()))
+    }
+}
+
+impl Serialize for Opaque {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::object::ResourceClaim;
+
+    #[test]
+    fn a_claim_is_read_however_deep_the_parameters_for_its_driver_are() {
+        for (depth, read) in [(1, true), (100, true), (5000, false)] {
+            let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let config =
+                format!(r#"[{{"requests":["r"],"opaque":{{"driver":"d","parameters":{{"a":{deep}}}}}}}]"#);
+            let claim = format!(
+                r#"{{"metadata":{{"name":"c"}},"spec":{{"devices":{{"config":{config}}}}},
+                "status":{{"allocation":{{"devices":{{"results":[{{"device":"gpu-0"}}],"config":{config}}}}}}}}}"#
+            );
+            let claim: ResourceClaim = serde_json::from_str(&claim).unwrap();
+            let devices = &claim.status.allocation.as_ref().unwrap().devices;
+            assert_eq!(devices.results[0].device, "gpu-0");
+            for opaque in [&claim.spec.devices.config[0].opaque, &devices.config[0].opaque] {
+                assert_eq!(opaque.as_ref().unwrap().is_read(), read, "{depth} levels");
+            }
+            serde_json::to_value(claim.status.allocation).unwrap();
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    device_class::{DeviceConfiguration, DeviceSelector},
+    device_class::{DeviceSelector, Opaque},
     metadata::Metadata,
     nullable,
     quantity::Quantity,
@@ -157,8 +157,8 @@ pub struct ClaimConfiguration {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The parameters.
-    #[serde(flatten)]
-    pub configuration: DeviceConfiguration,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<Opaque>,
 }
 
 /// A request's toleration of a taint.
@@ -169,7 +169,7 @@ pub struct DeviceToleration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `Equal` or `Exists`; the API server stores `Equal` where none is given.
-    #[serde(deserialize_with = "equal_unless_given")]
+    #[serde(default = "equal", deserialize_with = "equal_unless_given")]
     pub operator: String,
     /// The taint's value, for `Equal`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,8 +182,14 @@ pub struct DeviceToleration {
     pub toleration_seconds: Option<i64>,
 }
 
+fn equal() -> String {
+    "Equal".to_owned()
+}
+
+/// The API server takes an empty text for none, too (kubernetes `staging/src/k8s.io/api/resource/v1/types.go`: `+default="Equal"`).
 fn equal_unless_given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    Option::deserialize(deserializer).map(|operator| operator.unwrap_or_else(|| "Equal".to_owned()))
+    let given: Option<String> = Option::deserialize(deserializer)?;
+    Ok(given.filter(|operator| !operator.is_empty()).unwrap_or_else(equal))
 }
 
 /// `status` of a ResourceClaim.

@@ -52,6 +52,14 @@ pub struct StatefulSet {
     pub spec: BySelector,
 }
 
+/// `apps/v1` DaemonSet.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(default)]
+pub struct DaemonSet {
+    /// Names.
+    pub metadata: Metadata,
+}
+
 /// A `spec` that selects pods by labels which must be equal.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(default)]

@@ -26,6 +26,11 @@ pub struct LabelSelector {
 }
 
 impl LabelSelector {
+    /// How many requirements and values it has.
+    pub fn requirements(&self) -> usize {
+        self.match_labels.len() + self.match_expressions.iter().map(Requirement::size).sum::<usize>()
+    }
+
     /// Whether the selector has no requirement.
     pub fn is_empty(&self) -> bool {
         self.match_labels.is_empty() && self.match_expressions.is_empty()

@@ -1,6 +1,7 @@
 //! How an object comes to be: defaults, admission, names and uids, validation, one write; it changes no existing object.
 
 use super::{
+    Workloads,
     admission::{self, Attributes, Operation},
     clock, defaults, object, pod_admission,
     request::{Call, DryRun},
@@ -32,10 +33,26 @@ pub(super) async fn create(server: &Server, call: &Call, sent: Value) -> Result<
     .await?;
     begin(server, resource, &mut object);
     validate::new(resource, &object)?;
+    remark(server, call, &object);
     let attributes = Attributes::new(call, Operation::Create, &object, None, dry_run);
     admission::validate(server, &attributes, Some(&object)).await?;
     let stored = keep(server, resource, object, dry_run)?;
     Ok(Reply::Json(201, wire::encode(resource, &stored)))
+}
+
+/// Says that no pods will come of a workload, where that is wanted.
+fn remark(server: &Server, call: &Call, object: &Value) {
+    let makes_pods =
+        ["/spec/template", "/spec/jobTemplate"].iter().any(|path| object.pointer(path).is_some());
+    if server.workloads == Workloads::Warned
+        && makes_pods
+        && matches!(call.resource.group, "apps" | "batch" | "")
+    {
+        let kind = call.resource.kind;
+        call.warn(format!(
+            "no controllers run in this cluster: no pods are made of this {kind}; create Pods"
+        ));
+    }
 }
 
 fn keep(server: &Server, resource: &'static Resource, object: Value, dry_run: DryRun) -> Result<Value> {

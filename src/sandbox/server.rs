@@ -1,6 +1,7 @@
 //! What all requests share: the store, the clock, the seed, the webhook transport and the count of requests.
 
 use super::{
+    Workloads,
     clock::Clock,
     request::{Call, UserInfo, Verb},
     resource::{self, Resource},
@@ -38,6 +39,7 @@ pub(super) struct Server {
     bearers: Mutex<BTreeMap<String, UserInfo>>,
     pub(super) clock: Clock,
     pub(super) transport: Arc<dyn WebhookTransport>,
+    pub(super) workloads: Workloads,
 }
 
 /// Namespaces that exist from the start.
@@ -48,7 +50,13 @@ const PRIORITY_CLASSES: &[(&str, i64)] =
     &[("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
 impl Server {
-    pub(super) fn new(seed: u64, history: usize, clock: Clock, transport: Arc<dyn WebhookTransport>) -> Self {
+    pub(super) fn new(
+        seed: u64,
+        history: usize,
+        clock: Clock,
+        transport: Arc<dyn WebhookTransport>,
+        workloads: Workloads,
+    ) -> Self {
         let server = Self {
             store: Mutex::new(Store::new(history)),
             sequence: Mutex::new(Sequence::new(seed)),
@@ -56,6 +64,7 @@ impl Server {
             bearers: Mutex::default(),
             clock,
             transport,
+            workloads,
         };
         for name in NAMESPACES {
             server.plant(resource::known("", "namespaces"), json!({ "metadata": { "name": name } }));

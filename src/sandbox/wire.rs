@@ -23,14 +23,22 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Value> {
     match content_type.split(';').next().unwrap_or_default().trim() {
         "" | "application/json" => parse(body),
         "application/yaml" => parse_yaml(body),
-        other => Err(StatusError::new(
-            415,
-            "UnsupportedMediaType",
-            format!(
-                "the body of the request was in an unknown format ({other}) - accepted media types include: \
-                 application/json, application/yaml"
-            ),
-        )),
+        other => {
+            let hint = match other {
+                "application/vnd.kubernetes.protobuf" => {
+                    "; with kubectl, add `--dry-run=client -o yaml` and pipe the output to `kubectl apply -f -`"
+                }
+                _ => "",
+            };
+            Err(StatusError::new(
+                415,
+                "UnsupportedMediaType",
+                format!(
+                    "the body of the request was in an unknown format ({other}) - accepted media types include: \
+                     application/json, application/yaml{hint}"
+                ),
+            ))
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod tests;
 mod waiting;
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -19,6 +19,7 @@ use super::{
     pod_counts::PodCounts,
     score::{Feasible, Scale, ScoreWeights},
     snapshot::{NodeState, Snapshot},
+    steps::{Allowance, LOOK, TEST},
     verdict::{NodeVerdict, Relation, best, first_of},
 };
 use crate::device::{Allocation, Quota};
@@ -81,6 +82,8 @@ struct Class {
     waiting: BTreeSet<Uid>,
     /// Pods that some node would have, were it not for other nodes and their pods.
     waiting_around: BTreeSet<Uid>,
+    /// Its place among the classes with waiting pods.
+    waiting_place: Option<u64>,
     /// What was last found to be too little of a quota, and of which generation the nodes were.
     too_little: Option<(Vec<Quota>, u64, FitError)>,
 }
@@ -99,7 +102,7 @@ pub enum Rejected {
 pub struct Classes {
     by_ask: HashMap<Arc<Ask>, Class>,
     /// The asks with pods waiting, in the order in which they began to.
-    waiting: Vec<Arc<Ask>>,
+    waiting: BTreeMap<u64, Arc<Ask>>,
     /// The asks that were only hinted at, oldest first.
     hinted: VecDeque<Arc<Ask>>,
     /// How many pods of a selector stand on each node.
@@ -119,9 +122,25 @@ impl Classes {
         Self { weights, ..Self::default() }
     }
 
+    /// As these, with decisions that compare claims with devices for so many steps at most.
+    #[must_use]
+    pub fn bounded(self, claim_allowance: Allowance) -> Self {
+        Self { counts: PodCounts::bounded(claim_allowance), ..self }
+    }
+
     /// How many pods of a selector stand on each node, as far as it is known.
     pub(super) fn counts(&mut self) -> &mut PodCounts {
         &mut self.counts
+    }
+
+    /// As [`Self::counts`], beside the weights.
+    pub(super) fn counts_and_weights(&mut self) -> (&mut PodCounts, ScoreWeights) {
+        (&mut self.counts, self.weights)
+    }
+
+    /// How many steps decisions have taken since this was last asked.
+    pub(super) fn take_steps(&mut self) -> u64 {
+        std::mem::take(self.counts.steps()).count()
     }
 
     /// By how much each plugin's score of a node is multiplied.
@@ -166,6 +185,8 @@ impl Classes {
             return Err(error.clone().beside_quota(filters.standing()));
         }
         let preferences = Preferences::prepare(&filters, &mut self.counts, &self.weights);
+        let tested = if filters.is_open() { 0 } else { class.verdicts.len() };
+        self.counts.steps().add(TEST, tested);
         let mut refusals = Refusals::default();
         let alone = Preferences::default();
         let scale = Scale::of(ask, &alone, &[]);
@@ -245,8 +266,10 @@ impl Classes {
         class.relation = Relation::Independent;
         let alone = Preferences::default();
         let scale = Scale::of(ask, &alone, &[]);
+        let mut judged_anew = 0;
         for ((state, generation), judged) in slots.iter().zip(generations).zip(&mut class.verdicts) {
             if judged.generation != *generation {
+                judged_anew += 1;
                 // The slot may be another node's next.
                 *judged = state.as_ref().map_or_else(Judged::default, |state| {
                     Judged::of(ask, state, snapshot.device_resources(), &scale, &self.weights)
@@ -256,6 +279,8 @@ impl Classes {
                 class.relation = Relation::Relative;
             }
         }
+        self.counts.steps().add(LOOK, 2 * slots.len());
+        self.counts.steps().add(ask.cost(), judged_anew);
     }
 
     fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
@@ -286,6 +311,7 @@ impl Classes {
             relation: Relation::Independent,
             waiting: BTreeSet::new(),
             waiting_around: BTreeSet::new(),
+            waiting_place: None,
             too_little: None,
         };
         self.by_ask.entry(ask.clone()).or_insert_with(new);

@@ -23,6 +23,7 @@ use super::{
     reason::{NodeReasons, Reason},
     score::ScoreWeights,
     snapshot::NodeState,
+    steps::COMPARE,
 };
 
 /// What the plugins found out for one pod. It holds as long as no pod, no node and no other object changes, and
@@ -45,6 +46,11 @@ impl<'a> Cycle<'a> {
         around: Surroundings<'a>,
         counts: &mut PodCounts,
     ) -> Result<Self, Reason> {
+        if !demand.footprint.claims.is_empty() {
+            // Each claim that is not bound is compared with all of them.
+            let storage = around.objects.volumes().count() + around.objects.capacities().count();
+            counts.steps().add(COMPARE * 4, storage.saturating_mul(demand.footprint.claims.len()));
+        }
         let claims = Claims::prepare(demand, around)?;
         volume_restrictions::test_claims(demand, around)?;
         Ok(Self {

@@ -146,6 +146,11 @@ impl<'a> Filters<'a> {
         self.around.quotas.standing(&footprint.namespace, ask.profiles())
     }
 
+    /// Whether there is nothing to test beside what one node makes of the pod.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// What the pod's namespace may still take, one for each of its requests of cards.
     pub fn quotas(&self) -> &[Quota] {
         &self.quotas

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    extended_resources::ExtendedClaim, gang::GangName, node::NodeName, plugin::volume_binding::VolumeChoice,
-    pod::PodKey, prebind_step::PrebindStep, tdm::eviction::Eviction,
+    extended_resources::ExtendedClaim, gang::GangName, node::NodeName,
+    plugin::dynamic_resources::ClaimComparison, plugin::volume_binding::VolumeChoice, pod::PodKey,
+    prebind_step::PrebindStep, tdm::eviction::Eviction,
 };
 use crate::{
     device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName},
@@ -166,6 +167,8 @@ pub enum Effect {
         allocations: Vec<Allocation>,
         /// The devices of the node, where the pod is given devices by type.
         devices: Option<DevicePlace>,
+        /// The revocable zone that the node is in: what may be evicted from there once is so from then on.
+        zone: Option<Arc<str>>,
     },
     /// Write what one of a pod's claims needs before the pod is bound. Answered by `Prebound`.
     Prebind {
@@ -219,6 +222,8 @@ pub enum Effect {
         /// Why.
         message: String,
     },
+    /// Compare the claims of a pod with devices. Nothing is written. Answered by `ClaimsCompared`.
+    CompareClaims(ClaimComparison),
     /// Read a pod, to settle a doubt. Answered by `PodRead`.
     ReadPod {
         /// Which pod.

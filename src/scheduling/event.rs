@@ -4,6 +4,7 @@ use super::{
     effect::PrebindWrite,
     node::{NodeInfo, NodeName},
     object::{Kind, Object},
+    plugin::dynamic_resources::ComparedClaims,
     pod::{Ask, PodInfo, PodKey, Uid},
     quota::{QuotaInfo, QuotaKey},
     tdm::eviction::Eviction,
@@ -147,6 +148,8 @@ pub enum Event {
         /// What came of it.
         outcome: TellOutcome,
     },
+    /// A comparison of claims with devices is over.
+    ClaimsCompared(ComparedClaims),
     /// A pod with this ask may come. Nobody vouches for it: it is prepared for, and nothing is decided or held for it.
     Hinted(Arc<Ask>),
     /// A pod is gone for whose node's device plugin another has seen that it may be at work until then.

@@ -9,6 +9,7 @@ use super::{
     blame::{Blame, Resolvable},
     nearest::Nearest,
     plugin::Plugin,
+    plugin::dynamic_resources::ClaimRejection,
     preemption::Hopeless,
     quota::{Exceeded, QuotaStanding},
     reason::{NodeReasons, Reason},
@@ -47,6 +48,8 @@ pub enum Awaits {
     Quota,
     /// Either.
     NodeOrQuota,
+    /// The end of a comparison of its claims with devices.
+    Comparison,
 }
 
 impl FitError {
@@ -155,6 +158,7 @@ impl FitError {
         match &self.cause {
             Cause::Quota(_) => Awaits::Quota,
             Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
+            Cause::Pod(Reason::ResourceClaims(ClaimRejection::Unfinished)) => Awaits::Comparison,
             Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
         }
     }

@@ -155,9 +155,10 @@ impl Lines {
         self.changes
     }
 
-    /// Puts a pod at the end of a node's line.
-    pub fn join(&mut self, node: &NodeName, uid: Uid) {
-        self.by_node.entry(node.clone()).or_default().waiting.push_back(uid);
+    /// Puts a pod into a node's line, behind so many of the pods that wait there.
+    pub fn join(&mut self, node: &NodeName, uid: Uid, place: usize) {
+        let waiting = &mut self.by_node.entry(node.clone()).or_default().waiting;
+        waiting.insert(place.min(waiting.len()), uid);
         self.changes += 1;
         self.touch(node);
     }
@@ -188,6 +189,13 @@ impl Lines {
     /// A node's line, to go on with it.
     pub(super) fn get_mut(&mut self, node: &str) -> Option<&mut Line> {
         self.by_node.get_mut(node)
+    }
+
+    /// The pods that stand in any line or are being served.
+    pub fn pods(&self) -> impl Iterator<Item = &Uid> {
+        self.by_node
+            .values()
+            .flat_map(|line| line.waiting.iter().chain(line.serving.as_ref().map(|serving| &serving.uid)))
     }
 
     /// How many pods stand in all lines or are being served.

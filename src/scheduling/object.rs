@@ -70,6 +70,10 @@ pub enum Object {
     ReplicaSet(Arc<str>, Arc<Vec<Requirement>>),
     /// A StatefulSet's full name, and what its pods meet.
     StatefulSet(Arc<str>, Arc<Vec<Requirement>>),
+    /// A DaemonSet's full name, and its uid.
+    DaemonSet(Arc<str>, Arc<str>),
+    /// The kind and the full name of an object that is there and can't be read: it stays as it was last seen.
+    Unread(Kind, Arc<str>),
 }
 
 impl Object {
@@ -85,7 +89,7 @@ impl Object {
             Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
             Self::VolumeAttachment(_) => Kind::VolumeAttachment,
             Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
-            Self::PodGroup(kind, ..) => *kind,
+            Self::PodGroup(kind, ..) | Self::Unread(kind, _) => *kind,
             Self::Device(..) => Kind::Device,
             Self::ResourceClaim(_) => Kind::ResourceClaim,
             Self::ResourceSlice(_) => Kind::ResourceSlice,
@@ -96,6 +100,7 @@ impl Object {
             Self::ReplicationController(..) => Kind::ReplicationController,
             Self::ReplicaSet(..) => Kind::ReplicaSet,
             Self::StatefulSet(..) => Kind::StatefulSet,
+            Self::DaemonSet(..) => Kind::DaemonSet,
         }
     }
 
@@ -110,7 +115,9 @@ impl Object {
             | Self::Service(name, _)
             | Self::ReplicationController(name, _)
             | Self::ReplicaSet(name, _)
-            | Self::StatefulSet(name, _) => return name.clone(),
+            | Self::StatefulSet(name, _)
+            | Self::DaemonSet(name, _)
+            | Self::Unread(_, name) => return name.clone(),
             Self::PersistentVolume(object) => &object.metadata,
             Self::PersistentVolumeClaim(object) => &object.metadata,
             Self::StorageClass(object) => &object.metadata,
@@ -147,6 +154,9 @@ pub struct Objects {
 impl Objects {
     /// Takes in an object, new or changed; whether it differs from what was known.
     pub fn set(&mut self, object: Object) -> bool {
+        if matches!(object, Object::Unread(..)) {
+            return false;
+        }
         let (kind, name) = (object.kind(), object.name());
         let known = self.by_kind.entry(kind).or_default();
         if known.get(&name) == Some(&object) {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::{
     decide::Filters,
     evaluation::Evaluation,
-    fit_error::FitError,
+    fit_error::{Awaits, FitError},
     images::Images,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
@@ -25,6 +25,7 @@ use super::{
     resource_claims::ResourceClaims,
     score::ScoreWeights,
     snapshot::NodeState,
+    steps::{Allowance, PER_MILLISECOND},
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
@@ -90,6 +91,9 @@ pub struct Prospect {
     pub refused: FitError,
 }
 
+/// What is found out about all nodes before the first is judged takes about 3 ms at most.
+const DRY_RUN: Allowance = Allowance::of(3 * PER_MILLISECOND);
+
 /// Text up to this length names cards by their uuid, longer text by their number.
 const ROOM: usize = 200;
 
@@ -127,19 +131,28 @@ impl Outlook {
     }
 
     /// Judges every node as the scheduler would for a pod, and ranks them as it would. `go_on` is asked before each node; when it says
-    /// no, there is no answer.
+    /// no, there is no answer. Nor is there one where what is found out before about all nodes would take too long.
     pub fn place(
         &self,
         demand: &Demand,
         go_on: impl FnMut() -> ControlFlow<()>,
     ) -> Option<Result<Prospect, FitError>> {
         let Picture { passed_over, context, .. } = &*self.0;
-        let mut counts = PodCounts::default();
+        let mut counts = PodCounts::bounded(DRY_RUN).up_to(DRY_RUN.left());
         let filters = Filters::prepare(demand, self.surroundings(), &mut counts);
-        if let Some(error) = filters.rejected() {
+        let rejected = filters.rejected();
+        if counts.has_given_up()
+            || rejected.as_ref().is_some_and(|error| error.awaits() == Awaits::Comparison)
+        {
+            return None;
+        }
+        if let Some(error) = rejected {
             return Some(Err(error));
         }
         let evaluation = Evaluation::of(filters, &mut counts, &context.weights, go_on)?;
+        if counts.has_given_up() {
+            return None;
+        }
         let rank = |node: &NodeName| passed_over.get(node).copied().unwrap_or(0);
         let Some((node, score)) = evaluation.best(&context.weights, rank) else {
             return Some(Err(evaluation.fit_error()));

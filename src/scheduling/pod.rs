@@ -12,6 +12,7 @@ use super::{
     plugin::node_affinity::NodeAffinity,
     plugin::node_declared_features::Feature,
     resources::ResourceAmounts,
+    steps::{COMPARE, JUDGE},
     tdm::{Revocable, job::JobMember},
 };
 use crate::{
@@ -75,6 +76,16 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// What judging one node for it costs, in steps.
+    pub(super) fn cost(&self) -> u64 {
+        let Constraints { affinity, tolerations, .. } = &self.constraints;
+        let compared = affinity.requirements() + tolerations.len() + self.resources.iter().count();
+        let containers: usize = self.devices.iter().map(|device| device.request.containers.len()).sum();
+        JUDGE
+            + COMPARE * u64::try_from(compared).unwrap_or(u64::MAX)
+            + JUDGE / 4 * u64::try_from(containers).unwrap_or(u64::MAX)
+    }
+
     /// The dialects whose cards it asks for.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
         self.devices.iter().map(|device| &device.profile.name)

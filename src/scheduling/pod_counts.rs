@@ -20,6 +20,7 @@ use super::{
     quota::Quotas,
     resource_claims::ResourceClaims,
     snapshot::NodeState,
+    steps::{Allowance, COMPARE, LOOK, Steps},
     topology::Topology,
 };
 
@@ -80,6 +81,11 @@ pub struct Counted {
 }
 
 impl Counted {
+    /// How many requirements are compared with a pod.
+    fn cost(&self) -> u64 {
+        u64::try_from(self.selectors.iter().map(PodSelector::cost).sum::<usize>()).unwrap_or(u64::MAX)
+    }
+
     /// Whether the pod is counted.
     pub fn matches(&self, pod: &Footprint, objects: &Objects) -> bool {
         (self.terminating == Terminating::Counted || !pod.terminating)
@@ -105,6 +111,14 @@ pub struct PodCounts {
     asked: u64,
     topologies: HashMap<Arc<str>, Arc<Topology>>,
     claim_fits: ClaimFits,
+    /// How much one decision may take to compare claims with devices.
+    claim_allowance: Allowance,
+    /// What decisions have cost.
+    steps: Steps,
+    /// Nothing is counted any more after so many steps.
+    limit: Option<u64>,
+    /// Whether something was not counted for that.
+    has_given_up: bool,
 }
 
 /// Selectors beyond this number are forgotten, those first that were not asked for longest.
@@ -132,12 +146,18 @@ impl PodCounts {
             counts.by_slot.clear();
         }
         counts.by_slot.resize(around.slots.len(), (0, 0));
+        self.steps.add(LOOK, around.slots.len());
         for (state, (generation, count)) in around.slots.iter().zip(&mut counts.by_slot) {
+            if self.limit.is_some_and(|limit| self.steps.count() > limit) {
+                self.has_given_up = true;
+                break;
+            }
             let Some(state) = state else {
                 (*generation, *count) = (0, 0);
                 continue;
             };
             if *generation != state.generation {
+                self.steps.add(COMPARE * counted.cost(), state.pods.len());
                 let matching = state.pods.iter().filter(|pod| counted.matches(pod, around.objects));
                 (*generation, *count) = (state.generation, matching.count());
             }
@@ -146,6 +166,43 @@ impl PodCounts {
         counted.filter_map(|(slot, (state, (_, count)))| {
             Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
         })
+    }
+
+    /// Counts that compare claims with devices for so many steps in one decision at most: what is left has to be compared beside it.
+    pub fn bounded(claim_allowance: Allowance) -> Self {
+        Self { claim_allowance, ..Self::default() }
+    }
+
+    /// Counts that give up after so many steps.
+    #[must_use]
+    pub fn up_to(self, steps: u64) -> Self {
+        Self { limit: Some(steps), ..self }
+    }
+
+    /// Whether pods were left uncounted: what follows from the counts is wrong then.
+    pub fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
+    /// How much one decision may take to compare claims with devices.
+    pub(super) fn claim_allowance(&self) -> Allowance {
+        self.claim_allowance
+    }
+
+    /// What earlier decisions have left to be compared is no longer asked for.
+    pub(super) fn forget_unfinished(&mut self) {
+        self.claim_fits.forget_unfinished();
+    }
+
+    /// Counts what a decision has taken to compare claims with devices, where so much is left.
+    pub(super) fn take_claim_steps(&mut self, left: Allowance) {
+        let taken = self.claim_allowance.left() - left.left();
+        self.steps.add(taken, 1);
+    }
+
+    /// What decisions have cost, to be added to.
+    pub(super) fn steps(&mut self) -> &mut Steps {
+        &mut self.steps
     }
 
     /// On which nodes there are devices for claims.

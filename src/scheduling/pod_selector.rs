@@ -35,6 +35,12 @@ pub struct WeightedTerm {
 }
 
 impl PodSelector {
+    /// How many requirements and values are compared with a pod at most.
+    pub fn cost(&self) -> usize {
+        let selectors = self.namespace_selector.iter().chain(&self.labels);
+        1 + self.namespaces.len() + selectors.map(LabelSelector::requirements).sum::<usize>()
+    }
+
     /// Whether the pod is one of these.
     pub fn matches(&self, pod: &Footprint, objects: &Objects) -> bool {
         self.labels.as_ref().is_some_and(|labels| labels.matches(&pod.labels))

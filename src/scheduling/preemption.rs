@@ -27,6 +27,7 @@ use super::{
     pod_counts::PodCounts,
     reason::Reason,
     snapshot::{NodeState, Snapshot},
+    steps::JUDGE,
     verdict::NodeVerdict,
 };
 use budgets::Budgets;
@@ -185,6 +186,7 @@ pub fn choose_among(
     let mut hopeless = Hopeless::default();
     let nodes = from_offset(snapshot, &demand.uid);
     let enough = (nodes.len() / 10).max(FEWEST_CANDIDATES);
+    search.counts.steps().add(JUDGE, nodes.len());
     for node in nodes.into_iter().filter(allowed) {
         let mark = plan.mark();
         let dry_run = search.dry_run(plan, &node);
@@ -325,6 +327,7 @@ impl Search<'_> {
     }
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
+        self.counts.steps().add(self.demand.ask.cost(), 1);
         let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
         filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
     }

@@ -1,16 +1,20 @@
 //! Which pod is decided next, and when a pod that waits is decided again: kube-scheduler's active, backoff and unschedulable pods.
 //!
-//! The active pod of the highest priority comes first, then the older one, then the one that was seen first. It must not know what a
-//! pod waits for.
+//! The active pod of the highest priority comes first, then the older one, then the one that was seen first. The caller may pass over
+//! namespaces, whose active pods then stay where they are. It must not know what a pod waits for.
+
+mod shares;
 
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap},
+    sync::Arc,
 };
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::pod::{PodInfo, Uid};
+pub use shares::{SHARE, Shares};
 
 /// A pod's place among others: priority, creation, first sighting.
 type Place = (Reverse<i32>, Timestamp, u64, Uid);
@@ -22,14 +26,22 @@ type Turn = (Timestamp, Place);
 #[derive(Debug, Default)]
 pub struct Queue {
     /// Pods that are decided now; their time is the earliest that there is.
-    active: BTreeSet<Turn>,
+    active: Active,
     /// Pods that were rejected not long ago and that something has happened for, by the end of their backoff.
     backoff: BTreeSet<Turn>,
     /// Pods whose decision could not be carried out, by the end of their backoff.
     failed: BTreeSet<Turn>,
     /// Pods that no node would have, by the time at which they are decided again whatever has happened.
     unschedulable: BTreeSet<Turn>,
-    turns: HashMap<Uid, (Part, Turn)>,
+    waiting: HashMap<Uid, Waiting>,
+}
+
+/// Where a pod waits.
+#[derive(Clone, Debug)]
+struct Waiting {
+    part: Part,
+    turn: Turn,
+    namespace: Arc<str>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,6 +51,43 @@ enum Part {
     Failed,
     Unschedulable,
 }
+
+/// Pods that are decided now, by namespace, so that passing over one with many pods costs no more than passing over one with few.
+#[derive(Debug, Default)]
+struct Active {
+    by_namespace: HashMap<Arc<str>, BTreeSet<Turn>>,
+    /// The first pod of each namespace.
+    first: BTreeSet<(Turn, Arc<str>)>,
+    len: usize,
+}
+
+impl Active {
+    fn insert(&mut self, namespace: &Arc<str>, turn: Turn) {
+        self.change(namespace, |turns| turns.insert(turn));
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, turn: &Turn) {
+        self.change(namespace, |turns| turns.remove(turn));
+    }
+
+    fn change(&mut self, namespace: &Arc<str>, change: impl FnOnce(&mut BTreeSet<Turn>) -> bool) {
+        let turns = self.by_namespace.entry(namespace.clone()).or_default();
+        let (before, len) = (turns.first().cloned(), turns.len());
+        change(turns);
+        self.len = self.len - len + turns.len();
+        let after = turns.first().cloned();
+        if turns.is_empty() {
+            self.by_namespace.remove(namespace);
+        }
+        if before != after {
+            before.map(|turn| self.first.remove(&(turn, namespace.clone())));
+            after.map(|turn| self.first.insert((turn, namespace.clone())));
+        }
+    }
+}
+
+/// How many pods are looked at for one that is taken before its backoff ends.
+pub const MOST_PASSED_OVER: usize = 64;
 
 const FIRST_BACKOFF: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
@@ -106,45 +155,68 @@ impl Queue {
         let uid = pod.key.uid.clone();
         self.remove(&uid);
         let turn = (at, (Reverse(priority), pod.created, seen, uid.clone()));
-        self.part_mut(part).insert(turn.clone());
-        self.turns.insert(uid, (part, turn));
+        let waiting = Waiting { part, turn, namespace: pod.key.namespace.clone() };
+        self.insert(uid, waiting);
     }
 
-    fn part_mut(&mut self, part: Part) -> &mut BTreeSet<Turn> {
+    fn insert(&mut self, uid: Uid, waiting: Waiting) {
+        let Waiting { part, turn, namespace } = waiting.clone();
         match part {
-            Part::Active => &mut self.active,
-            Part::Backoff => &mut self.backoff,
-            Part::Failed => &mut self.failed,
-            Part::Unschedulable => &mut self.unschedulable,
+            Part::Active => self.active.insert(&namespace, turn),
+            Part::Backoff => drop(self.backoff.insert(turn)),
+            Part::Failed => drop(self.failed.insert(turn)),
+            Part::Unschedulable => drop(self.unschedulable.insert(turn)),
         }
+        self.waiting.insert(uid, waiting);
     }
 
     /// The pods whose backoff has ended are decided now.
     pub fn end_backoffs(&mut self, now: Timestamp) {
-        for part in [Part::Backoff, Part::Failed] {
-            while self.part_mut(part).first().is_some_and(|(until, _)| *until <= now) {
-                let Some((_, place)) = self.part_mut(part).pop_first() else { break };
-                let turn = (Timestamp::MIN, place);
-                self.turns.insert(turn.1.3.clone(), (Part::Active, turn.clone()));
-                self.active.insert(turn);
-            }
+        let first = |turns: &BTreeSet<Turn>| {
+            turns.first().filter(|(until, _)| *until <= now).map(|(_, (.., uid))| uid.clone())
+        };
+        while let Some(uid) = first(&self.backoff).or_else(|| first(&self.failed)) {
+            let Some(Waiting { turn: (_, place), namespace, .. }) = self.take(&uid) else { return };
+            let turn = (Timestamp::MIN, place);
+            self.insert(uid, Waiting { part: Part::Active, turn, namespace });
         }
     }
 
-    /// The next pod that is decided now.
-    pub fn pop(&mut self) -> Option<Uid> {
-        self.take_first(Part::Active)
-    }
-
-    /// The pod whose backoff ends next, before it ends; never one whose decision could not be carried out.
-    pub fn pop_early(&mut self) -> Option<Uid> {
-        self.take_first(Part::Backoff)
-    }
-
-    fn take_first(&mut self, part: Part) -> Option<Uid> {
-        let (_, (.., uid)) = self.part_mut(part).pop_first()?;
-        self.turns.remove(&uid);
+    /// The next pod that is decided now, of those in namespaces that are not passed over.
+    pub fn pop(&mut self, mut passed_over: impl FnMut(&Arc<str>) -> bool) -> Option<Uid> {
+        let mut first = self.active.first.iter();
+        let ((_, (.., uid)), _) = first.find(|(_, namespace)| !passed_over(namespace))?;
+        let uid = uid.clone();
+        self.remove(&uid);
         Some(uid)
+    }
+
+    /// The pod whose backoff ends next, before it ends, of those in namespaces that are not passed over; never one whose decision could not
+    /// be carried out. Only the next [`MOST_PASSED_OVER`] are looked at.
+    pub fn pop_early(&mut self, mut passed_over: impl FnMut(&Arc<str>) -> bool) -> Option<Uid> {
+        let mut next = self.backoff.iter().take(MOST_PASSED_OVER).map(|(_, (.., uid))| uid);
+        let is_taken = |uid: &&Uid| self.waiting.get(*uid).is_some_and(|pod| !passed_over(&pod.namespace));
+        let uid = next.find(is_taken)?.clone();
+        self.remove(&uid);
+        Some(uid)
+    }
+
+    /// The namespaces of the pods that are looked at for one that is taken early.
+    pub fn early_namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        let next = self.backoff.iter().take(MOST_PASSED_OVER);
+        next.filter_map(|(_, (.., uid))| self.waiting.get(uid)).map(|pod| &pod.namespace)
+    }
+
+    fn take(&mut self, uid: &Uid) -> Option<Waiting> {
+        let waiting = self.waiting.remove(uid)?;
+        let Waiting { part, turn, namespace } = &waiting;
+        match part {
+            Part::Active => self.active.remove(namespace, turn),
+            Part::Backoff => drop(self.backoff.remove(turn)),
+            Part::Failed => drop(self.failed.remove(turn)),
+            Part::Unschedulable => drop(self.unschedulable.remove(turn)),
+        }
+        Some(waiting)
     }
 
     /// The pods that no node would have for so long that they are decided again: at most so many, the longest waiting first.
@@ -166,9 +238,7 @@ impl Queue {
 
     /// Takes a pod out, wherever it waits.
     pub fn remove(&mut self, uid: &Uid) {
-        if let Some((part, turn)) = self.turns.remove(uid) {
-            self.part_mut(part).remove(&turn);
-        }
+        self.take(uid);
     }
 
     /// Takes a pod out that no node would have.
@@ -180,17 +250,22 @@ impl Queue {
 
     /// Whether the pod is decided now or when a backoff ends.
     pub fn contains(&self, uid: &Uid) -> bool {
-        self.turns.get(uid).is_some_and(|(part, _)| *part != Part::Unschedulable)
+        self.waiting.get(uid).is_some_and(|pod| pod.part != Part::Unschedulable)
     }
 
     /// Whether the pod is one that no node would have.
     pub fn has_set_aside(&self, uid: &Uid) -> bool {
-        self.turns.get(uid).is_some_and(|(part, _)| *part == Part::Unschedulable)
+        self.waiting.get(uid).is_some_and(|pod| pod.part == Part::Unschedulable)
     }
 
     /// How many pods are decided now.
     pub fn len(&self) -> usize {
-        self.active.len()
+        self.active.len
+    }
+
+    /// The namespaces with pods that are decided now.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.active.by_namespace.keys()
     }
 
     /// How many pods wait for the end of a backoff.
@@ -200,7 +275,7 @@ impl Queue {
 
     /// Whether nothing is to be decided now.
     pub fn is_empty(&self) -> bool {
-        self.active.is_empty()
+        self.active.len == 0
     }
 }
 

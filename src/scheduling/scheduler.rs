@@ -8,6 +8,7 @@ mod alike;
 mod audit;
 mod blocked;
 mod claim_lists;
+mod compare;
 mod decide;
 mod direct;
 mod evict;
@@ -60,6 +61,7 @@ use super::{
     tdm::RevocableZones,
 };
 use agent::Agents;
+use compare::CLAIM_ALLOWANCE;
 use evict::Evictions;
 use gang::Gangs;
 use locks::Locks;
@@ -145,7 +147,7 @@ impl Scheduler {
         Self {
             lock_expiry,
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
-            classes: Classes::new(weights),
+            classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),
             waiting: Waiting::default(),
             gangs: Gangs::new(gangs),
@@ -211,8 +213,9 @@ impl Scheduler {
             Event::NodeRead { node, found, pods } => self.node_read(&node, found, pods, now),
             Event::HolderRead { owner, since, found } => self.holder_read(&owner, since, found, now),
             Event::Told { pod, message, outcome } => self.told(&pod, message, outcome, now),
+            Event::ClaimsCompared(compared) => self.claims_compared(compared),
             Event::Hinted(ask) => self.prepare(&ask),
-            Event::Vacated { node, until } => drop(self.agents.vacated.insert(node, until)),
+            Event::Vacated { node, until } => self.vacate(&node, until, now),
             Event::Directed { pod, node } => self.direct(&pod, &node, now),
             Event::Undirected { pod } => self.undirect(&pod),
             Event::Tick => {}
@@ -242,12 +245,15 @@ impl Scheduler {
             if self.course == Course::Onward {
                 self.roll_back_gangs(now);
             }
+            self.wake_moved();
             self.schedule(now);
             self.serve_lines(now);
             if self.course != Course::Standby {
                 self.evict_when_due(now);
                 self.refresh_reasons();
                 self.audit_when_due(now);
+                self.go_on_auditing();
+                self.wake_moved();
                 self.schedule(now);
                 self.serve_lines(now);
             }
@@ -279,9 +285,18 @@ impl Scheduler {
     fn wake(&mut self, node: &NodeName) {
         if self.snapshot.node(node).is_some() {
             self.lines.touch_held_up();
-            self.wake_waiting(node, Held::Less);
+            self.note_moved(node, Held::Less);
             self.wake_owners(node);
             self.wake_nominated(node);
+        }
+    }
+
+    /// Waiting pods that the node would have now that so much is held of it are decided again, in this turn or the next.
+    fn note_moved(&mut self, node: &NodeName, held: Held) {
+        // A standby scheduler decides no pod.
+        if self.course != Course::Standby {
+            let known = self.waiting.moved.entry(node.clone()).or_insert(held);
+            *known = (*known).min(held);
         }
     }
 
@@ -321,6 +336,9 @@ impl Scheduler {
         }
         if work != Work::Unlisted {
             self.waiting.unlisted.leave(uid);
+        }
+        if work != Work::Comparing {
+            self.waiting.comparisons.leave(uid);
         }
         if !matches!(work, Work::Waiting(_) | Work::OverQuota | Work::Ungathered) {
             self.waiting.queue.take_back(uid);

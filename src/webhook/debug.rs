@@ -4,59 +4,18 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router,
-    extract::State,
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, extract::State, response::Response, routing::get};
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 
 use super::{
-    refusal::{Refusal, as_json},
+    bearer::{Access, Denial, bearer, refused},
+    refusal::as_json,
     router::wrong_method,
 };
 
 /// The path. Clients need the verb `get` on it as a non-resource URL.
 pub const LEDGER: &str = "/debug/ledger";
-
-/// Why a request is refused.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-pub enum Denial {
-    /// There is no bearer token, or the API server does not accept it.
-    #[error("a bearer token that the API server accepts is required")]
-    Unknown,
-    /// The user may not get the path.
-    #[error("user \"{user}\" cannot get path \"{LEDGER}\"")]
-    Forbidden {
-        /// The name of the user.
-        user: String,
-    },
-    /// Another replica has it.
-    #[error("this replica does not lead, so it has no ledger; {}", at(leader.as_deref()))]
-    Elsewhere {
-        /// The identity of the one that leads, as its Lease states it: its pod's name comes before the first `_`.
-        leader: Option<String>,
-    },
-    /// The API server could not check the permission, or this replica has no ledger.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
-/// Where the ledger is, in words.
-fn at(leader: Option<&str>) -> String {
-    match leader {
-        Some(leader) => {
-            let pod = leader.split('_').next().unwrap_or(leader);
-            format!("{leader} leads: ask pod {pod}")
-        }
-        None => "no replica is known to lead now: ask again".to_owned(),
-    }
-}
-
-/// Checks whether the user of this token may get the path.
-pub type Access = Arc<dyn Fn(String) -> BoxFuture<'static, Result<(), Denial>> + Send + Sync>;
 
 /// The page, as JSON.
 pub type Page = Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<u8>, Denial>> + Send + Sync>;
@@ -84,53 +43,15 @@ async fn ledger(State(debug): State<Debug>, headers: HeaderMap) -> Response {
 
 /// Checks the permission before it reads the ledger.
 async fn shown(debug: &Debug, headers: &HeaderMap) -> Result<Vec<u8>, Denial> {
-    let token = bearer(headers).ok_or(Denial::Unknown)?;
-    (debug.access)(token.to_owned()).await?;
+    (debug.access)(bearer(headers)).await?;
     (debug.page)().await
-}
-
-/// The token of `Authorization: Bearer …` (RFC 6750); the scheme's case does not count.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-fn refused(denial: &Denial) -> Response {
-    let status = match denial {
-        Denial::Unknown => StatusCode::UNAUTHORIZED,
-        Denial::Forbidden { .. } => StatusCode::FORBIDDEN,
-        Denial::Unavailable(_) | Denial::Elsewhere { .. } => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    let leader = match denial {
-        Denial::Elsewhere { leader } => leader.as_deref(),
-        Denial::Unknown | Denial::Forbidden { .. } | Denial::Unavailable(_) => None,
-    };
-    let mut response = Refusal::new(status, denial.to_string()).naming(leader).into_response();
-    if *denial == Denial::Unknown {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use http::{HeaderValue, header};
 
-    #[test]
-    fn a_bearer_token_is_read_as_it_is_sent() {
-        let token = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-            bearer(&headers).map(str::to_owned)
-        };
-        assert_eq!(token("Bearer abc.def"), Some("abc.def".to_owned()));
-        assert_eq!(token("bearer abc"), Some("abc".to_owned()));
-        for bad in ["Basic abc", "Bearer", "Bearer  ", "abc", ""] {
-            assert_eq!(token(bad), None, "{bad}");
-        }
-        assert_eq!(bearer(&HeaderMap::new()), None);
-    }
+    use super::*;
 
     #[tokio::test]
     async fn another_method_is_refused_with_a_reason() {
@@ -147,9 +68,13 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_looked_up_for_who_may_not_ask() {
         let access: Access = Arc::new(|token| {
-            Box::pin(
-                async move { if token == "good" { Ok(()) } else { Err(Denial::Forbidden { user: token }) } },
-            )
+            Box::pin(async move {
+                match token.as_deref() {
+                    Some("good") => Ok(()),
+                    Some(user) => Err(Denial::Forbidden { user: user.to_owned(), path: LEDGER }),
+                    None => Err(Denial::Unknown),
+                }
+            })
         });
         let page: Page = Arc::new(|| Box::pin(async { Ok(b"{}".to_vec()) }));
         let debug = Debug { access, page };
@@ -159,7 +84,7 @@ mod tests {
             shown(&debug, &headers).await
         };
         assert_eq!(ask("Bearer good").await, Ok(b"{}".to_vec()));
-        assert_eq!(ask("Bearer eve").await, Err(Denial::Forbidden { user: "eve".to_owned() }));
+        assert_eq!(ask("Bearer eve").await, Err(Denial::Forbidden { user: "eve".to_owned(), path: LEDGER }));
         assert_eq!(ask("Basic good").await, Err(Denial::Unknown));
     }
 }

@@ -29,6 +29,7 @@ use tokio::{
 use tracing::error;
 
 use super::{
+    bearer::{Access, bearer, refused},
     exposition::{Format, page},
     metrics::{Counted, Metrics},
     onward::Onward,
@@ -63,6 +64,9 @@ pub enum Readiness {
     Draining,
 }
 
+/// The path of the metrics. Where a token is asked for, its user needs the verb `get` on it as a non-resource URL.
+pub const METRICS: &str = "/metrics";
+
 /// What a scrape shows beside what is counted all the time; `None`: nothing now.
 pub type Scrape = Arc<dyn Fn() -> BoxFuture<'static, Option<Registry>> + Send + Sync>;
 
@@ -81,19 +85,37 @@ pub struct Webhook {
     pub registry: Arc<Registry>,
     /// What is rendered anew for each scrape, where there is anything: `None` shows nothing beside `registry`.
     pub scrape: Option<Scrape>,
+    /// Checks who may get [`METRICS`].
+    pub scraper: Access,
     /// The state that `/readyz` reports.
     pub readiness: watch::Receiver<Readiness>,
+    /// Why `/healthz` fails now; `None`: it does not.
+    pub health: Health,
 }
 
+/// Says why the process should be restarted; `None`: it is well.
+pub type Health = Arc<dyn Fn() -> Option<&'static str> + Send + Sync>;
+
 impl Webhook {
-    /// A webhook that knows the built-in kinds of workloads, hands pods to no binder and shows nothing beside what is counted.
+    /// A webhook that knows the built-in kinds of workloads, hands pods to no binder and shows nothing beside what is counted, to every client.
     pub fn new(
         judge: Judge,
         metrics: Metrics,
         registry: Arc<Registry>,
         readiness: watch::Receiver<Readiness>,
     ) -> Self {
-        Self { judge, workloads: Arc::default(), onward: None, metrics, registry, scrape: None, readiness }
+        let scraper: Access = Arc::new(|_| Box::pin(async { Ok(()) }));
+        Self {
+            judge,
+            workloads: Arc::default(),
+            onward: None,
+            metrics,
+            registry,
+            scrape: None,
+            scraper,
+            readiness,
+            health: Arc::new(|| None),
+        }
     }
 }
 
@@ -109,9 +131,9 @@ pub fn router_within(webhook: Webhook, room: Room) -> Router {
         .route("/mutate", post(mutate))
         .route("/validate", post(validate))
         .route_layer(bounded)
-        .route("/healthz", get(|| async { said(StatusCode::OK, "ok") }))
+        .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
+        .route(METRICS, get(metrics))
         .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "no such path") })
         .method_not_allowed_fallback(wrong_method)
         .with_state(webhook)
@@ -144,6 +166,13 @@ async fn validate(State(webhook): State<Webhook>, request: Request) -> Response 
     review(&webhook, Stage::Validate, request).await
 }
 
+async fn healthz(State(webhook): State<Webhook>) -> Response {
+    match (webhook.health)() {
+        None => said(StatusCode::OK, "ok"),
+        Some(why) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response(),
+    }
+}
+
 async fn readyz(State(webhook): State<Webhook>) -> Response {
     let readiness = *webhook.readiness.borrow();
     match readiness {
@@ -154,6 +183,9 @@ async fn readyz(State(webhook): State<Webhook>) -> Response {
 }
 
 async fn metrics(State(webhook): State<Webhook>, headers: HeaderMap) -> Response {
+    if let Err(denial) = (webhook.scraper)(bearer(&headers)).await {
+        return refused(&denial);
+    }
     let format = Format::accepted(&headers);
     let scraped = match &webhook.scrape {
         Some(scrape) => scrape().await,

@@ -151,10 +151,13 @@ fn of_lists() -> Vec<Case> {
 
 /// Long fields and lists of the spec.
 fn of_shape() -> Vec<Case> {
-    let names: Vec<_> = (0..100_000).map(|at| format!("n{at}")).collect();
-    let mut of_nodes = annotated(&json!({}));
-    of_nodes["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
-        "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": names}]}]});
+    let of_nodes = |count: usize| {
+        let names: Vec<_> = (0..count).map(|at| format!("n{at}")).collect();
+        let mut pod = annotated(&json!({}));
+        pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": names}]}]});
+        pod
+    };
     let mut mounts = annotated(&json!({}));
     mounts["spec"]["volumes"] =
         (0..10_000).map(|at| json!({"name": format!("v{at}"), "hostPath": {"path": "/dev"}})).collect();
@@ -162,7 +165,8 @@ fn of_shape() -> Vec<Case> {
     vec![
         ("a long mode", annotated(&json!({"nvidia.com/vgpu-mode": "x".repeat(LARGE)})), "denied"),
         ("a long mark", annotated(&json!({"volcano.sh/preemptable": "x".repeat(LARGE)})), "denied"),
-        ("nodes", of_nodes, "admitted"),
+        ("nodes", of_nodes(1_000), "admitted"),
+        ("100,000 nodes", of_nodes(100_000), "denied"),
         ("mounts", mounts, "denied"),
         ("containers of all sizes", of_containers(5_000, bare), "admitted"),
         (

@@ -80,6 +80,14 @@ pub(crate) const CHOICES: &[Choice] = &[
     Choice { namespace: "gpu", ..DEFAULT },
     Choice { namespace: "kube-system", ..DEFAULT },
     Choice { flags: &["--replicas", "3"], values: &["--set", "replicas=3"], ..DEFAULT },
+    Choice { flags: &["--replicas", "1"], values: &["--set", "replicas=1"], ..DEFAULT },
+    Choice { flags: &["--replicas", "1", "--split"], values: &["--set", "replicas=1,split=true"], ..DEFAULT },
+    Choice {
+        settings: Some("metrics: {authentication: token}\n"),
+        flags: &["--split"],
+        values: &["--set", "split=true"],
+        ..DEFAULT
+    },
     Choice {
         flags: &["--image", "registry.example:5000/gpu/berth:v9"],
         values: &["--set", "image.repository=registry.example:5000/gpu/berth,image.tag=v9"],
@@ -155,6 +163,11 @@ image:
   pullPolicy: Always
 imagePullSecrets: [{name: registry}]
 podAnnotations: {example.com/team: gpu}
+podLabels: {example.com/cost: gpu}
+commonLabels: {example.com/owner: platform}
+priorityClassName: system-cluster-critical
+hostNetwork: true
+probes: {liveness: {timeoutSeconds: 7}}
 nodeSelector: {kubernetes.io/os: linux}
 tolerations: [{key: node-role.kubernetes.io/control-plane, operator: Exists}]
 affinity: {nodeAffinity: {}}

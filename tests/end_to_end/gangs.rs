@@ -79,6 +79,48 @@ pub(crate) async fn the_pods_of_a_group_are_placed_together_or_not_at_all(floor:
     world.agents_are_content();
 }
 
+/// The probe is a gang of another user: a PodGroup that can't be read keeps no other gang waiting, in a list as in a watch.
+pub(crate) async fn a_pod_group_that_cannot_be_read_keeps_only_its_own_pods_waiting(floor: Floor) {
+    let Some(mut world) = World::without_berth(floor, vec![hami_node("gpu-1", 4)]).await else { return };
+    let groups = world.serve_groups(floor, VOLCANO).await;
+    let create = async |name: &str, spec: Value| {
+        groups.create(&PostParams::default(), &pod_group(VOLCANO, name, &spec)).await.unwrap();
+    };
+    let of = |group: &str, name: &str| {
+        let mut pod = member(VOLCANO, name, 8_000);
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": group});
+        pod
+    };
+    let unread = |group: &str| {
+        format!(
+            "PodGroup default/{group}: spec.minMember can't be read: invalid type: string \"three\", expected i32"
+        )
+    };
+    create("listed", json!({"minMember": "three", "queue": 7})).await;
+    create("before", json!({"minMember": 2})).await;
+    world.start_berth();
+    world.create(of("listed", "hers")).await;
+    world.create(of("before", "a")).await;
+    world.create(of("before", "b")).await;
+    world.unschedulable_with("hers", &unread("listed")).await;
+    world.running("a").await;
+    world.running("b").await;
+    create("watched", json!({"minMember": "three"})).await;
+    create("after", json!({"minMember": 2})).await;
+    world.create(of("watched", "hers-too")).await;
+    world.create(of("after", "c")).await;
+    world.create(of("after", "d")).await;
+    world.unschedulable_with("hers-too", &unread("watched")).await;
+    world.running("c").await;
+    world.running("d").await;
+    // Once it can be read, its pods go.
+    let mended = Patch::Merge(json!({"spec": {"minMember": 1}}));
+    groups.patch("watched", &PatchParams::default(), &mended).await.unwrap();
+    world.running("hers-too").await;
+    world.holds_nothing(&["hers"]).await;
+    world.agents_are_content();
+}
+
 pub(crate) async fn a_group_stays_within_one_rack(floor: Floor) {
     let nodes = ["left-1", "right-1", "right-2"].map(|name| hami_node(name, 1)).into();
     let Some(mut world) = World::without_berth(floor, nodes).await else { return };

@@ -161,6 +161,86 @@ pub(crate) async fn a_disruption_budget_keeps_a_pod_until_it_allows_its_eviction
     world.agents_are_content();
 }
 
+/// A pod that names the controller of this kind and uid.
+fn owned(mut pod: Value, (version, kind): (&str, &str), uid: &str) -> Value {
+    pod["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": version, "kind": kind, "name": "n1", "uid": uid, "controller": true}]);
+    pod
+}
+
+/// Four pods of another namespace name the controller of a job that can spare one of its own.
+pub(crate) async fn pods_of_another_user_spend_no_budget_of_a_job(floor: Floor) {
+    let Some(mut world) = lent(floor).await else { return };
+    let namespaces: Api<core::Namespace> = Api::all(world.cluster.client.clone());
+    let tenant = serde_json::from_value(json!({"metadata": {"name": "tenant"}})).unwrap();
+    namespaces.create(&PostParams::default(), &tenant).await.unwrap();
+    let theirs: Api<core::Pod> = Api::namespaced(world.cluster.client.clone(), "tenant");
+    world.start_berth_with(&config(OPEN));
+    let marked = json!({"volcano.sh/preemptable": "true"});
+    let job = json!({"volcano.sh/preemptable": "true", "volcano.sh/jdb-min-available": "2"});
+    let names = ["a", "b", "c"];
+    let forged = ["t1", "t2", "t3", "t4"];
+    let mut all = Vec::new();
+    for name in names {
+        world.create(owned(share(name, &job), ("batch/v1", "Job"), "uid-of-train")).await;
+        all.push((world.pods(), name));
+    }
+    for name in forged {
+        let pod = owned(share(name, &marked), ("batch/v1", "Job"), "uid-of-train");
+        theirs.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        all.push((theirs.clone(), name));
+    }
+    let mut again = tokio::time::interval(std::time::Duration::from_millis(20));
+    for (pods, name) in &all {
+        while pods.get(name).await.unwrap().status.and_then(|status| status.phase).as_deref()
+            != Some("Running")
+        {
+            again.tick().await;
+        }
+    }
+    world.kill_berth().await;
+    world.start_berth_with(&config(&closed()));
+    // A job without a budget loses one pod in a round, until none is left.
+    for name in forged {
+        while theirs.get_opt(name).await.unwrap().is_some_and(|pod| !leaves(&pod)) {
+            again.tick().await;
+        }
+    }
+    assert_eq!(staying(&world, &names).await.len(), 2);
+    world.agents_are_content();
+}
+
+/// What a user writes on a pod that runs in an open zone does not keep it there.
+pub(crate) async fn a_pod_that_takes_back_its_mark_leaves_a_closed_zone(floor: Floor) {
+    let Some(mut world) = lent(floor).await else { return };
+    world.start_berth_with(&config(OPEN));
+    let changes = [
+        ("mark", json!({"annotations": {"volcano.sh/preemptable": "false"}})),
+        ("no-mark", json!({"annotations": {"volcano.sh/preemptable": null}})),
+        ("budget", json!({"annotations": {"volcano.sh/jdb-min-available": "100%"}})),
+        ("daemon", owned(json!({"metadata": {}}), ("apps/v1", "DaemonSet"), "u1")["metadata"].clone()),
+        ("node", owned(json!({"metadata": {}}), ("v1", "Node"), "u2")["metadata"].clone()),
+    ];
+    for (name, change) in &changes {
+        world.create(share(name, &json!({"volcano.sh/preemptable": "true"}))).await;
+        let pod = world.running(name).await;
+        let zone = pod.metadata.annotations.unwrap().remove("assigned.berth.dev/revocable-zone");
+        assert_eq!(zone.as_deref(), Some("rz1"));
+        let change = Patch::Merge(json!({"metadata": change}));
+        world.pods().patch(name, &PatchParams::default(), &change).await.unwrap();
+    }
+    world.kill_berth().await;
+    world.start_berth_with(&config(&closed()));
+    for (name, _) in &changes {
+        let event = world.event_when(name, "RevocableZoneClosed").await;
+        assert!(
+            event.message.unwrap().starts_with("Evicted from node n1: revocable zone rz1 is closed until ")
+        );
+    }
+    assert_eq!(staying(&world, &changes.map(|(name, _)| name)).await, Vec::<String>::new());
+    world.agents_are_content();
+}
+
 pub(crate) async fn a_zone_that_opens_takes_the_pod_that_waits_for_it(floor: Floor) {
     let Some(mut world) = lent(floor).await else { return };
     world.start_berth_with(&config(&closed()));

@@ -83,6 +83,7 @@ fn metric_rows() -> Vec<String> {
     binder.registrations(&Event::Seen(Object::Device("some-node".into(), std::sync::Arc::new(offer))));
     binder.overcommitted("some-node", 1);
     binder.unreadable_assignments("some-node", 1);
+    binder.unread_objects.add("PodGroup", 1);
     binder.unassigned_pods("some-node", 1);
     binder.eviction("some-zone", &EvictionOutcome::Granted);
     berth::app::settings::Reloads::register(&mut registry, Clock::System);

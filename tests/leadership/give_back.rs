@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use berth::cluster::{
+    Clock, Metrics,
+    candidate::{Candidate, Settings},
+    pulse::Pulse,
+};
+use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     contest::{Contest, Contestant},
@@ -48,4 +53,29 @@ async fn a_lease_that_is_taken_while_it_is_given_back_stays_who_has_taken_it() {
     let usurped = contest.led_by("somebody").await;
     tokio::time::sleep(seconds(5)).await;
     assert_eq!(contest.led_by("somebody").await, usurped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_stands_still_loses_the_lead_before_its_lease_expires() {
+    let contest = Contest::of_nodes(1).await;
+    let (pulse, clock) = (Pulse::default(), Clock::starting_at(contest.sandbox.now()));
+    let (claims, mut claimed) = watch::channel(None);
+    let settings = Settings::new("default", "berth", "a");
+    let candidate =
+        Candidate::new(settings, contest.client.clone(), clock, Metrics::default(), claims, pulse.clone());
+    let mut running = JoinSet::new();
+    running.spawn(candidate.run(std::future::pending()));
+    contest.led_by("a").await;
+    let b = contest.stand("b");
+    let (_turn, began) = (pulse.begin(), Instant::now());
+    claimed.wait_for(Option::is_none).await.unwrap();
+    let lost = began.elapsed();
+    assert!((seconds(5)..=seconds(7)).contains(&lost), "no write is sent after {lost:?}");
+    contest.led_by("b").await;
+    let followed = began.elapsed();
+    assert!(followed >= lost + seconds(6), "a write that was under way could still arrive: {followed:?}");
+    assert!(followed < seconds(16), "the Lease would have expired after 20 s: {followed:?}");
+    contest.create("after").await;
+    contest.bound("after").await;
+    assert_eq!(b.bindings(&contest).len(), 1);
 }

@@ -119,6 +119,7 @@ pub(crate) async fn page_with(
         binder.unreadable_assignments("n1", 1);
         binder.eviction("rz1", &berth::scheduling::EvictionOutcome::Granted);
         binder.unassigned_pods("n1", 1);
+        binder.unread_objects.add("PodGroup", 1);
         let broken = node("n1", &json!({"hami.io/node-nvidia-register": "[{"}));
         binder.registrations(&Event::NodeSeen(Box::new(machine.reader().node(&parsed(&broken)).0)));
         let unreadable = json!({"spec": {"devices": [{"type": "gpu", "minor": -1}]}});

@@ -72,15 +72,33 @@ async fn writes(world: &World, value: &str) -> Vec<(&'static str, &'static str, 
     written
 }
 
-async fn grant_to_hami(world: &World) {
+/// What `berth manifests --agent` prints beside the installation.
+fn bindings() -> Vec<Value> {
     let account = |name: &str| Account { namespace: "kube-system".to_owned(), name: name.to_owned() };
     let agent = ["hami-device-plugin", "hami-scheduler"].map(account).into();
     let args = ManifestsArgs { agent, ..ManifestsArgs::default() };
-    for object in manifests::objects(&args, &Settings::default()).unwrap() {
-        if object["metadata"]["name"].as_str().is_some_and(|name| name.contains(":hami-")) {
-            create(&world.cluster.client, object).await;
-        }
-    }
+    let objects = manifests::objects(&args, &Settings::default()).unwrap();
+    let is_ours =
+        |object: &Value| object["metadata"]["name"].as_str().is_some_and(|name| name.contains(":hami-"));
+    objects.into_iter().filter(is_ours).collect()
+}
+
+/// The one object that the command at the end of a warning creates, by the words of `kubectl create clusterrolebinding`.
+fn advised(warning: &str) -> Value {
+    let (_, command) =
+        warning.split_once("to grant it: kubectl create clusterrolebinding ").expect("a command");
+    let mut words = command.split_whitespace();
+    let name = words.next().unwrap();
+    let mut option =
+        |option: &str| words.next().and_then(|word| word.strip_prefix(option)).unwrap().to_owned();
+    let (role, account) = (option("--clusterrole="), option("--serviceaccount="));
+    // The warning stands in quotes.
+    let (namespace, account) = account.trim_end_matches('"').split_once(':').unwrap();
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    })
 }
 
 /// As `berth manifests` with `protection: deny`, applied again.
@@ -98,13 +116,22 @@ async fn deny(world: &World) {
 #[tokio::test]
 async fn hami_goes_on_writing_and_each_account_is_told_its_binding() {
     let Some(world) = world().await else { return };
+    let printed = bindings();
+    let mut granted = Vec::new();
     for (user, key, warnings) in writes(&world, "first").await {
-        let (_, name) = user.rsplit_once(':').unwrap();
-        let grant = format!("berth manifests --agent kube-system/{name} | kubectl apply -f -");
         assert!(warnings.contains(&format!("{user} may not write {key}")), "{warnings}");
-        assert!(warnings.contains(&grant), "{warnings}");
+        let binding = advised(&warnings);
+        let same = |other: &&Value| ["roleRef", "subjects"].iter().all(|part| other[part] == binding[part]);
+        let printed = printed.iter().find(same).unwrap_or_else(|| panic!("{warnings}"));
+        assert_eq!(printed["metadata"]["name"], binding["metadata"]["name"], "one object, whichever way");
+        if !granted.contains(&binding) {
+            granted.push(binding);
+        }
     }
-    grant_to_hami(&world).await;
+    assert_eq!(granted.len(), 2);
+    for binding in granted {
+        create(&world.cluster.client, binding).await;
+    }
     until_granted(&world).await;
     for (user, key, warnings) in writes(&world, "second").await {
         assert_eq!(warnings, "", "{user} writes {key}");
@@ -117,7 +144,7 @@ async fn hami_goes_on_writing_and_each_account_is_told_its_binding() {
     let user = world.pods(USER, "other");
     let words = refused(user.patch("p", &patching(), &annotate(POD_KEYS[0], Value::Null)).await);
     assert!(words.contains("alice may not write hami.io/bind-phase"), "{words}");
-    assert!(!words.contains("--agent"), "a person is no agent: {words}");
+    assert!(!words.contains("clusterrolebinding"), "a person is no agent: {words}");
 }
 
 /// The authorizer reads bindings from a watch.

@@ -2,7 +2,7 @@
 
 use super::world::{create_pod, object, pod_json, pods, refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use berth::sandbox::{Https, Options, Sandbox};
+use berth::sandbox::{Https, Options, Sandbox, Workloads};
 use futures::StreamExt;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration, authentication::v1::TokenReview,
@@ -40,6 +40,46 @@ async fn a_client_with_the_kubeconfig_reads_writes_and_watches() {
         never = served.run => match never {},
         () = talk => {}
     }
+}
+
+/// What the server answers to a body of this media type that is to become a Job: status, message and warnings.
+async fn job(sandbox: &Sandbox, media: &str) -> (u16, String, Vec<String>) {
+    let containers = json!([{ "name": "main", "image": "i" }]);
+    let spec = json!({ "template": { "spec": { "restartPolicy": "Never", "containers": containers } } });
+    let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "j" }, "spec": spec });
+    let request = http::Request::post("/apis/batch/v1/namespaces/default/jobs")
+        .header("content-type", media)
+        .body(kube::client::Body::from(serde_json::to_vec(&job).unwrap()))
+        .unwrap();
+    let response = sandbox.client().send(request).await.unwrap();
+    let status = response.status().as_u16();
+    let warnings = response.headers().get_all("warning").iter();
+    let warnings = warnings.map(|text| text.to_str().unwrap().to_owned()).collect();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    let answer: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    (status, answer["message"].as_str().unwrap_or_default().to_owned(), warnings)
+}
+
+#[tokio::test]
+async fn a_server_that_is_to_remark_it_warns_that_no_pods_come_of_a_workload() {
+    let (status, _, warnings) = job(&Sandbox::new(Options::default()), "application/json").await;
+    assert_eq!((status, warnings.len()), (201, 0), "{warnings:?}");
+    let options = Options { workloads: Workloads::Warned, ..Options::default() };
+    let (status, _, warnings) = job(&Sandbox::new(options), "application/json").await;
+    assert_eq!(status, 201);
+    assert!(warnings[0].contains("no pods are made of this Job; create Pods"), "{warnings:?}");
+}
+
+/// kubectl's `create deployment` and its like send protobuf.
+#[tokio::test]
+async fn a_body_in_protobuf_is_refused_with_the_command_that_sends_another() {
+    let sandbox = Sandbox::new(Options::default());
+    let (status, message, _) = job(&sandbox, "application/vnd.kubernetes.protobuf").await;
+    assert_eq!(status, 415);
+    assert!(
+        message.contains("add `--dry-run=client -o yaml` and pipe the output to `kubectl apply -f -`"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ fn a_pod_waits_for_devices_and_goes_without_a_lock_once_they_are_listed() {
     assert!(machine.show_device(&device("n2", &[gpu(0)])).is_empty());
     machine.pass(1);
     let effects = machine.settle();
-    let [Effect::Bind { pod, node, allocations, devices }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Bind { pod, node, allocations, devices, .. }] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!((&*pod.name, &**node), ("a", "n2"));
     let dialects = machine.reader().dialects();
     let dialect = dialects.named(&allocations[0].profile).unwrap();

@@ -1,6 +1,9 @@
 //! Nodes that serve nobody for a while: who waits there goes elsewhere, and how long a lock of somebody else is respected.
 
-use berth::{config::Config, scheduling::Effect};
+use berth::{
+    config::Config,
+    scheduling::{Effect, Event},
+};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -129,4 +132,94 @@ fn a_foreign_lock_is_respected_until_it_expires_and_one_from_the_future_is_not()
     machine.show_pod(&share("b"));
     let taken = machine.scheduler().snapshot().ledger().get(&"a".into()).cloned().unwrap();
     assert_eq!(taken.commitment, berth::scheduling::ledger::Commitment::Bound, "no clock is so wrong");
+}
+
+/// A pod on `n1` for which the device plugin is at work.
+fn in_flight(name: &str) -> Value {
+    let annotations = json!({
+        "hami.io/vgpu-node": "n1", "hami.io/bind-phase": "allocating",
+        "hami.io/vgpu-devices-to-allocate": "GPU-n1,NVIDIA,1000,0:;",
+        "hami.io/vgpu-devices-allocated": "GPU-n1,NVIDIA,1000,0:;",
+    });
+    bound(share(name), "n1", annotations)
+}
+
+/// Two nodes, of which `n1` packs best and serves the pod `evil`, and pods that stand in its line.
+fn serving(others: &[&str]) -> Machine {
+    let nodes = [gpu_node("n1"), gpu_node("n2")];
+    let mut machine = Machine::new(&Config::default(), &nodes, &[packed("n1"), in_flight("evil")]);
+    for other in others {
+        machine.show_pod(&share(other));
+    }
+    assert_eq!(machine.run().1, [], "packing goes on where the plugin serves a living pod");
+    machine
+}
+
+#[test]
+fn a_node_whose_plugin_is_at_work_for_a_pod_that_is_gone_comes_after_others_at_once() {
+    let mut machine = serving(&[]);
+    machine.tell(Event::PodGone("evil".into()));
+    machine.show_pod(&share("a"));
+    assert_eq!(machine.run().1, [to("a", "n2")], "in the same turn");
+    machine.pass(15);
+    machine.run();
+    machine.show_pod(&share("b"));
+    assert_eq!(machine.run().1, [to("b", "n1")], "the plugin is done, and the node is as any other again");
+}
+
+#[test]
+fn who_stands_in_line_behind_a_pod_that_is_deleted_by_force_goes_elsewhere_at_once() {
+    let mut machine = serving(&["a", "b"]);
+    machine.tell(Event::PodGone("evil".into()));
+    assert_eq!(machine.run().1, [to("a", "n2")]);
+    let ledger = machine.scheduler().snapshot().ledger();
+    assert_eq!(&*ledger.get(&"b".into()).unwrap().node, "n2", "it is next there");
+}
+
+#[test]
+fn who_stands_in_line_behind_a_pod_that_is_to_go_goes_elsewhere_at_once() {
+    let mut machine = serving(&["a"]);
+    let mut leaving = in_flight("evil");
+    leaving["metadata"]["deletionTimestamp"] =
+        json!((machine.now() + SignedDuration::from_hours(1)).to_string());
+    leaving["metadata"]["deletionGracePeriodSeconds"] = json!(3600);
+    machine.show_pod(&leaving);
+    assert_eq!(machine.run().1, [to("a", "n2")], "however long its grace period is");
+}
+
+#[test]
+fn a_loop_that_creates_and_deletes_by_force_delays_no_other_pod() {
+    let mut machine = serving(&[]);
+    for round in 0..10 {
+        machine.tell(Event::PodGone("evil".into()));
+        let probe = format!("probe-{round}");
+        machine.show_pod(&share(&probe));
+        assert_eq!(machine.run().1, [to(&probe, "n2")], "round {round}");
+        machine.tell(Event::PodEnded(probe.as_str().into()));
+        machine.show_pod(&in_flight("evil"));
+        machine.pass(1);
+        machine.run();
+    }
+}
+
+#[test]
+fn a_node_whose_plugin_has_been_silent_for_longer_than_is_usual_comes_after_others_at_once() {
+    let mut machine = serving(&[]);
+    machine.pass(10);
+    machine.run();
+    machine.show_pod(&share("a"));
+    assert_eq!(machine.run().1, [to("a", "n2")], "no pod has to wait there first");
+}
+
+#[test]
+fn who_has_no_place_but_behind_a_pod_that_is_gone_keeps_its_place_there() {
+    let nodes = [gpu_node("n1")];
+    let mut machine = Machine::new(&Config::default(), &nodes, &[in_flight("evil")]);
+    machine.show_pod(&share("a"));
+    machine.tell(Event::PodGone("evil".into()));
+    assert_eq!(machine.run().1, []);
+    machine.pass(14);
+    assert_eq!(machine.run().1, [], "the plugin could take it for the other");
+    machine.pass(1);
+    assert_eq!(machine.run().1, [to("a", "n1")]);
 }

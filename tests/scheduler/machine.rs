@@ -24,6 +24,8 @@ pub(crate) struct Machine {
     reader: Reader,
     now: Timestamp,
     version: u64,
+    /// The revocable zone that the Binding of a pod has stated.
+    zones: BTreeMap<String, Option<Arc<str>>>,
 }
 
 /// Any time.
@@ -50,11 +52,29 @@ impl Machine {
         Self::begin(config, nodes, &[])
     }
 
+    /// A scheduler that places gangs, to which PodGroups were not listed yet.
+    pub(crate) fn with_gangs(config: &Config, nodes: &[Value]) -> Self {
+        let mut machine = Self::begin_with(config, config.scheduler_settings(), nodes, &[]);
+        for kind in Kind::STORAGE {
+            machine.tell(Event::Listed(*kind, Vec::new()));
+        }
+        for kind in [Kind::CoschedulingPodGroup, Kind::KubernetesPodGroup, Kind::KubernetesPodGroupAlpha] {
+            machine.tell(Event::Unserved(kind));
+        }
+        machine
+    }
+
     fn begin(config: &Config, nodes: &[Value], pods: &[Value]) -> Self {
         // PodGroups are listed only by the cases that are about their budgets.
-        let scheduler = Scheduler::new(Settings { gangs: None, ..config.scheduler_settings() });
+        let settings = Settings { gangs: None, ..config.scheduler_settings() };
+        Self::begin_with(config, settings, nodes, pods)
+    }
+
+    fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
+        let scheduler = Scheduler::new(settings);
         let now = Timestamp::from_second(START).unwrap();
-        let mut machine = Self { scheduler, reader: config.reader(), now, version: 1 };
+        let mut machine =
+            Self { scheduler, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
         machine.scheduler.observe(Event::Nodes(nodes), now);
@@ -166,7 +186,8 @@ impl Machine {
                         let outcome = LockOutcome::Taken { resource_version: self.version.to_string() };
                         self.tell(Event::LockAnswered { pod, node, locks, outcome });
                     }
-                    Effect::Bind { pod, node, .. } => {
+                    Effect::Bind { pod, node, zone, .. } => {
+                        self.zones.insert(pod.name.to_string(), zone);
                         bound.push((pod.name.to_string(), node.to_string()));
                         self.tell(Event::BindAnswered { pod, node, outcome: BindOutcome::Bound });
                     }
@@ -179,6 +200,11 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// The revocable zone that the Binding of this pod has stated.
+    pub(crate) fn zone_of(&self, pod: &str) -> Option<Arc<str>> {
+        self.zones.get(pod).expect("a Binding of the pod").clone()
     }
 
     /// The node as it is known, with its locks held by this pod.

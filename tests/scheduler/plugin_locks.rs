@@ -80,7 +80,7 @@ fn bind(machine: &mut Machine, effects: &[Effect]) -> Value {
     let outcome = LockOutcome::Taken { resource_version: "2".to_owned() };
     machine.tell(Event::LockAnswered { pod: pod.clone(), node: node.clone(), locks: locks.clone(), outcome });
     let effects = machine.settle();
-    let [Effect::Bind { pod, node, allocations, devices }] = &effects[..] else { panic!("{effects:?}") };
+    let [Effect::Bind { pod, node, allocations, devices, .. }] = &effects[..] else { panic!("{effects:?}") };
     let dialect = machine.reader().dialects().named(&allocations[0].profile).unwrap();
     let given = &allocations[0].assignment;
     let place = devices.as_ref().unwrap();

@@ -2,6 +2,8 @@
 
 #[path = "time_division/rounds.rs"]
 mod rounds;
+#[path = "time_division/tenants.rs"]
+mod tenants;
 
 use berth::config::Config;
 use jiff::Timestamp;

@@ -78,6 +78,10 @@ const WITH_KUBECTL: [Page; 8] = [
                 "kubectl -n team-a delete pod train --ignore-not-found && cp examples/pod.yaml .",
             ),
             (
+                "kubectl label namespaces -l hami.io/webhook=ignore",
+                "kubectl create namespace left-alone && kubectl label namespace left-alone hami.io/webhook=ignore",
+            ),
+            (
                 "kubectl delete mutatingwebhookconfiguration hami-webhook",
                 "kubectl get mutatingwebhookconfiguration berth -o json | jq '.metadata = {name: \"hami-webhook\"}' | kubectl apply -f -",
             ),

@@ -110,6 +110,7 @@ impl Actors {
             Act::Budget => self.budget(world).await,
             Act::Cordon => self.cordon(world).await,
             Act::Zone => self.zone(world).await,
+            Act::TakeBack => return self.take_back(world).await,
             Act::Touch => self.touch(world).await,
             Act::SwapNode => self.swap_node(world).await,
             Act::ForeignLock => return self.foreign_lock(world).await,

@@ -83,6 +83,8 @@ pub(crate) enum Bug {
     CapacityCountedTwice,
     /// The devices of a claim are free at once for others, although a write may give the claim these devices.
     WriteNotAwaited,
+    /// A pod may be evicted as long as it says so, whatever it was bound as.
+    MarkTakenBack,
     /// Claims are given devices without the finalizer.
     FinalizerLeftOut,
     /// The status of claims is written whatever their version.
@@ -90,7 +92,7 @@ pub(crate) enum Bug {
 }
 
 impl Bug {
-    pub(crate) const ALL: [Self; 37] = [
+    pub(crate) const ALL: [Self; 38] = [
         Self::LockWithoutCompareAndSwap,
         Self::LockNotRead,
         Self::HolderNotRespected,
@@ -117,6 +119,7 @@ impl Bug {
         Self::BudgetCountedByZone,
         Self::NominationOutlivesPod,
         Self::EvictionRepeated,
+        Self::MarkTakenBack,
         Self::UseForgottenWithDevice,
         Self::FunctionGivenTwice,
         Self::SickDeviceGiven,
@@ -147,7 +150,7 @@ impl Bug {
             Self::CountNotUndone => &ZONES,
             Self::NominationNotWritten | Self::FreedCapacityGivenTwice => &RANKS,
             Self::GangMemberForgotten => &TEAMS,
-            Self::BudgetCountedByZone | Self::EvictionRepeated => &WINDOWS,
+            Self::BudgetCountedByZone | Self::EvictionRepeated | Self::MarkTakenBack => &WINDOWS,
             Self::NominationOutlivesPod => &RECALLS,
             Self::UseForgottenWithDevice
             | Self::FunctionGivenTwice

@@ -174,6 +174,9 @@ impl Lie {
             Bug::EvictionRepeated if pod && bound && !self.evicted.contains(name_of(object)) => {
                 forget(&mut object["metadata"], "deletionTimestamp");
             }
+            Bug::MarkTakenBack if pod && bound => {
+                forget(&mut object["metadata"]["annotations"], "assigned.berth.dev/revocable-zone");
+            }
             Bug::UseForgottenWithDevice if pod && bound && !self.has_device(object) => {
                 forget(&mut object["metadata"]["annotations"], ALLOCATED);
             }

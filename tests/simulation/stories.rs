@@ -272,7 +272,7 @@ pub(crate) const TEAMS: Story = Story {
 pub(crate) const WINDOWS: Story = Story {
     steps: 240,
     pauses: &[(2000, 3), (8000, 1)],
-    acts: &[(Act::Create, 12), (Act::Delete, 3), (Act::Budget, 2), (Act::Kill, 3)],
+    acts: &[(Act::Create, 12), (Act::Delete, 3), (Act::Budget, 2), (Act::TakeBack, 2), (Act::Kill, 3)],
     crowd: Crowd {
         hami: 600,
         odd: 0,

@@ -54,6 +54,8 @@ pub(crate) enum Act {
     Cordon,
     /// A node moves to another zone, or has none any more.
     Zone,
+    /// A user takes back that a pod which is bound may be preempted.
+    TakeBack,
     /// Something that matters to nobody changes on a node.
     Touch,
     /// A machine goes away with its pods, or one comes in its place.
@@ -89,7 +91,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 24] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::Create,
         Self::Delete,
         Self::Recreate,
@@ -98,6 +100,7 @@ impl Act {
         Self::Budget,
         Self::Cordon,
         Self::Zone,
+        Self::TakeBack,
         Self::Touch,
         Self::SwapNode,
         Self::ForeignLock,

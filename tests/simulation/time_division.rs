@@ -114,6 +114,8 @@ struct Course {
     came: Timestamp,
     runs: Option<Timestamp>,
     leaves: Option<Timestamp>,
+    /// It has said that it is preemptable. That is not taken back by a pod that is bound.
+    preemptable: bool,
 }
 
 /// The zones of a run, and what has become of their pods.
@@ -142,7 +144,8 @@ impl Division {
     pub(crate) fn see(&mut self, pods: &[Arc<Pod>], now: Timestamp) {
         for pod in pods {
             let course = self.courses.entry(pod.uid.clone());
-            let course = course.or_insert(Course { came: now, runs: None, leaves: None });
+            let course = course.or_insert(Course { came: now, runs: None, leaves: None, preemptable: false });
+            course.preemptable |= pod.member.preemptable;
             if pod.phase == "Running" {
                 course.runs.get_or_insert(now);
             }
@@ -180,7 +183,7 @@ impl Division {
     /// A pod has just been evicted, where the pods were these: it had to go, for the first time, and its budget allowed it.
     pub(crate) fn judge_eviction(&mut self, name: &str, pods: &[Arc<Pod>], now: Timestamp) -> Option<String> {
         let pod = pods.iter().find(|pod| pod.name == name && pod.is_live())?;
-        let Course { runs, leaves, .. } = self.courses.get(&pod.uid).copied()?;
+        let Course { runs, leaves, preemptable, .. } = self.courses.get(&pod.uid).copied()?;
         if let Some(leaves) = leaves {
             let again = leaves + UNSEEN < now;
             return again
@@ -188,7 +191,7 @@ impl Division {
         }
         let closed = zone_of(&pod.node)
             .is_some_and(|zone| !self.is_open(zone, now) || !self.is_open(zone, now - LATE));
-        if !pod.member.preemptable || !closed {
+        if !preemptable || !closed {
             return Some(format!("{name} was evicted from {}, and need not go", pod.node));
         }
         // It may not have been seen to run, and what does not run costs no budget.
@@ -245,7 +248,7 @@ impl Division {
             let closed = zone_of(&pod.node)
                 .filter(|zone| !self.is_open(zone, now))
                 .and_then(|zone| self.closed(zone, now));
-            pod.member.preemptable
+            self.courses.get(&pod.uid).is_some_and(|course| course.preemptable)
                 && is_running(pod)
                 && closed.is_some_and(|closed| closed + PATIENCE <= now)
                 && pod.member.job.as_deref().is_none_or(|job| spares_one(job, pods))

@@ -1,8 +1,18 @@
 //! What is refused before it is a review, and the paths beside the reviews.
 
-use berth::webhook::{Readiness, router::BODY_LIMIT};
-use http::StatusCode;
+use std::sync::Arc;
+
+use axum::body::Body;
+use berth::webhook::{
+    self, Readiness,
+    router::{BODY_LIMIT, Webhook},
+};
+use http::{Request, StatusCode};
+use http_body_util::BodyExt as _;
+use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
 
 use super::{
     client::{Client, Protocol, post, review},
@@ -95,4 +105,22 @@ async fn readiness_follows_the_process_and_health_does_not() {
             "what comes is answered"
         );
     }
+}
+
+#[tokio::test]
+async fn health_fails_while_the_binder_does_not_go_on_and_reviews_are_answered_all_the_same() {
+    let (_ready, readiness) = watch::channel(Readiness::Ready);
+    let (metrics, registry) =
+        (webhook::Metrics::register(&mut Registry::default()), Arc::new(Registry::default()));
+    let webhook = Webhook {
+        health: Arc::new(|| Some("the binder's loop has not gone on for 5 seconds")),
+        ..Webhook::new(ignoring(), metrics, registry, readiness)
+    };
+    let router = webhook::router(webhook);
+    let get = |path: &str| router.clone().oneshot(Request::get(path).body(Body::empty()).unwrap());
+    let failed = get("/healthz").await.unwrap();
+    assert_eq!(failed.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let body = failed.into_body().collect().await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("has not gone on"), "{body:?}");
+    assert_eq!(get("/readyz").await.unwrap().status(), StatusCode::OK, "the webhook goes on");
 }

@@ -77,6 +77,7 @@ impl Stage {
             seed: args.seed,
             base_time: Clock::System.now(),
             transport: Arc::new(Https::default()),
+            workloads: sandbox::Workloads::Warned,
             ..sandbox::Options::default()
         });
         let client = sandbox.client();

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    config::{Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
+    config::{Authentication, Config, ConfigError, Notice, Protection, Scope, UnmanagedPods, WorkloadConfig},
     device::ProfileName,
     dialect::{Dialects, HintKeys, SharingMode, schedulers, vendor::hygon},
 };
@@ -23,6 +23,9 @@ const PROTECTION_POLICIES: [&str; 2] = ["berth-assignments.berth.dev", "berth-no
 
 /// The webhook that is asked about workloads of other projects.
 const CUSTOM_WORKLOADS: &str = "custom-workload.berth.dev";
+
+/// The role of the webhook.
+const WEBHOOK_ROLE: &str = "berth:webhook";
 
 /// What the names of Koordinator's resources begin with.
 const KOORDINATOR: &str = "koordinator.sh/";
@@ -84,6 +87,10 @@ impl Settings {
         self.extend_workloads(object);
         if object["kind"] == "ClusterRole" && !self.config.scheduling.preemption.enabled {
             drop_deletion(object);
+        }
+        let is_webhooks = object["kind"] == "ClusterRole" && object["metadata"]["name"] == WEBHOOK_ROLE;
+        if is_webhooks && self.config.metrics.authentication == Authentication::Token {
+            allow_reviews(object);
         }
         let renamed = self.renamed();
         walk(object, &|fields| {
@@ -242,6 +249,17 @@ fn walk(value: &mut Value, change: &impl Fn(&mut serde_json::Map<String, Value>)
 fn drop_deletion(role: &mut Value) {
     if let Some(rules) = role["rules"].as_array_mut() {
         rules.retain(|rule| rule["resources"] != json!(["pods"]) || rule["verbs"] != json!(["delete"]));
+    }
+}
+
+/// Lets a role have tokens checked, and ask what their users may do.
+fn allow_reviews(role: &mut Value) {
+    let reviews =
+        [("authentication.k8s.io", "tokenreviews"), ("authorization.k8s.io", "subjectaccessreviews")];
+    if let Some(rules) = role["rules"].as_array_mut() {
+        let create =
+            |(group, resource)| json!({"apiGroups": [group], "resources": [resource], "verbs": ["create"]});
+        rules.extend(reviews.map(create));
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     cli::documents::{Document, Place},
-    cluster::list::{self, Form, ListError},
+    cluster::list::{self, Form, ListError, Strange},
 };
 
 /// Objects in one page of a list.
@@ -30,13 +30,23 @@ const LISTS: [(&str, &str, &str); 5] = [
 pub(super) async fn documents(client: &Client) -> anyhow::Result<Vec<Document>> {
     let mut documents = Vec::new();
     for (path, version, kind) in LISTS {
-        let take = |object: Value| {
+        let mut strange = None;
+        let take = |object: Result<Value, Strange<'_>>| {
+            let object = match object {
+                Ok(object) => object,
+                Err(error) => {
+                    strange.get_or_insert(error.to_string());
+                    return;
+                }
+            };
             let value = list::stated(object, version, kind);
             let place = Place { file: "the cluster".to_owned(), document: documents.len() + 1, item: None };
             documents.push(Document { value, place });
         };
         let page = ListParams::default().limit(PAGE);
         match tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await {
+            // A plan without one of them could give its devices away twice.
+            Ok(Ok(_)) if strange.is_some() => bail!("can't list {path}: {}", strange.unwrap_or_default()),
             Ok(Ok(_)) => {}
             Ok(Err(ListError::Request(kube::Error::Api(status))))
                 if status.code == 404 && path.starts_with("/apis/resource.k8s.io/") => {}

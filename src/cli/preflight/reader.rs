@@ -19,7 +19,7 @@ use super::{
     seen::{GapKind, Seen},
 };
 use crate::{
-    cluster::list::{self, Form, ListError},
+    cluster::list::{self, Form, ListError, Strange},
     excerpt::brief,
     object::workload::{Kind, Workloads},
 };
@@ -151,10 +151,19 @@ async fn read_list(
     (version, kind): (&str, &str),
     gap: GapKind,
 ) {
-    let take = |object: Value| seen.take(list::stated(object, version, kind));
+    let mut strange = None;
+    let take = |object: Result<Value, Strange<'_>>| match object {
+        Ok(object) => seen.take(list::stated(object, version, kind)),
+        Err(error) => {
+            strange.get_or_insert(error.to_string());
+        }
+    };
     let page = ListParams::default().limit(PAGE);
     let listed = tokio::time::timeout(PATIENCE, list::list(client, path, Form::Whole, page, take)).await;
     let what = path.trim_start_matches("/api/v1/").trim_start_matches("/apis/");
+    if let Some(error) = strange {
+        seen.miss(what, &error, GapKind::Part);
+    }
     match listed {
         Ok(Ok(_)) => {}
         Ok(Err(ListError::Request(kube::Error::Api(status))))

@@ -28,6 +28,9 @@ pub struct Review {
     /// The document's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The part of the workload that the pod is of, where it keeps several pods, as in the pods' names: `head`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// What came of it.
     pub outcome: Outcome,
     /// What was changed, where it was admitted.
@@ -71,11 +74,21 @@ impl Review {
             kind: document.kind().to_owned(),
             namespace: document.namespace().unwrap_or("default").to_owned(),
             name: document.name().map(str::to_owned),
+            part: None,
             outcome,
             patch: (outcome == Outcome::Admitted).then_some(patch),
             warnings: warnings.iter().map(|warning| warning.at(places).to_string()).collect(),
             violations: violations.iter().map(|row| ViolationRow::new(row, places)).collect(),
             object: (outcome != Outcome::Denied).then_some(object),
+        }
+    }
+
+    /// The document's name, with the part behind it in parentheses.
+    fn shown_name(&self) -> String {
+        let name = self.name.as_deref().unwrap_or_default();
+        match &self.part {
+            Some(part) => format!("{name} ({part})"),
+            None => name.to_owned(),
         }
     }
 
@@ -112,7 +125,7 @@ impl Reviews {
             table.row([
                 review.namespace.clone(),
                 review.kind.clone(),
-                review.name.clone().unwrap_or_default(),
+                review.shown_name(),
                 format!("{:?}", review.outcome),
                 remarks.next().unwrap_or_default(),
             ]);

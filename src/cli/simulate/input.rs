@@ -29,7 +29,7 @@ use crate::{
     },
     object::{
         ConfigMap, Device, Metadata, Node, Pod, PodDisruptionBudget, PodGroup, Reservation, ResourceQuota,
-        selecting::{ReplicaSet, ReplicationController, Service, StatefulSet},
+        selecting::{DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
         storage::PersistentVolumeClaim,
         workload::Places,
     },
@@ -252,6 +252,7 @@ fn object(document: &Document) -> Result<Option<Object>, DocumentError> {
         "StatefulSet" => {
             Object::stateful_set(namespaced(document, |one: &mut StatefulSet| &mut one.metadata)?)
         }
+        "DaemonSet" => Object::daemon_set(namespaced(document, |one: &mut DaemonSet| &mut one.metadata)?),
         _ => return Ok(None),
     };
     Ok(Some(object))

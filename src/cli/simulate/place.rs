@@ -114,7 +114,7 @@ pub(super) fn simulate(
             }
         }
     }
-    while let Some(uid) = queue.pop() {
+    while let Some(uid) = queue.pop(|_| false) {
         // Placed with the first of its gang.
         let Some(entry) = waiting.remove(&uid) else { continue };
         if let Some((member, membership)) = run.membership(&entry.2) {

@@ -3,9 +3,9 @@
 use super::time_division::revocable;
 use crate::{
     dialect::marks,
-    object::{Pod, Toleration},
+    object::{Affinity, Pod, Toleration, constraints::TooManyConstraints},
     scheduling::{
-        Constraints, Importance, PreemptionPolicy, Stage,
+        Claim, Constraints, Importance, PreemptionPolicy, ResourceAmounts, Stage,
         footprint::Footprint,
         node::NodeName,
         plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
@@ -60,6 +60,32 @@ pub(super) fn told(pod: &Pod) -> Option<String> {
     let unschedulable =
         scheduled.filter(|condition| condition.status == "False" && condition.reason == "Unschedulable");
     unschedulable.map(|condition| condition.message.clone())
+}
+
+/// What the pod is to plugins. Too many demands on other pods are not kept: Berth does not place such a pod, and those of another scheduler's pod are
+/// compared with no pod.
+pub(super) fn footprint(
+    pod: &Pod,
+    resources: ResourceAmounts,
+    too_many: Option<TooManyConstraints>,
+) -> Footprint {
+    if too_many.is_none() {
+        return Footprint::of_pod(pod, resources);
+    }
+    let mut pod = pod.clone();
+    pod.spec.affinity = Affinity::default();
+    pod.spec.topology_spread_constraints = Vec::new();
+    Footprint::of_pod(&pod, resources)
+}
+
+/// A pod with too many demands can't be placed.
+pub(super) fn unless_too_many(claim: Claim, too_many: Option<TooManyConstraints>) -> Claim {
+    match (claim, too_many) {
+        (Claim::Place(_), Some(error)) => {
+            Claim::Unreadable(format!("Pod can't be placed: {}: {error}", error.field))
+        }
+        (claim, _) => claim,
+    }
 }
 
 /// No constraint beside the cards and revocable zones, which kube-scheduler does not know: every taint is tolerated.

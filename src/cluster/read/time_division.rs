@@ -6,12 +6,13 @@ use jiff::SignedDuration;
 
 use crate::{
     dialect::{duration, marks},
-    object::{Metadata, Pod},
+    object::{Metadata, Pod, metadata::Controller},
     scheduling::{
         object::full_name,
+        pod::Placer,
         tdm::{
             Permission, Revocable,
-            job::{Evictable, JobBudget, JobMember, Quantum, Readiness},
+            job::{DaemonSetName, Evictable, JobBudget, JobMember, JobName, Quantum, Readiness},
         },
     },
 };
@@ -37,39 +38,59 @@ fn permission(metadata: &Metadata) -> Permission {
     }
 }
 
-/// What evictions read of a pod.
-pub(super) fn member(pod: &Pod) -> JobMember {
+/// What evictions read of a pod, which this scheduler or another places.
+pub(super) fn member(pod: &Pod, placer: Placer) -> JobMember {
     let metadata = &pod.metadata;
     let group = marks::GROUP_NAMES.iter().find_map(|key| metadata.annotation(key));
     let group = group.filter(|name| !name.is_empty()).map(|name| full_name(&metadata.namespace, name));
-    let controller = metadata.controller.as_ref();
-    let own = || controller.map_or(metadata.uid.as_str(), |controller| controller.uid()).into();
+    let own = || match &metadata.controller {
+        Some(controller) => JobName::Controller(metadata.namespace.as_str().into(), controller.uid().into()),
+        None => JobName::Pod(metadata.uid.as_str().into()),
+    };
     JobMember {
-        job: group.clone().unwrap_or_else(own),
+        job: group.clone().map_or_else(own, JobName::PodGroup),
         group,
-        evictable: evictable(metadata),
+        evictable: evictable(pod, placer),
         budget: budget(metadata),
         readiness: readiness(pod),
     }
 }
 
-/// A pod that says nothing of preemption may be one that an operator of the cluster runs on every node: it stays, although Volcano takes it
-/// to be preemptable.
-fn evictable(metadata: &Metadata) -> Evictable {
-    let preemptable =
-        marks::preemptable(metadata).unwrap_or_else(|| permission(metadata) != Permission::Nowhere);
-    let bound_to_node = metadata
-        .controller
-        .as_ref()
-        .is_some_and(|controller| matches!(controller.kind(), "DaemonSet" | "Node"));
-    if preemptable && !bound_to_node { Evictable::Yes } else { Evictable::No }
+/// Whether a pod may be evicted. Whatever an owner is said to be, a pod that Berth has placed is placed in no closed zone again.
+fn evictable(pod: &Pod, placer: Placer) -> Evictable {
+    if !marks::leaves_when_closed(&pod.metadata) || is_mirror(pod) {
+        return Evictable::No;
+    }
+    match (placer, daemon_set(&pod.metadata)) {
+        (Placer::Another, Some(set)) => Evictable::UnlessOf(set),
+        (Placer::Another | Placer::Berth, _) => Evictable::Yes,
+    }
 }
 
-/// The budget that annotations state. Where both are set, that of the least number counts, as in Volcano.
-pub(super) fn budget(metadata: &Metadata) -> Option<JobBudget> {
-    let read = |key: &str, of: fn(Quantum) -> JobBudget| {
-        Some(quantum(metadata.annotation(key)?).map_or(JobBudget::Unreadable, of))
+/// Whether the kubelet runs the pod from a file (kubernetes v1.36 `pkg/kubelet/pod/mirror_client.go`, `CreateMirrorPod`).
+fn is_mirror(pod: &Pod) -> bool {
+    let of_node = |controller: &Controller| {
+        (controller.api_version(), controller.kind()) == ("v1", "Node")
+            && pod.spec.node_name.as_deref() == Some(controller.name())
     };
+    pod.metadata.annotation(marks::MIRROR).is_some() && pod.metadata.controller.as_ref().is_some_and(of_node)
+}
+
+/// The DaemonSet that a pod names as its controller; no DaemonSet controls pods of other namespaces.
+fn daemon_set(metadata: &Metadata) -> Option<DaemonSetName> {
+    let controller = metadata.controller.as_ref()?;
+    let is_daemon_set = controller.api_version().split_once('/').is_some_and(|(group, _)| group == "apps")
+        && controller.kind() == "DaemonSet";
+    is_daemon_set.then(|| DaemonSetName {
+        name: full_name(&metadata.namespace, controller.name()),
+        uid: controller.uid().into(),
+    })
+}
+
+/// The budget that annotations state. Where both are set, that of the least number counts, as in Volcano. One that can't be read is none: it
+/// would keep the pods in a closed zone until someone corrects it, and admission refuses it.
+pub(super) fn budget(metadata: &Metadata) -> Option<JobBudget> {
+    let read = |key: &str, of: fn(Quantum) -> JobBudget| quantum(metadata.annotation(key)?).map(of);
     read(marks::MIN_AVAILABLE, JobBudget::MinAvailable)
         .or_else(|| read(marks::MAX_UNAVAILABLE, JobBudget::MaxUnavailable))
 }

@@ -91,13 +91,19 @@ async fn told(script: impl IntoIterator<Item = Turn>) -> Vec<String> {
         }
     });
     let client = Client::new(service, "default");
-    let read = |node: &Node| node.metadata.name.clone();
-    let mut told = pin!(reflect(client, None, read).map(|told: Told<Node, String>| match told {
-        Told::Listed(all) => format!("all: {}", all.join(" ")),
-        Told::Seen(name) => format!("seen: {name}"),
-        Told::Unserved => "unserved".to_owned(),
-        Told::Gone(node) => format!("gone: {}", node.metadata.name),
-    }));
+    let read = |node: &Node, unread: &[Unread]| match unread {
+        [] => node.metadata.name.clone(),
+        [first, ..] => format!("{} without {}", node.metadata.name, first.field),
+    };
+    let objects = UnreadObjects::default();
+    let mut told = pin!(reflect(client, Selected::default(), objects, read).map(
+        |told: Told<Node, String>| match told {
+            Told::Listed(all) => format!("all: {}", all.join(" ")),
+            Told::Seen(name) => format!("seen: {name}"),
+            Told::Unserved => "unserved".to_owned(),
+            Told::Gone(node) => format!("gone: {}", node.metadata.name),
+        }
+    ));
     let mut all = Vec::new();
     while let Ok(Some(one)) = timeout(Duration::from_mins(1), told.next()).await {
         all.push(one);
@@ -178,6 +184,147 @@ async fn an_object_that_cannot_be_read_costs_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_is_delivered_without_the_fields_that_cannot_be_read() {
+    let strange = |kind: &str, name: &str, version: &str| {
+        let mut event = event(kind, name, version);
+        event["object"]["spec"] = json!({"unschedulable": "perhaps"});
+        event
+    };
+    let mut list = listed("5", &["a", "b", "c"]);
+    list.lines[0]["items"][1]["spec"] = json!({"taints": 7});
+    list.lines[0]["items"][0] = json!({"metadata": 7});
+    let watched = [
+        strange("MODIFIED", "c", "6"),
+        event("MODIFIED", "b", "7"),
+        strange("DELETED", "c", "8"),
+        event("ADDED", "d", "9"),
+    ];
+    let began = Instant::now();
+    let script =
+        [list, watches("watch from 5", &watched, End::Closed), watches("watch from 9", &[], End::Open)];
+    let expected = [
+        "all: b without spec.taints c",
+        "seen: c without spec.unschedulable",
+        "seen: b",
+        "gone: c",
+        "seen: d",
+    ];
+    assert_eq!(told(script).await, expected);
+    assert_eq!(began.elapsed(), Duration::from_mins(1), "no event waits for a pause");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_cannot_be_read_are_counted_as_long_as_they_are_there() {
+    let bad = |kind: &str, name: &str, version: &str| {
+        let mut event = event(kind, name, version);
+        event["object"]["spec"] = json!(7);
+        event
+    };
+    let mut list = listed("5", &["a", "b"]);
+    list.lines[0]["items"][0]["spec"] = json!(7);
+    let watched = [
+        bad("ADDED", "c", "6"),
+        bad("MODIFIED", "c", "7"),
+        event("MODIFIED", "a", "8"),
+        bad("DELETED", "c", "9"),
+    ];
+    let script = [list, watches("watch from 5", &watched, End::Open)];
+    let script = Arc::new(Mutex::new(VecDeque::from(script)));
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let turn = script.lock().unwrap().pop_front().unwrap();
+        async move { Ok::<_, std::convert::Infallible>(Response::new(body(&turn))) }
+    });
+    let objects = UnreadObjects::default();
+    let client = Client::new(service, "default");
+    let mut counts = Vec::new();
+    {
+        let read = |_: &Node, _: &[Unread]| ();
+        let mut told = pin!(reflect(client, Selected::default(), objects.clone(), read));
+        for _ in 0..5 {
+            assert!(told.next().await.is_some());
+            counts.push(objects.count("Node"));
+        }
+    }
+    assert_eq!(counts, [1, 2, 2, 1, 0]);
+}
+
+/// Replaces one value of the object by another of any type, or adds one, at a place that the dice choose.
+fn disturb(value: &mut Value, dice: &mut impl FnMut(usize) -> usize) {
+    let inner: Vec<&mut Value> = match value {
+        Value::Object(fields) => fields.values_mut().collect(),
+        Value::Array(items) => items.iter_mut().collect(),
+        _ => Vec::new(),
+    };
+    let (count, at) = (inner.len(), dice(inner.len() + 1));
+    if let Some(one) = inner.into_iter().nth(at).filter(|_| at < count) {
+        return disturb(one, dice);
+    }
+    let strange = [
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(""),
+        json!("\u{1b}[2J\u{202e}"),
+        json!([]),
+        json!({}),
+        json!([[{"name": {}}]]),
+        json!("x".repeat(10_000)),
+        (0..100).fold(json!(0), |inner, _| json!([inner])),
+    ];
+    *value = strange[dice(strange.len())].clone();
+}
+
+/// Whatever foreign objects hold, lists and watches deliver the others, and end only with the script.
+#[tokio::test(start_paused = true)]
+async fn no_foreign_object_ends_a_list_or_a_watch() {
+    let seed = 20_261;
+    let mut state: u64 = seed;
+    let mut dice = move |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % most
+    };
+    let node = json!({
+        "metadata": {"name": "x", "resourceVersion": "1", "labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["f"],
+            "ownerReferences": [{"name": "o", "controller": true}], "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"unschedulable": false, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "4"}, "images": [{"names": ["i"], "sizeBytes": 7}]},
+    });
+    for round in 0..40_u64 {
+        let mut foreign = || {
+            let mut one = node.clone();
+            for _ in 0..=dice(3) {
+                disturb(&mut one, &mut dice);
+            }
+            one
+        };
+        let mut list = listed("1000", &["mine"]);
+        let items = list.lines[0]["items"].as_array_mut().unwrap();
+        (0..10).for_each(|at| items.insert(at % 2, foreign()));
+        // What has no version makes the reflector list anew; the API server gives each object one.
+        let versioned = |mut object: Value, version: String| {
+            match object.get_mut("metadata").and_then(Value::as_object_mut) {
+                Some(metadata) => drop(metadata.insert("resourceVersion".to_owned(), version.into())),
+                None => object = json!({"metadata": {"name": "y", "resourceVersion": version}, "spec": []}),
+            }
+            object
+        };
+        let kinds = ["ADDED", "MODIFIED", "DELETED"];
+        let line = |at: usize| {
+            let object = versioned(foreign(), (1001 + at).to_string());
+            json!({"type": kinds[at % 3], "object": object})
+        };
+        let mut lines: Vec<_> = (0..10).map(line).collect();
+        lines.push(event("ADDED", "hers", "2000"));
+        let script = [list, watches("watch from 1000", &lines, End::Open)];
+        let told = told(script).await;
+        assert!(told[0].contains("mine"), "seed {seed}, round {round}: {}", told[0]);
+        assert_eq!(told.last().unwrap(), "seen: hers", "seed {seed}, round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_fails_is_tried_again_after_a_pause() {
     let began = Instant::now();
     let script = [
@@ -206,7 +353,12 @@ async fn a_watch_that_was_cut_off_without_a_word_is_opened_again() {
         let turn = turns.lock().unwrap().pop_front().unwrap();
         async move { Ok::<_, std::convert::Infallible>(Response::new(body(&turn))) }
     });
-    let mut told = pin!(reflect(Client::new(service, "default"), None, |_: &Node| ()));
+    let mut told = pin!(reflect(
+        Client::new(service, "default"),
+        Selected::default(),
+        UnreadObjects::default(),
+        |_: &Node, _| ()
+    ));
     let began = Instant::now();
     assert!(matches!(told.next().await, Some(Told::Listed(_))));
     assert!(matches!(told.next().await, Some(Told::Seen(()))));

@@ -144,7 +144,7 @@ pub(super) fn waiting(encoder: &mut DescriptorEncoder, waiting: &Waiting) -> fmt
         .iter()
         .map(|((plugin, reason), pods)| ([("plugin", *plugin), ("reason", reason)], count(*pods)));
     gauge(encoder, names, rows)?;
-    let help = "Pods among those that no end of another pod would help: what they ask for is not there, not served or can't be read";
+    let help = "Pods among those that would not fit even if all others ended: what they ask for is not there, not served or can't be read";
     let name = "berth_scheduler_unplaceable_pods";
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&count(waiting.unplaceable))
 }

@@ -8,7 +8,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::{
     cluster::{
-        list::{Form, ListError, list, version},
+        list::{Form, ListError, Strange, list, version},
         watch,
         wire::Watched,
     },
@@ -110,7 +110,8 @@ where
     Watched<T>: Resource<DynamicType = ()>,
 {
     let mut all = Vec::new();
-    let read = |Named { metadata }| all.push(metadata);
+    // What has no name that can be read is not known to the watch either.
+    let read = |named: Result<Named, Strange<'_>>| all.extend(named.map(|named| named.metadata));
     let version = list(client, &path::<T>(), Form::Metadata, parameters, read).await?;
     Ok((version, all))
 }

@@ -1,6 +1,6 @@
 //! Which devices would do for a request, whatever else is chosen.
 
-use super::{Candidate, selected::Selected};
+use super::{Candidate, selected::Selected, toll::GoOn};
 use crate::dra::{
     AllocationError, Claim, HeldDevices,
     claim::{Alternative, Mode},
@@ -34,14 +34,15 @@ pub(super) fn of(
     scene: Scene<'_>,
     selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
+    go_on: GoOn<'_>,
 ) -> Result<Vec<Vec<Options>>, AllocationError> {
     let mut requests = Vec::with_capacity(claim.requests.len());
     for request in &claim.requests {
         let alternatives = request.alternatives.iter().map(|alternative| {
             selected.turn_to_next();
             match alternative.mode {
-                Mode::Exactly(count) => Ok(counted(alternative, (count, scene), selected, left_out)),
-                Mode::All => all(claim, alternative, scene, selected),
+                Mode::Exactly(count) => counted(alternative, (count, scene), selected, left_out, go_on),
+                Mode::All => all(claim, alternative, scene, selected, go_on),
             }
         });
         requests.push(alternatives.collect::<Result<_, _>>()?);
@@ -55,19 +56,21 @@ fn counted(
     (count, scene): (usize, Scene<'_>),
     selected: &mut Selected,
     left_out: &mut Vec<AllocationError>,
-) -> Options {
+    go_on: GoOn<'_>,
+) -> Result<Options, AllocationError> {
     let mut devices = Vec::new();
     for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
-        match selected.admits(at, alternative, device) {
+        match selected.admits(at, alternative, device, go_on) {
             Ok(true) if fits(alternative, device, scene.held) && is_free(alternative, device, scene.held) => {
                 devices.push(at);
             }
             Ok(_) => {}
+            Err(AllocationError::Interrupted) => return Err(AllocationError::Interrupted),
             Err(error) if left_out.contains(&error) => {}
             Err(error) => left_out.push(error),
         }
     }
-    Options { devices, count, all: false }
+    Ok(Options { devices, count, all: false })
 }
 
 /// All devices that the selectors admit and that have the capacity, in use or not.
@@ -76,6 +79,7 @@ fn all(
     alternative: &Alternative,
     scene: Scene<'_>,
     selected: &mut Selected,
+    go_on: GoOn<'_>,
 ) -> Result<Options, AllocationError> {
     let unsettled = scene.pools.iter().find_map(|pool| match &pool.state {
         PoolState::Usable => None,
@@ -88,7 +92,7 @@ fn all(
     }
     let mut devices = Vec::new();
     for (at, Candidate { device, .. }) in scene.candidates.iter().enumerate() {
-        if selected.admits(at, alternative, device)? && fits(alternative, device, scene.held) {
+        if selected.admits(at, alternative, device, go_on)? && fits(alternative, device, scene.held) {
             devices.push(at);
         }
     }

@@ -7,6 +7,8 @@ use super::{
     attempt::{Attempt, Choice, Conflict, Place},
     options::{self, Options},
     score::Score,
+    selected::Earlier,
+    toll::{GoOn, STEPS_AT_ONCE, Toll},
 };
 use crate::dra::{AllocationError, Claim, HeldDevices, error::MOST_RESULTS, pool::Pool};
 
@@ -38,6 +40,8 @@ pub(super) struct Search<'a> {
     steps: u64,
     /// At how many steps it ends.
     limit: u64,
+    /// Whether the caller has ended it.
+    interrupted: bool,
     /// A constraint that refuses one of all devices.
     refusal: Option<AllocationError>,
 }
@@ -51,7 +55,7 @@ enum Aim {
     Best,
 }
 
-/// The search is over: what it looks for was found, or it has taken all of its steps.
+/// The search is over: what it looks for was found, it has taken all of its steps, or the caller has ended it.
 struct Over;
 
 /// A request under way.
@@ -82,33 +86,72 @@ impl<'a> Search<'a> {
             only: claims.iter().map(|claim| vec![None; claim.requests.len()]).collect(),
             steps: 0,
             limit: MOST_STEPS,
+            interrupted: false,
             refusal: None,
         }
     }
 
     /// The best of the solutions with the earliest alternatives; `None`: there is none.
-    pub(super) fn run(&mut self) -> Result<Option<Solution>, AllocationError> {
-        let over = self.request(0, 0).is_err();
-        let Some(first) = self.best.take() else {
-            return if over { Err(AllocationError::SearchLimit(MOST_STEPS)) } else { Ok(None) };
-        };
-        self.limit = self.steps + MOST_STEPS;
-        self.best = Some(self.earliest(first));
-        self.aim = Aim::Best;
-        self.limit = self.steps + MOST_STEPS_FOR_SCORE;
-        // Whether it took all steps or not makes no difference: there is a solution.
-        let _: Result<(), Over> = self.request(0, 0);
-        Ok(self.best.take())
+    ///
+    /// An interrupted search finds nothing, even where it has a solution: a longer one could find another.
+    pub(super) fn run(&mut self, go_on: GoOn<'_>) -> Result<Option<Solution>, AllocationError> {
+        let over = self.request(0, 0, go_on).is_err();
+        if let Some(first) = self.best.take().filter(|_| !self.interrupted) {
+            self.limit = self.steps + MOST_STEPS;
+            self.best = Some(self.earliest(first, go_on));
+            self.aim = Aim::Best;
+            self.limit = self.steps + MOST_STEPS_FOR_SCORE;
+            // Whether it took all steps or not makes no difference: there is a solution.
+            let _: Result<(), Over> = self.request(0, 0, go_on);
+        }
+        match self.best.take() {
+            _ if self.interrupted => Err(AllocationError::Interrupted),
+            None if over => Err(AllocationError::SearchLimit(MOST_STEPS)),
+            best => Ok(best),
+        }
+    }
+
+    /// What an earlier attempt has chosen, if it can be chosen again. A search may find one with a better score by now.
+    pub(super) fn repeat(&mut self, earlier: &Earlier) -> Option<Solution> {
+        let (claims, options) = (self.claims, self.options);
+        if earlier.choices.len() != claims.len() {
+            return None;
+        }
+        for (at, (claim, choices)) in claims.iter().zip(&earlier.choices).enumerate() {
+            for (number, request) in claim.requests.iter().enumerate() {
+                let chosen = *earlier.alternatives.get(at)?.get(number)?;
+                let (alternative, options) =
+                    (request.alternatives.get(chosen)?, options[at][number].get(chosen)?);
+                let mut own = choices.iter().filter(|(choice, _)| choice.request == number);
+                if own.clone().count() != options.count {
+                    return None;
+                }
+                let place =
+                    Place { claim: at, request: (number, request), alternative: (chosen, alternative) };
+                let is_chosen = own.all(|(Choice { candidate, .. }, reading)| {
+                    let device = self.candidates.get(*candidate).filter(|one| one.device.reading == *reading);
+                    device.is_some_and(|one| options::is_free(alternative, one.device, self.held))
+                        && options.devices.binary_search(candidate).is_ok()
+                        && self.attempt.choose(place, *candidate).is_ok()
+                });
+                if !is_chosen {
+                    return None;
+                }
+            }
+        }
+        let score = Score::of(&self.attempt, self.candidates, self.held);
+        let (choices, alternatives) = (self.attempt.choices.clone(), earlier.alternatives.clone());
+        Some(Solution { choices, alternatives, score })
     }
 
     /// A solution that has, from the first request on, the earliest alternative with which there is one. From then on these alone may
     /// be taken.
-    fn earliest(&mut self, mut solution: Solution) -> Solution {
+    fn earliest(&mut self, mut solution: Solution, go_on: GoOn<'_>) -> Solution {
         for claim in 0..self.claims.len() {
             for request in 0..self.claims[claim].requests.len() {
                 for earlier in 0..solution.alternatives[claim][request] {
                     self.only[claim][request] = Some(earlier);
-                    let _: Result<(), Over> = self.request(0, 0);
+                    let _: Result<(), Over> = self.request(0, 0, go_on);
                     if let Some(better) = self.best.take() {
                         solution = better;
                         break;
@@ -126,9 +169,9 @@ impl<'a> Search<'a> {
     }
 
     /// Serves this request and all that follow.
-    fn request(&mut self, claim: usize, request: usize) -> Result<(), Over> {
+    fn request(&mut self, claim: usize, request: usize, go_on: GoOn<'_>) -> Result<(), Over> {
         let Some(known) = self.claims.get(claim) else { return self.found() };
-        let Some(asked) = known.requests.get(request) else { return self.request(claim + 1, 0) };
+        let Some(asked) = known.requests.get(request) else { return self.request(claim + 1, 0, go_on) };
         for (at, alternative) in asked.alternatives.iter().enumerate() {
             if self.only[claim][request].is_some_and(|only| only != at) {
                 continue;
@@ -141,23 +184,23 @@ impl<'a> Search<'a> {
             }
             self.alternatives[claim][request] = at;
             let step = Step { place, options };
-            if options.all { self.all(step, 0)? } else { self.counted(step, 0, 0)? }
+            if options.all { self.all(step, 0, go_on)? } else { self.counted(step, 0, 0, go_on)? }
         }
         Ok(())
     }
 
     /// Chooses the devices from this one on, of which all are needed.
-    fn all(&mut self, step: Step<'a>, next: usize) -> Result<(), Over> {
+    fn all(&mut self, step: Step<'a>, next: usize, go_on: GoOn<'_>) -> Result<(), Over> {
         let Some(&candidate) = step.options.devices.get(next) else {
-            return self.request(step.place.claim, step.place.request.0 + 1);
+            return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         };
-        self.count_step()?;
+        self.count_step(go_on)?;
         if !options::is_free(step.place.alternative.1, self.candidates[candidate].device, self.held) {
             return Ok(());
         }
         match self.attempt.choose(step.place, candidate) {
             Ok(()) => {
-                let result = self.all(step, next + 1);
+                let result = self.all(step, next + 1, go_on);
                 self.attempt.take_back(step.place, candidate);
                 result
             }
@@ -175,10 +218,10 @@ impl<'a> Search<'a> {
 
     /// Chooses as many devices as are still needed, from the option at this place on: the order of a request's devices makes no
     /// difference.
-    fn counted(&mut self, step: Step<'a>, chosen: usize, from: usize) -> Result<(), Over> {
+    fn counted(&mut self, step: Step<'a>, chosen: usize, from: usize, go_on: GoOn<'_>) -> Result<(), Over> {
         let needed = step.options.count - chosen;
         if needed == 0 {
-            return self.request(step.place.claim, step.place.request.0 + 1);
+            return self.request(step.place.claim, step.place.request.0 + 1, go_on);
         }
         let mut failed = Vec::new();
         let last = step.options.devices.len() - needed;
@@ -189,9 +232,9 @@ impl<'a> Search<'a> {
                 // A device that is the same in all that counts has led to nothing, or to as good a solution.
                 continue;
             }
-            self.count_step()?;
+            self.count_step(go_on)?;
             if self.attempt.choose(step.place, candidate).is_ok() {
-                let result = self.counted(step, chosen + 1, at + 1);
+                let result = self.counted(step, chosen + 1, at + 1, go_on);
                 self.attempt.take_back(step.place, candidate);
                 result?;
             }
@@ -200,7 +243,13 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn count_step(&mut self) -> Result<(), Over> {
+    fn count_step(&mut self, go_on: GoOn<'_>) -> Result<(), Over> {
+        if self.steps.is_multiple_of(STEPS_AT_ONCE) {
+            self.interrupted |= go_on(Toll::Search { steps: STEPS_AT_ONCE }).is_break();
+        }
+        if self.interrupted {
+            return Err(Over);
+        }
         self.steps += 1;
         if self.steps > self.limit { Err(Over) } else { Ok(()) }
     }

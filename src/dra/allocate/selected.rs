@@ -1,10 +1,24 @@
 //! Which devices selectors admit, kept from one attempt to the next: evaluating an expression takes longer than all else.
 
+use super::{
+    Candidate,
+    attempt::Choice,
+    search::Solution,
+    toll::{GoOn, before_evaluation},
+};
 use crate::dra::{
     AllocationError,
     claim::{Alternative, Selector},
     device::{Device, Reading},
 };
+
+/// What an earlier attempt has chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Earlier {
+    /// By claim: each choice, with the device as it was published then.
+    pub(super) choices: Vec<Vec<(Choice, Reading)>>,
+    pub(super) alternatives: Vec<Vec<usize>>,
+}
 
 /// Which devices of one node the selectors of some claims admit, as far as they were asked. It holds for claims that ask for the same by
 /// the same classes; a device that is published anew is asked about again.
@@ -13,6 +27,8 @@ pub struct Selected {
     /// Of each alternative, over all claims and requests in their order: by place among the candidates, the device that stood there and
     /// whether it was admitted.
     by_alternative: Vec<Vec<Option<(Reading, bool)>>>,
+    /// What the last attempt that found devices has chosen.
+    earlier: Option<Earlier>,
     /// Which alternatives come next.
     next: usize,
 }
@@ -37,6 +53,7 @@ impl Selected {
         at: usize,
         alternative: &Alternative,
         device: &Device,
+        go_on: GoOn<'_>,
     ) -> Result<bool, AllocationError> {
         if alternative.class.selectors.is_empty() && alternative.selectors.is_empty() {
             return Ok(true);
@@ -47,19 +64,36 @@ impl Selected {
         {
             return Ok(*admits);
         }
-        let admits = selected(alternative, device)?;
+        let admits = selected(alternative, device, go_on)?;
         if places.len() <= at {
             places.resize(at + 1, None);
         }
         places[at] = Some((device.reading, admits));
         Ok(admits)
     }
+
+    /// Keeps what was chosen.
+    pub(super) fn keep(&mut self, solution: &Solution, candidates: &[Candidate<'_>]) {
+        let with_reading = |choice: &Choice| (*choice, candidates[choice.candidate].device.reading);
+        let choices = solution.choices.iter().map(|choices| choices.iter().map(with_reading).collect());
+        let alternatives = solution.alternatives.clone();
+        self.earlier = Some(Earlier { choices: choices.collect(), alternatives });
+    }
+
+    /// What the last attempt that found devices has chosen.
+    pub(super) fn earlier(&self) -> Option<&Earlier> {
+        self.earlier.as_ref()
+    }
 }
 
 /// Whether all selectors admit the device, those of the class first.
-fn selected(alternative: &Alternative, device: &Device) -> Result<bool, AllocationError> {
-    let mut selectors = alternative.class.selectors.iter().chain(&alternative.selectors);
-    let refused: Option<Result<bool, AllocationError>> = selectors
-        .find_map(|selector: &Selector| Some(selector.admits(device)).filter(|admits| *admits != Ok(true)));
-    refused.unwrap_or(Ok(true))
+fn selected(alternative: &Alternative, device: &Device, go_on: GoOn<'_>) -> Result<bool, AllocationError> {
+    for selector in alternative.class.selectors.iter().chain(&alternative.selectors) {
+        let selector: &Selector = selector;
+        before_evaluation(go_on, selector.cost())?;
+        if !selector.admits(device)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

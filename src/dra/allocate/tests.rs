@@ -206,7 +206,8 @@ fn given_of(published: &[ResourceSlice], selector: &str) -> Vec<bool> {
     let mut given = |slice: &ResourceSlice| {
         inventory.set(std::sync::Arc::new(slice.clone()));
         let node = Node { name: "n1", labels: &labels };
-        allocate_again(&[&claim], node, (&inventory, &held), &mut selected).unwrap().is_some()
+        let mut go_on = |_| ControlFlow::Continue(());
+        allocate_again(&[&claim], node, (&inventory, &held), &mut selected, &mut go_on).unwrap().is_some()
     };
     published.iter().map(&mut given).collect()
 }
@@ -217,4 +218,48 @@ fn a_device_that_is_published_anew_is_selected_anew() {
     let published = [model("A100"), model("A100"), model("H100"), model("A100")];
     let selector = r#"device.attributes["gpu.example.com"].model == "A100""#;
     assert_eq!(given_of(&published, selector), [true, true, false, true]);
+}
+
+#[test]
+fn a_search_can_be_ended_and_an_earlier_solution_is_repeated_as_long_as_it_holds() {
+    let class: DeviceClass = serde_json::from_value(json!({"metadata": {"name": "gpu"}})).unwrap();
+    let of_claim =
+        claim(&json!({"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]}));
+    let claim = Claim::read(&of_claim, &Classes::new([&class])).unwrap();
+    let (labels, mut inventory, mut held) = (Labels::new(), Inventory::default(), HeldDevices::default());
+    let publish = |inventory: &mut Inventory, count: usize| {
+        let devices: Vec<_> = (0..count).map(|at| json!({"name": format!("gpu-{at}")})).collect();
+        inventory.set(std::sync::Arc::new(slice("n1", &devices)));
+    };
+    publish(&mut inventory, 4);
+    let mut selected = Selected::default();
+    let mut attempt = |inventory: &Inventory, held: &HeldDevices, goes_on: bool| {
+        let node = Node { name: "n1", labels: &labels };
+        let mut go_on = |_| if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        let found = allocate_again(&[&claim], node, (inventory, held), &mut selected, &mut go_on)?;
+        let devices = found
+            .map(|found| found.results[0].devices.results.iter().map(|one| one.device.clone()).collect());
+        Ok::<Option<Vec<_>>, AllocationError>(devices)
+    };
+    assert_eq!(
+        attempt(&inventory, &held, false),
+        Err(AllocationError::Interrupted),
+        "nothing was found before"
+    );
+    let first = Some(vec!["gpu-0".to_owned(), "gpu-1".to_owned()]);
+    assert_eq!(attempt(&inventory, &held, true), Ok(first.clone()));
+    assert_eq!(attempt(&inventory, &held, false), Ok(first));
+    held.insert(DeviceId::new("gpu.example.com", "n1", "gpu-1"), Held { whole: true, ..Held::default() });
+    assert_eq!(
+        attempt(&inventory, &held, false),
+        Err(AllocationError::Interrupted),
+        "another has one of them"
+    );
+    assert!(attempt(&inventory, &held, true).unwrap().is_some());
+    publish(&mut inventory, 4);
+    assert_eq!(
+        attempt(&inventory, &held, false),
+        Err(AllocationError::Interrupted),
+        "they are published anew"
+    );
 }

@@ -2,7 +2,7 @@
 
 use cel::{ExecutionError, parser::ParseErrors};
 
-use super::{COST_LIMIT, LONGEST, nesting::DEEPEST};
+use super::{LONGEST, cost::ESTIMATE_LIMIT, nesting::DEEPEST};
 use crate::excerpt::{VALUE, brief, excerpt};
 
 /// Why a text is no expression that can be evaluated.
@@ -38,8 +38,8 @@ pub enum CompileError {
     /// Its parts are nested too deeply.
     #[error("the expression is nested more than {DEEPEST} levels deep")]
     TooDeep,
-    /// An evaluation could cost more than [`COST_LIMIT`].
-    #[error("the expression could cost up to {0}, and {COST_LIMIT} is allowed")]
+    /// An evaluation could cost more than four times [`super::COST_LIMIT`] by the estimate of this crate.
+    #[error("the expression could cost up to {0}, and {ESTIMATE_LIMIT} is allowed")]
     TooExpensive(u64),
 }
 

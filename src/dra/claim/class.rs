@@ -106,6 +106,11 @@ impl Selector {
         selectors.iter().enumerate().map(read).collect()
     }
 
+    /// What one evaluation may cost, as it was estimated.
+    pub(in crate::dra) fn cost(&self) -> u64 {
+        self.expression.cost()
+    }
+
     /// Whether the device passes.
     pub(in crate::dra) fn admits(&self, device: &Device) -> Result<bool, AllocationError> {
         let view: &View = device.view.as_ref().map_err(|reason| self.error(device, reason.clone()))?;

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceToleration;
-use crate::object::{
-    affinity::NodeSelector, device_class::DeviceConfiguration, nullable, quantity::Quantity,
-};
+use crate::object::{affinity::NodeSelector, device_class::Opaque, nullable, quantity::Quantity};
 
 /// The devices, and the nodes from which they can be used.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -79,8 +77,8 @@ pub struct AllocationConfiguration {
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// The parameters.
-    #[serde(flatten)]
-    pub configuration: DeviceConfiguration,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<Opaque>,
 }
 
 /// Where parameters come from.

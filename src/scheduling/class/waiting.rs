@@ -12,12 +12,13 @@ use crate::{
         plugin::tdm,
         pod::{Ask, Uid},
         snapshot::NodeState,
+        steps::LOOK,
         verdict::NodeVerdict,
     },
 };
 
 /// How a node has changed whose waiting pods are looked for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Held {
     /// Less is held of it, or it has become another: every pod may fit.
     Less,
@@ -28,7 +29,7 @@ pub enum Held {
 impl Classes {
     /// How many pods of all classes wait for a node to change.
     pub fn waiting(&self) -> usize {
-        let classes = self.waiting.iter().filter_map(|ask| self.by_ask.get(ask));
+        let classes = self.waiting.values().filter_map(|ask| self.by_ask.get(ask));
         classes.map(|class| class.waiting.len() + class.waiting_around.len()).sum()
     }
 
@@ -42,8 +43,10 @@ impl Classes {
             Rejected::Itself => class.waiting.insert(uid),
             Rejected::Around => class.waiting_around.insert(uid),
         };
-        if !self.waiting.contains(ask) {
-            self.waiting.push(ask.clone());
+        if class.waiting_place.is_none() {
+            let place = self.waiting.last_key_value().map_or(0, |(last, _)| last + 1);
+            class.waiting_place = Some(place);
+            self.waiting.insert(place, ask.clone());
         }
     }
 
@@ -58,8 +61,10 @@ impl Classes {
         if let Some(class) = self.by_ask.get_mut(ask) {
             class.waiting.remove(uid);
             class.waiting_around.remove(uid);
-            if class.has_none_waiting() {
-                self.waiting.retain(|waiting| waiting != ask);
+            if class.has_none_waiting()
+                && let Some(place) = class.waiting_place.take()
+            {
+                self.waiting.remove(&place);
             }
         }
     }
@@ -78,7 +83,7 @@ impl Classes {
     /// The pods that wait for a node to change and ask for cards or devices of one of these plugins, by uid.
     pub(in crate::scheduling) fn waiting_for(&self, profiles: &BTreeSet<ProfileName>) -> BTreeSet<Uid> {
         let asks = |ask: &&Arc<Ask>| ask.devices.iter().any(|asked| profiles.contains(&asked.profile.name));
-        let classes = self.waiting.iter().filter(asks).filter_map(|ask| self.by_ask.get(ask));
+        let classes = self.waiting.values().filter(asks).filter_map(|ask| self.by_ask.get(ask));
         classes.flat_map(|class| class.waiting.iter().chain(&class.waiting_around)).cloned().collect()
     }
 
@@ -102,8 +107,9 @@ impl Classes {
     ) -> Vec<Uid> {
         let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
         let may_fit = |ask: &Ask| held == Held::Less || several(ask);
-        let mut woken = Vec::new();
-        for ask in self.waiting.iter().filter(|ask| may_fit(ask)) {
+        let (mut woken, mut left) = (Vec::new(), Vec::new());
+        self.counts.steps().add(LOOK, self.waiting.len());
+        for (place, ask) in self.waiting.iter().filter(|(_, ask)| may_fit(ask)) {
             let Some(class) = self.by_ask.get_mut(ask) else { continue };
             let fitted = class
                 .verdicts
@@ -112,6 +118,7 @@ impl Classes {
             if class.waiting.is_empty() && fitted {
                 continue;
             }
+            self.counts.steps().add(ask.cost(), 1);
             if filter(ask, node, device_resources, &[]).is_err() || !tdm::lasts(ask, node, now) {
                 continue;
             }
@@ -119,9 +126,14 @@ impl Classes {
             if !fitted {
                 woken.extend(std::mem::take(&mut class.waiting_around));
             }
+            if class.has_none_waiting() {
+                class.waiting_place = None;
+                left.push(*place);
+            }
         }
-        let by_ask = &self.by_ask;
-        self.waiting.retain(|ask| by_ask.get(ask).is_some_and(|class| !class.has_none_waiting()));
+        for place in left {
+            self.waiting.remove(&place);
+        }
         woken
     }
 }

@@ -49,6 +49,8 @@ pub enum Kind {
     ReplicaSet,
     /// Controllers of pods with names of their own: theirs are too.
     StatefulSet,
+    /// Controllers that keep a pod on every node: theirs stay when a revocable zone closes.
+    DaemonSet,
 }
 
 impl Kind {
@@ -77,6 +79,7 @@ impl Kind {
         Self::ReplicationController,
         Self::ReplicaSet,
         Self::StatefulSet,
+        Self::DaemonSet,
     ];
 
     /// The kinds that decide where a pod with claims may go: such pods wait until these were listed.
@@ -119,6 +122,7 @@ impl Kind {
             Self::ReplicationController => "replicationcontrollers",
             Self::ReplicaSet => "replicasets",
             Self::StatefulSet => "statefulsets",
+            Self::DaemonSet => "daemonsets",
         }
     }
 }

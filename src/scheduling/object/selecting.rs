@@ -1,5 +1,5 @@
 //! Services and the controllers that make pods, as far as they say which pods are spread by default: names and selectors. Lists of
-//! ReplicaSets are long, so nothing else of them is kept.
+//! ReplicaSets are long, so nothing else of them is kept. Of DaemonSets, only which there are.
 
 use std::sync::Arc;
 
@@ -7,8 +7,9 @@ use super::{Kind, Object, Objects, full_name};
 use crate::object::{
     LabelSelector, Labels, Metadata, Requirement,
     metadata::Controller,
-    selecting::{BySelector, ReplicaSet, ReplicationController, Service, StatefulSet},
+    selecting::{BySelector, DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
+use crate::scheduling::tdm::job::DaemonSetName;
 
 /// Which pods a controller says are its own.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,12 @@ impl Object {
         let StatefulSet { metadata, spec } = Arc::unwrap_or_clone(set);
         Self::StatefulSet(name_of(&metadata), requirements(spec))
     }
+
+    /// What is kept of a DaemonSet.
+    pub fn daemon_set(set: Arc<DaemonSet>) -> Self {
+        let DaemonSet { metadata } = Arc::unwrap_or_clone(set);
+        Self::DaemonSet(name_of(&metadata), metadata.uid.into())
+    }
 }
 
 fn name_of(metadata: &Metadata) -> Arc<str> {
@@ -65,6 +72,13 @@ impl Objects {
             Object::Service(_, labels) => Some(&**labels),
             _ => None,
         })
+    }
+
+    /// Whether this DaemonSet exists, as far as is known: until all are listed, each may.
+    pub fn may_have_daemon_set(&self, set: &DaemonSetName) -> bool {
+        let known = self.get(Kind::DaemonSet, &set.name);
+        let exists = known.is_some_and(|known| matches!(known, Object::DaemonSet(_, uid) if *uid == set.uid));
+        exists || !self.are_listed(&[Kind::DaemonSet])
     }
 
     /// The pods of the controller of a pod in this namespace; `None`: it is not known, or of a kind that does not count.

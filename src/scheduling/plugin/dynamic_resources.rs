@@ -4,13 +4,14 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
 //! free none, as upstream has it.
 
+pub mod comparison;
 mod extended;
 mod fits;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::ControlFlow, sync::Arc};
 
 use crate::{
-    dra::{self, Claim, Selected},
+    dra::{self, AllocationError, Claim, GoOn, Selected},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         change::Change,
@@ -22,11 +23,13 @@ use crate::{
         reason::Reason,
         resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
         snapshot::NodeState,
+        steps::Allowance,
     },
 };
+pub use comparison::{ClaimComparison, ComparedClaims};
 use extended::PodExtended;
 pub use fits::ClaimFits;
-use fits::{AskedOf, NodeFits};
+use fits::{Asked, AskedOf, NodeFits};
 
 /// Why a pod's claims keep it from a node.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -39,6 +42,8 @@ pub enum ClaimRejection {
     Stale,
     /// One can't be decided on, as this text says.
     Undecidable(Arc<str>),
+    /// Comparing them with all devices takes longer than a decision may.
+    Unfinished,
 }
 
 impl ClaimRejection {
@@ -49,6 +54,7 @@ impl ClaimRejection {
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
             Self::Undecidable(_) => "ResourceClaimUndecidable",
+            Self::Unfinished => "ResourceClaimUnfinished",
         }
     }
 }
@@ -61,6 +67,7 @@ impl fmt::Display for ClaimRejection {
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
             Self::Undecidable(why) => why,
+            Self::Unfinished => "resourceclaims are still being compared with devices",
         })
     }
 }
@@ -83,6 +90,8 @@ pub(in crate::scheduling) struct PodClaims<'a> {
     asked: Vec<AskedOf>,
     /// By slot, whether the node has devices for the waiting claims.
     fits: NodeFits,
+    /// How much a choice of devices may take.
+    allowance: Allowance,
 }
 
 impl<'a> PodClaims<'a> {
@@ -92,6 +101,24 @@ impl<'a> PodClaims<'a> {
         around: Surroundings<'a>,
         counts: &mut PodCounts,
     ) -> Result<Option<Self>, Reason> {
+        let Some(mut claims) = Self::read(demand, around, counts.claim_allowance())? else { return Ok(None) };
+        if let Some(asked) = claims.asked() {
+            let judge = |node: &NodeState, selected: &mut Selected, go_on: GoOn<'_>| {
+                claims.allocate(node, selected, go_on).map(drop)
+            };
+            let mut allowance = counts.claim_allowance();
+            let asked = (asked, &demand.footprint.namespace);
+            claims.fits = counts.claim_fits().of(asked, around, &mut allowance, judge);
+            counts.take_claim_steps(allowance);
+        }
+        if claims.fits.is_unfinished() {
+            return Err(Reason::ResourceClaims(ClaimRejection::Unfinished));
+        }
+        Ok(Some(claims))
+    }
+
+    /// As [`Self::prepare`], without a look at any node.
+    fn read(demand: &Demand, around: Surroundings<'a>, allowance: Allowance) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
         let extended = PodExtended::prepare(demand, around);
         if uses.is_empty() && extended.is_none() {
@@ -107,17 +134,18 @@ impl<'a> PodClaims<'a> {
             asked: extended.iter().filter_map(PodExtended::asked).map(AskedOf::Extended).collect(),
             extended,
             fits: NodeFits::default(),
+            allowance,
         };
         for one in uses {
             claims.add(claim_of(one, demand, known)?, demand)?;
         }
-        if !claims.asked.is_empty() {
-            let beside = if demand.ask.devices.is_empty() { Beside::Nothing } else { Beside::Shares };
-            let asked = (known.class_version(), beside, claims.asked.clone());
-            let judge = |node: &NodeState, selected: &mut Selected| claims.allocate(node, selected).map(drop);
-            claims.fits = counts.claim_fits().of(asked, around, judge);
-        }
         Ok(Some(claims))
+    }
+
+    /// What the allocator has to find; `None`: nothing.
+    fn asked(&self) -> Option<Asked> {
+        let beside = if self.ask.devices.is_empty() { Beside::Nothing } else { Beside::Shares };
+        (!self.asked.is_empty()).then(|| (self.known.class_version(), beside, self.asked.clone()))
     }
 
     fn add(&mut self, claim: &'a ResourceClaim, demand: &Demand) -> Result<(), Reason> {
@@ -156,7 +184,13 @@ impl<'a> PodClaims<'a> {
     /// What the claims are given with the pod on this node.
     pub(in crate::scheduling) fn choose(&self, node: &NodeState) -> Result<Vec<PrebindStep>, Reason> {
         self.test_allocated(node)?;
-        let (given, found) = self.allocate(node, &mut self.fits.selected(node))?;
+        let (selected, mut allowance) = (self.fits.selected(node), self.allowance);
+        let mut found = self.allocate(node, &mut selected.clone(), &mut |toll| allowance.take(toll));
+        if fits::is_unfinished(&found) {
+            // Rare: the node has changed since it was judged, and so that the devices that were found are not to be had.
+            found = self.allocate(node, &mut selected.clone(), &mut |_| ControlFlow::Continue(()));
+        }
+        let (given, found) = found?;
         let extended = self.extended.as_ref().and_then(|extended| extended.choose(node, found));
         let given = self.joined.iter().cloned().chain(given);
         Ok(given.map(PrebindStep::Devices).chain(extended.map(PrebindStep::Extended)).collect())
@@ -177,6 +211,7 @@ impl<'a> PodClaims<'a> {
         &self,
         node: &NodeState,
         selected: &mut Selected,
+        go_on: GoOn<'_>,
     ) -> Result<(Vec<ClaimChoice>, Option<AllocationResult>), Reason> {
         let sought = self.extended.as_ref().map_or(Ok(None), |extended| extended.sought(node))?;
         let claims: Vec<&Claim> = self.waiting.iter().map(|(_, claim)| &**claim).chain(sought).collect();
@@ -185,8 +220,11 @@ impl<'a> PodClaims<'a> {
         }
         let held = self.known.in_use(node, self.beside(node));
         let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
-        let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected);
-        let allocation = allocation.map_err(|error| rejected(&error.to_string()))?;
+        let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
+        let allocation = allocation.map_err(|error| match error {
+            AllocationError::Interrupted => Reason::ResourceClaims(ClaimRejection::Unfinished),
+            error => rejected(&error.to_string()),
+        })?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
         let mut results = results.ok_or(Reason::ResourceClaims(ClaimRejection::Unallocatable))?.into_iter();

@@ -29,6 +29,13 @@ pub struct NodeAffinity {
 }
 
 impl NodeAffinity {
+    /// How many requirements and values are compared with a node at most.
+    pub fn requirements(&self) -> usize {
+        let required = self.required.iter().map(NodeSelector::requirements);
+        let preferred = self.preferred.iter().map(|term| term.preference.requirements());
+        self.selector.len() + required.chain(preferred).sum::<usize>()
+    }
+
     /// Whether every node will do.
     pub fn admits_all(&self) -> bool {
         self.selector.is_empty() && self.required.is_none()

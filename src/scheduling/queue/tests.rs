@@ -32,7 +32,7 @@ fn pod(name: &str, priority: i32) -> PodInfo {
 /// The pods that are active then, in order.
 fn popped(queue: &mut Queue, second: i64) -> Vec<Uid> {
     queue.end_backoffs(at(second));
-    std::iter::from_fn(|| queue.pop()).collect()
+    std::iter::from_fn(|| queue.pop(|_| false)).collect()
 }
 
 fn uids(names: &[&str]) -> Vec<Uid> {
@@ -74,7 +74,7 @@ fn a_pod_is_taken_early_by_its_backoff_and_never_after_a_failure() {
     queue.wait_out(&pod("failed", 9), 1, at(10));
     queue.back_off(&pod("high", 9), 2, at(12));
     queue.back_off(&pod("low", 1), 3, at(11));
-    let early: Vec<_> = std::iter::from_fn(|| queue.pop_early()).collect();
+    let early: Vec<_> = std::iter::from_fn(|| queue.pop_early(|_| false)).collect();
     assert_eq!(early, uids(&["low", "high"]));
     assert!(queue.contains(&"failed".into()));
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, locks::is_held_by, withdraw::Remnant};
+use super::{Scheduler, blocked::USUAL, locks::is_held_by, withdraw::Remnant};
 use crate::{
     device::{Answer, Lock, ProfileName},
     scheduling::{
@@ -94,6 +94,19 @@ impl Scheduler {
             || charges.any(|(uid, charge)| self.is_in_flight(uid, charge) || self.lingers(uid, charge, now))
     }
 
+    /// Whether the node's plugin is busy and its answer can't be expected soon: it may be at work for a pod that is gone or is to go, or has
+    /// owed an answer for longer than is usual. A plugin that serves a living pod in the usual time is busy, and not stuck.
+    pub(super) fn agent_is_stuck(&self, node: &NodeName, now: Timestamp) -> bool {
+        let is_late = |charge: &Charge| charge.since.checked_add(USUAL).is_ok_and(|at| at <= now);
+        let leaves = |uid: &Uid| self.pods.get(uid).is_some_and(|entry| entry.info.leaving.is_some());
+        let mut charges = self.snapshot.ledger().on_node(node);
+        self.agents.vacated.get(node).is_some_and(|until| *until > now)
+            || charges.any(|(uid, charge)| {
+                let in_flight = self.is_in_flight(uid, charge);
+                (in_flight && (is_late(charge) || leaves(uid))) || self.lingers(uid, charge, now)
+            })
+    }
+
     /// Whether an agent of the node is at work for this pod, by what the pod says or by what the node's lock does.
     pub(super) fn is_in_flight(&self, uid: &Uid, charge: &Charge) -> bool {
         charge.is_in_flight() || (charge.awaits_unlock() && self.is_locked_for(uid, charge))
@@ -149,8 +162,15 @@ impl Scheduler {
         if let Some(until) = until {
             let node = charge.node.clone();
             self.agents.vacated.retain(|_, until| *until > now);
-            self.agents.vacated.insert(node, until);
+            self.vacate(&node, until, now);
         }
+    }
+
+    /// Takes in until when the node's plugin may be at work for a pod that has gone.
+    pub(super) fn vacate(&mut self, node: &NodeName, until: Timestamp, now: Timestamp) {
+        self.agents.vacated.insert(node.clone(), until);
+        self.pass_over_if_stuck(node, now);
+        self.lines.touch(node);
     }
 
     /// Finds out whether the node's plugin is silent for too long: then it is said, after a pause that doubles each time, and no pod
@@ -263,7 +283,9 @@ impl Scheduler {
     /// When silence is to be said the next time, or the node tried again.
     pub(super) fn agent_deadlines(&self, node: &NodeName) -> impl Iterator<Item = Timestamp> {
         let expiry = self.lock_expiry;
-        let times = self.owed(node).into_iter().filter_map(move |(uid, since)| {
+        let owed = self.owed(node);
+        let late: Vec<_> = owed.iter().filter_map(|(_, since)| since.checked_add(USUAL).ok()).collect();
+        let times = owed.into_iter().filter_map(move |(uid, since)| {
             let told = self.pods.get(&uid)?.silence_told;
             since.checked_add(patience(expiry, told)?).ok()
         });
@@ -272,7 +294,7 @@ impl Scheduler {
         let silent = self.remains_since(node).filter_map(move |since| since.checked_add(expiry).ok());
         let cleared = self.agents.vacated.get(node).copied();
         let again = self.agents.silences.get(node).and_then(|silence| silence.until);
-        let times = times.chain(going).chain(silent).chain(self.withdraw_deadlines(node));
+        let times = times.chain(late).chain(going).chain(silent).chain(self.withdraw_deadlines(node));
         times.chain(again).chain(cleared).collect::<Vec<_>>().into_iter()
     }
 }

@@ -1,15 +1,23 @@
 //! The audit: whether ledger, lines and queue are what the pods say; what is not is reported and put right.
 //!
-//! It runs after each list of pods and every minute, and compares with a fold over all pods. Nothing here ought ever to be found.
+//! It runs after each list of pods and every minute, and compares with a fold over all pods. Nothing here ought ever to be found. Waiting pods
+//! are decided on trial, which takes long where they are many: these are looked at after all else, and as many in a turn as it has room for.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    mem::take,
+};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, Work, alike::Alike};
+use super::{
+    Scheduler, Work,
+    alike::{Alike, Versions},
+};
 use crate::scheduling::{
     effect::{Concern, Effect},
-    fit_error::FitError,
+    fit_error::{Awaits, FitError},
+    gang::GangName,
     ledger::{Charge, Commitment},
     node::NodeName,
     pod::{Binding, Claim, Holding, Stage, Uid},
@@ -30,6 +38,26 @@ enum Audited {
     Preempts,
     /// It waits, for this reason.
     Waits(FitError),
+    /// To find out would take longer than a decision may.
+    Undecided,
+}
+
+/// What is still to be decided on trial.
+#[derive(Debug, Default)]
+pub(super) struct Audits {
+    pods: VecDeque<Uid>,
+    gangs: VecDeque<GangName>,
+    /// What was found for pods that are decided alike, as long as nothing has changed since.
+    found: HashMap<Alike, Audited>,
+    versions: Versions,
+}
+
+impl Audits {
+    /// The pods are decided on trial, unless they are to be already.
+    fn add_pods(&mut self, uids: impl IntoIterator<Item = Uid>) {
+        let mut known: HashSet<Uid> = self.pods.iter().cloned().collect();
+        self.pods.extend(uids.into_iter().filter(|uid| known.insert(uid.clone())));
+    }
 }
 
 impl Scheduler {
@@ -60,8 +88,32 @@ impl Scheduler {
             }
         }
         self.audit_quotas();
-        self.audit_reasons(&uids);
-        self.audit_gangs();
+        self.reports.audits.add_pods(uids);
+        self.reports.audits.gangs = self.gangs.names().cloned().collect();
+    }
+
+    /// Decides waiting pods and gangs on trial, as many as the turn has room for.
+    pub(super) fn go_on_auditing(&mut self) {
+        while self.has_room()
+            && let Some(uid) = self.reports.audits.pods.pop_front()
+        {
+            self.audit_reason(&uid);
+            self.charge_turn();
+        }
+        while self.has_room()
+            && let Some(gang) = self.reports.audits.gangs.pop_front()
+        {
+            self.audit_gang(&gang);
+            self.charge_turn();
+        }
+        if !self.has_audits() {
+            take(&mut self.reports.audits.found);
+        }
+    }
+
+    /// Whether waiting pods or gangs are still to be decided on trial.
+    pub(super) fn has_audits(&self) -> bool {
+        !self.reports.audits.pods.is_empty() || !self.reports.audits.gangs.is_empty()
     }
 
     /// What is used of a quota is the sum of what its namespace's pods hold.
@@ -136,6 +188,7 @@ impl Scheduler {
             }
             Work::Ungathered => entry.info.gang.is_some() && self.waiting.queue.has_set_aside(uid),
             Work::Unlisted => self.waiting.unlisted.holds(uid),
+            Work::Comparing => self.waiting.comparisons.holds(uid),
             Work::Prebinding(_) => held.is_some() && self.prebinding.pods.contains_key(uid),
             Work::InLine(node) => {
                 let line = self.lines.get(node);
@@ -158,41 +211,49 @@ impl Scheduler {
     pub(super) fn refresh_reasons(&mut self) {
         let changed = std::mem::take(&mut self.reports.changed_devices);
         if !changed.is_empty() {
-            let waiting: Vec<Uid> = self.classes.waiting_for(&changed).into_iter().collect();
-            self.audit_reasons(&waiting);
+            let waiting = self.classes.waiting_for(&changed);
+            self.reports.audits.add_pods(waiting);
         }
     }
 
     /// What is said of a pod that waits is still true, and no node would have it.
-    fn audit_reasons(&mut self, uids: &[Uid]) {
-        let mut said: HashMap<Alike, Audited> = HashMap::new();
-        for uid in uids {
-            if self.is_in_gang(uid) {
-                continue;
-            }
-            let alike = self.alike(uid);
-            let Some(entry) = self.pods.get(uid) else { continue };
-            let reason = entry.reason.clone().unwrap_or_default();
-            let waits = matches!(&entry.work, Work::Waiting(_) | Work::OverQuota);
-            if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
-                continue;
-            }
-            let known = alike.as_ref().and_then(|alike| said.get(alike)).cloned();
-            let found = known.unwrap_or_else(|| self.audit_wait(uid));
-            if let Some(alike) = alike {
-                said.insert(alike, found.clone());
-            }
-            match found {
-                Audited::Waits(error) if error.repeats(&reason) => {}
-                Audited::Waits(error) => self.tell_unschedulable(uid, error.blame(), error.to_string()),
-                Audited::Fits => self.end_needless_wait(uid),
-                Audited::Preempts => self.decide_waiting_again(uid),
-            }
+    fn audit_reason(&mut self, uid: &Uid) {
+        let Some(entry) = self.pods.get(uid).filter(|_| !self.is_in_gang(uid)) else { return };
+        let waits = matches!(&entry.work, Work::Waiting(_) | Work::OverQuota);
+        if !waits || !matches!(&entry.info.claim, Claim::Place(_)) {
+            return;
         }
+        let reason = entry.reason.clone().unwrap_or_default();
+        match self.audit_as_alike(uid) {
+            Audited::Waits(error) if error.repeats(&reason) => {}
+            Audited::Waits(error) => self.tell_unschedulable(uid, error.blame(), error.to_string()),
+            Audited::Fits => self.end_needless_wait(uid),
+            Audited::Preempts => self.decide_waiting_again(uid),
+            Audited::Undecided => {}
+        }
+    }
+
+    fn audit_as_alike(&mut self, uid: &Uid) -> Audited {
+        let Some(alike) = self.alike(uid) else { return self.audit_wait(uid) };
+        let versions = self.versions();
+        if self.reports.audits.versions != versions {
+            (self.reports.audits.versions, self.reports.audits.found) = (versions, HashMap::new());
+        }
+        if let Some(found) = self.reports.audits.found.get(&alike) {
+            return found.clone();
+        }
+        let found = self.audit_wait(uid);
+        // What was tried was undone: nothing has changed.
+        self.reports.audits.versions = self.versions();
+        self.reports.audits.found.insert(alike, found.clone());
+        found
     }
 
     fn audit_wait(&mut self, uid: &Uid) -> Audited {
         let Err(error) = self.decide(uid) else { return Audited::Fits };
+        if error.awaits() == Awaits::Comparison {
+            return Audited::Undecided;
+        }
         self.still_waits(uid, error).map_or(Audited::Preempts, Audited::Waits)
     }
 

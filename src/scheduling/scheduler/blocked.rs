@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// For so long a wait is nothing to speak of: a device plugin takes its time. After it, other nodes come first.
-const USUAL: SignedDuration = SignedDuration::from_secs(10);
+pub(super) const USUAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// When a wait is said the next time: each time after twice as long.
 fn said_after(told: u32) -> Option<SignedDuration> {
@@ -46,6 +46,14 @@ impl Scheduler {
         if due && let Some(pod) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             let message = why(self);
             self.outbox.effects.push(Effect::TellWaiting { pod, message });
+        }
+    }
+
+    /// Puts the node after all others at once while its plugin's answer is not to come soon: nothing that a pod in its line could wait for
+    /// shows when the plugin will be done.
+    pub(super) fn pass_over_if_stuck(&mut self, node: &NodeName, now: Timestamp) {
+        if self.agent_is_stuck(node, now) {
+            self.lines.hold_up(node);
         }
     }
 
@@ -96,7 +104,8 @@ impl Scheduler {
         plan.commit();
         self.lines.leave(from, uid);
         self.set_work(uid, Work::InLine(node.clone()));
-        self.lines.join(&node, uid.clone());
+        let place = self.place_in_line(uid, &node);
+        self.lines.join(&node, uid.clone(), place);
         // The node was judged without the pod already, and that woke no waiting pod.
         if let Some(slot) = self.snapshot.slot(from) {
             self.classes.forget(slot);

@@ -2,7 +2,7 @@
 //!
 //! An assumption stands in the ledger until the Binding is confirmed or the decision taken back. How cards are chosen stands elsewhere.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -32,6 +32,7 @@ impl Scheduler {
             let Some(entry) = self.pods.get(&uid) else {
                 continue;
             };
+            let namespace = entry.info.key.namespace.clone();
             match entry.info.claim.clone() {
                 Claim::None => self.set_work(&uid, Work::Idle),
                 Claim::Unreadable(message) => {
@@ -40,11 +41,13 @@ impl Scheduler {
                 }
                 Claim::Place(ask) => self.place(&uid, &ask, now),
             }
+            self.charge_steps(&namespace, now);
         }
     }
 
     fn place(&mut self, uid: &Uid, ask: &Arc<Ask>, now: Timestamp) {
-        if self.wait_for_lists(uid, now) || self.decide_in_gang(uid, now) {
+        self.forget_unfinished();
+        if self.wait_for_lists(uid, now) || self.wait_for_comparison(uid) || self.decide_in_gang(uid, now) {
             return;
         }
         match self.decide_as_alike(uid) {
@@ -52,6 +55,7 @@ impl Scheduler {
                 self.assume(uid, node.clone(), allocations, steps.clone(), now);
                 self.carry_on(uid, node, steps, now);
             }
+            Err(error) if self.compare_beside(uid, &error) => {}
             Err(error) => {
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.give_up_claims(uid);
@@ -117,7 +121,27 @@ impl Scheduler {
     pub(super) fn join_line(&mut self, uid: &Uid, node: &NodeName, now: Timestamp) {
         self.line_up(uid, now);
         self.set_work(uid, Work::InLine(node.clone()));
-        self.lines.join(node, uid.clone());
+        let place = self.place_in_line(uid, node);
+        self.lines.join(node, uid.clone(), place);
+    }
+
+    /// Behind how many of the pods that wait in the node's line the pod is served: namespaces take turns, so no number of pods of one makes those of
+    /// another wait for all of them.
+    pub(super) fn place_in_line(&self, uid: &Uid, node: &NodeName) -> usize {
+        let namespace = |uid: &Uid| self.pods.get(uid).map(|entry| &entry.info.key.namespace);
+        let waiting = self.lines.get(node).map(|line| &line.waiting);
+        let namespaces: Vec<_> = waiting.into_iter().flatten().map(namespace).collect();
+        let own = namespace(uid);
+        let round = namespaces.iter().filter(|other| **other == own).count();
+        let mut rounds = HashMap::new();
+        for (place, other) in namespaces.iter().enumerate() {
+            let number: &mut usize = rounds.entry(other).or_default();
+            *number += 1;
+            if *number > round + 1 {
+                return place;
+            }
+        }
+        namespaces.len()
     }
 
     /// Takes an assumed decision back: the pod holds nothing, stands in no line, and what was written for its claims is taken back.

@@ -87,6 +87,11 @@ impl Gangs {
         self.deadlines.values().min().copied()
     }
 
+    /// Every gang.
+    pub(super) fn names(&self) -> impl Iterator<Item = &GangName> {
+        self.members.keys()
+    }
+
     fn members(&self, gang: &GangName) -> impl Iterator<Item = &Uid> {
         self.members.get(gang).into_iter().flatten()
     }

@@ -53,6 +53,9 @@ impl Scheduler {
     }
 
     fn put_object(&mut self, object: Object, now: Timestamp) {
+        if matches!(object, Object::Unread(..)) {
+            return;
+        }
         let nodes = match &object {
             Object::Device(node, offer) => {
                 self.reports.changed_devices.insert(offer.profile.clone());

@@ -64,9 +64,19 @@ impl Scheduler {
             self.delete_if_victim(&pod.key);
         }
         let gang = self.note_member(&pod);
+        let leaving_from = pod.leaving.and(pod.holding.as_ref()).map(|holding| holding.node.clone());
         let changed = self.pods.see(pod, now);
+        if let Some(node) = leaving_from {
+            self.pass_over_if_stuck(&node, now);
+        }
         self.prebinding.note_pod(&uid);
         self.touch_gang(gang);
+        self.go_on_with(&uid, changed);
+    }
+
+    /// What is to be done for a pod that was seen.
+    fn go_on_with(&mut self, uid: &Uid, changed: bool) {
+        let uid = uid.clone();
         let Some(entry) = self.pods.get(&uid) else { return };
         let held = self.snapshot.ledger().get(&uid);
         let bound = held.is_some_and(|charge| charge.commitment == Commitment::Bound);
@@ -88,7 +98,7 @@ impl Scheduler {
                     self.enqueue(&uid);
                 }
             }
-            Work::Unlisted | Work::Ungathered if !wants || changed => {
+            Work::Unlisted | Work::Ungathered | Work::Comparing if !wants || changed => {
                 self.set_work(&uid, Work::Idle);
                 if wants {
                     self.enqueue(&uid);

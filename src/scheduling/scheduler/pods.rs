@@ -29,6 +29,8 @@ pub(super) enum Work {
     Ungathered,
     /// It has claims, and not all kinds that decide on these are listed.
     Unlisted,
+    /// Its claims are compared with devices beside the decisions.
+    Comparing,
     /// It waits out a failure.
     BackingOff,
     /// Decided: its claims are being bound on this node.

@@ -38,7 +38,7 @@ impl OverQuota {
         let waiting = match awaits {
             Awaits::Quota => &mut self.alone,
             Awaits::NodeOrQuota => &mut self.beside,
-            Awaits::Node => return,
+            Awaits::Node | Awaits::Comparison => return,
         };
         waiting.entry(pod.namespace.clone()).or_default().insert(pod.uid.clone());
     }

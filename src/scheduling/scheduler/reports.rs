@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::said::Said;
+use super::{audit::Audits, said::Said};
 use crate::{
     device::{CardId, ProfileName},
     scheduling::{effect::Effect, measure::Measure, pod::Uid},
@@ -23,6 +23,8 @@ pub(super) struct Reports {
     pub(super) retells: BTreeSet<(Timestamp, Uid)>,
     /// Plugins whose devices on a node have changed by an object of their own.
     pub(super) changed_devices: BTreeSet<ProfileName>,
+    /// What the last comparison has left to be decided on trial.
+    pub(super) audits: Audits,
     /// When the ledger and the pods are compared next.
     pub(super) next_audit: Option<Timestamp>,
 }

@@ -109,7 +109,7 @@ impl Scheduler {
             _ => None,
         });
         for node in charged.collect::<BTreeSet<_>>() {
-            self.wake_waiting(node, Held::More);
+            self.note_moved(node, Held::More);
         }
     }
 
@@ -163,7 +163,7 @@ impl Scheduler {
         let Some(entry) = self.pods.get(uid) else { return false };
         match entry.work.clone() {
             Work::Waiting(ask) => self.classes.leave(&ask, uid),
-            Work::OverQuota | Work::Ungathered => {}
+            Work::OverQuota | Work::Ungathered | Work::Comparing => {}
             _ => return false,
         }
         self.waiting.over_quota.leave(&entry.info.key);

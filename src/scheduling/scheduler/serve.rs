@@ -17,7 +17,7 @@ impl Scheduler {
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let retell = self.reports.retells.first().map(|(at, _)| *at);
         let queue =
-            [self.waiting.queue.next_deadline(), self.early_deadline(), self.waiting.unlisted.deadline()];
+            [self.waiting.queue.next_deadline(), self.turn_deadline(), self.waiting.unlisted.deadline()];
         // No pod is taken from the queue where kube-scheduler chooses the nodes.
         let queue = queue.into_iter().filter(|_| !self.directed);
         let others = [
@@ -66,8 +66,9 @@ impl Scheduler {
         self.watch_unassigned(node);
         self.withdraw(node, now);
         self.watch_agent(node, now);
+        self.pass_over_if_stuck(node, now);
         if self.course == Course::Standby {
-            return;
+            return self.unblock(node, now);
         }
         let step =
             self.lines.get(node).and_then(|line| line.serving.as_ref()).map(|serving| serving.step.clone());
@@ -215,7 +216,8 @@ impl Scheduler {
             let allocations = ledger.dated(&charge.allocations, node);
             let state = self.snapshot.node(node);
             let devices = state.and_then(|state| state.info.device_place(&entry.info.claim));
-            self.outbox.effects.push(Effect::Bind { pod, node: node.clone(), allocations, devices });
+            let zone = state.and_then(|state| Some(state.zone.as_ref()?.zone.clone()));
+            self.outbox.effects.push(Effect::Bind { pod, node: node.clone(), allocations, devices, zone });
         }
     }
 

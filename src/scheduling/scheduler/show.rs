@@ -2,6 +2,8 @@
 //!
 //! Nothing is decided or changed here.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
@@ -10,9 +12,11 @@ use crate::scheduling::{
     event::Event,
     ledger::Charge,
     measure::{Measure, Standing, Waiting},
-    node::NodeInfo,
+    node::{NodeInfo, NodeName},
     outlook::{Context, Outlook},
     pod::{Claim, PodKey, is_older},
+    score::ScoreWeights,
+    snapshot::Snapshot,
 };
 
 impl Scheduler {
@@ -62,11 +66,20 @@ impl Scheduler {
             backing_off: self.waiting.queue.backing_off(),
             unschedulable: self.classes.waiting()
                 + self.waiting.over_quota.len()
-                + self.waiting.unlisted.len(),
+                + self.waiting.unlisted.len()
+                + self.waiting.comparisons.len(),
             in_line: self.lines.total() + self.prebinding.pods.len(),
             silent_agents: self.snapshot.silent_agents(),
             longest_lock_wait: blocked.map_or(SignedDuration::ZERO, |since| now.duration_since(since)),
         }
+    }
+
+    /// The names of the pods in a node's line, the one that is being served first.
+    pub fn line(&self, node: &str) -> Vec<&str> {
+        let Some(line) = self.lines.get(node) else { return Vec::new() };
+        let served = line.serving.iter().map(|serving| &serving.uid);
+        let entries = served.chain(&line.waiting).filter_map(|uid| self.pods.get(uid));
+        entries.map(|entry| &*entry.info.key.name).collect()
     }
 
     /// Each pod that holds shares of cards, and what it holds, in no order.
@@ -95,19 +108,7 @@ impl Scheduler {
 
     /// The cluster as it stands, for others to judge by while this goes on.
     pub fn outlook(&self) -> Outlook {
-        let nodes = self.snapshot.nodes().cloned().collect();
-        let context = Context {
-            quotas: self.snapshot.quotas().clone(),
-            images: self.snapshot.images().clone(),
-            objects: self.snapshot.objects().clone(),
-            reservations: self.snapshot.reservations().clone(),
-            resource_claims: self.snapshot.resource_claims().clone(),
-            nominations: self.snapshot.nominations().clone(),
-            device_resources: self.snapshot.device_resources().clone(),
-            weights: self.classes.weights(),
-            now: self.snapshot.now(),
-        };
-        Outlook::new(nodes, self.lines.passed_over(), context)
+        outlook(&self.snapshot, self.classes.weights(), self.lines.passed_over())
     }
 
     /// Grows whenever [`Self::outlook`] may have become another.
@@ -118,4 +119,24 @@ impl Scheduler {
             + self.snapshot.images().version()
             + self.lines.changes()
     }
+}
+
+/// The cluster as it stands, with the nodes that come after others.
+pub(super) fn outlook(
+    snapshot: &Snapshot,
+    weights: ScoreWeights,
+    passed_over: BTreeMap<NodeName, usize>,
+) -> Outlook {
+    let context = Context {
+        quotas: snapshot.quotas().clone(),
+        images: snapshot.images().clone(),
+        objects: snapshot.objects().clone(),
+        reservations: snapshot.reservations().clone(),
+        resource_claims: snapshot.resource_claims().clone(),
+        nominations: snapshot.nominations().clone(),
+        device_resources: snapshot.device_resources().clone(),
+        weights,
+        now: snapshot.now(),
+    };
+    Outlook::new(snapshot.nodes().cloned().collect(), passed_over, context)
 }

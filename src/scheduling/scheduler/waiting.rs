@@ -1,10 +1,17 @@
 //! Pods that wait to be decided: in the queue, or for a change that could help them.
 
+use std::collections::BTreeMap;
+
 use super::{
-    alike::Rejections, claim_lists::ClaimLists, quota::OverQuota, requeue::Requeue, turn::Turn,
-    unlisted::Unlisted,
+    alike::Rejections, claim_lists::ClaimLists, compare::Comparisons, quota::OverQuota, requeue::Requeue,
+    turn::Turn, unlisted::Unlisted,
 };
-use crate::scheduling::{pod::PodKey, queue::Queue};
+use crate::scheduling::{
+    class::Held,
+    node::NodeName,
+    pod::PodKey,
+    queue::{Queue, Shares},
+};
 
 /// Pods that wait to be decided.
 #[derive(Debug, Default)]
@@ -13,10 +20,16 @@ pub(super) struct Waiting {
     pub(super) queue: Queue,
     /// How much was decided in this turn of the loop.
     pub(super) turn: Turn,
+    /// How much of the loop each namespace has used lately.
+    pub(super) shares: Shares,
+    /// Nodes that have changed and for which waiting pods are to be woken.
+    pub(super) moved: BTreeMap<NodeName, Held>,
     /// Pods that wait for the quota of their namespace.
     pub(super) over_quota: OverQuota,
     /// Pods that a plugin which looks at more than one node has rejected.
     pub(super) requeue: Requeue,
+    /// Pods whose claims are compared beside the decisions.
+    pub(super) comparisons: Comparisons,
     /// Pods with claims that wait for lists of what decides on these.
     pub(super) unlisted: Unlisted,
     /// How long pods wait for the lists of claims.
@@ -31,6 +44,7 @@ impl Waiting {
         self.over_quota.leave(pod);
         self.requeue.leave(&pod.uid);
         self.unlisted.leave(&pod.uid);
+        self.comparisons.leave(&pod.uid);
         self.queue.remove(&pod.uid);
     }
 }

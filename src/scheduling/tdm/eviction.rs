@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     Clock, ZoneState,
-    job::{Evictable, JobBudget, JobMember, Readiness, WITHOUT_BUDGET},
+    job::{Evictable, JobBudget, JobMember, JobName, Readiness, WITHOUT_BUDGET},
 };
 use crate::{
     object::{PodDisruptionBudget, pod_disruption_budget::UnhealthyPods},
@@ -120,7 +120,7 @@ pub fn round<'a>(
     let mut jobs = jobs(pods.clone(), objects, &asked);
     let mut budgets = Budgets::new(objects);
     let mut round = Round::default();
-    for (info, member, eviction) in candidates(pods, zone, asked) {
+    for (info, member, eviction) in candidates(pods, zone, objects, asked) {
         let job = jobs.entry(&member.job).or_default();
         let runs = info.stage == Stage::Running;
         let why = if runs && job.left() == 0 {
@@ -138,19 +138,21 @@ pub fn round<'a>(
     round
 }
 
+/// The jobs. A pod that waits or leaves states no budget: neither has anything to lose, and a user can have any number of either.
 fn jobs<'a>(
     pods: impl Iterator<Item = &'a PodInfo>,
     objects: &Objects,
     asked: impl Fn(&Uid) -> bool,
-) -> BTreeMap<&'a str, Job> {
-    let mut jobs: BTreeMap<&str, Job> = BTreeMap::new();
+) -> BTreeMap<&'a JobName, Job> {
+    let mut jobs: BTreeMap<&JobName, Job> = BTreeMap::new();
     for pod in pods.filter(|pod| pod.stage != Stage::Ended) {
         let Some(member) = &pod.member else { continue };
         let job = jobs.entry(&member.job).or_default();
         job.total += 1;
         job.running += usize::from(pod.stage == Stage::Running && !leaves(pod) && !asked(&pod.key.uid));
         let of_group = member.group.as_ref().and_then(|group| objects.job_budget(group));
-        job.budgets.extend(of_group.or(member.budget));
+        let own = member.budget.filter(|_| bound(pod).is_some() && !leaves(pod));
+        job.budgets.extend(of_group.or(own));
     }
     jobs
 }
@@ -159,15 +161,16 @@ fn jobs<'a>(
 fn candidates<'a>(
     pods: impl Iterator<Item = &'a PodInfo>,
     zone: impl Fn(&NodeName) -> Option<ZoneState>,
+    objects: &Objects,
     asked: impl Fn(&Uid) -> bool,
 ) -> Vec<(&'a PodInfo, &'a JobMember, Eviction)> {
     let candidate = |pod: &'a PodInfo| {
-        let member = pod.member.as_deref().filter(|member| member.evictable == Evictable::Yes)?;
-        let bound = pod.holding.as_ref().filter(|holding| holding.binding == Binding::Bound)?;
+        let member = pod.member.as_deref().filter(|member| may_go(&member.evictable, objects))?;
+        let node = bound(pod)?;
         let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
-        let closed = zone(&bound.node).filter(|state| stays && !state.is_open())?;
+        let closed = zone(node).filter(|state| stays && !state.is_open())?;
         let ZoneState { zone, until, .. } = closed;
-        let eviction = Eviction { pod: pod.key.clone(), node: bound.node.clone(), zone, until };
+        let eviction = Eviction { pod: pod.key.clone(), node: node.clone(), zone, until };
         Some((pod, member, eviction))
     };
     let mut candidates: Vec<_> = pods.filter_map(candidate).collect();
@@ -180,24 +183,42 @@ fn candidates<'a>(
     candidates
 }
 
+fn may_go(evictable: &Evictable, objects: &Objects) -> bool {
+    match evictable {
+        Evictable::Yes => true,
+        Evictable::UnlessOf(set) => !objects.may_have_daemon_set(set),
+        Evictable::No => false,
+    }
+}
+
+/// The node that the pod is bound to.
+fn bound(pod: &PodInfo) -> Option<&NodeName> {
+    pod.holding.as_ref().filter(|holding| holding.binding == Binding::Bound).map(|holding| &holding.node)
+}
+
 fn leaves(pod: &PodInfo) -> bool {
     pod.leaving.is_some()
 }
 
-/// The PodDisruptionBudgets, and how many pods each still lets go.
-struct Budgets<'a>(Vec<(&'a PodDisruptionBudget, i32)>);
+/// The PodDisruptionBudgets by namespace, and how many pods each still lets go.
+struct Budgets<'a>(BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, i32)>>);
 
 impl<'a> Budgets<'a> {
     fn new(objects: &'a Objects) -> Self {
-        let left = |budget: &'a Arc<PodDisruptionBudget>| (&**budget, budget.status.disruptions_allowed);
-        Self(objects.disruption_budgets().map(left).collect())
+        let mut budgets: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for budget in objects.disruption_budgets() {
+            let of_namespace = budgets.entry(&*budget.metadata.namespace).or_default();
+            of_namespace.push((&**budget, budget.status.disruptions_allowed));
+        }
+        Self(budgets)
     }
 
     /// Counts the eviction of a pod, if the budget that covers it allows it, as the Eviction API decides it (kubernetes v1.36
     /// `pkg/registry/core/pod/storage/eviction.go`).
     fn take(&mut self, pod: &PodInfo, member: &JobMember) -> Result<(), Postponement> {
         let (namespace, labels) = (&pod.footprint.namespace, &pod.footprint.labels);
-        let mut covering = self.0.iter_mut().filter(|(budget, _)| budget.covers(namespace, labels));
+        let of_namespace = self.0.get_mut(&**namespace).into_iter().flatten();
+        let mut covering = of_namespace.filter(|(budget, _)| budget.covers(namespace, labels));
         let Some((budget, left)) = covering.next() else { return Ok(()) };
         if covering.next().is_some() {
             return Err(Postponement::SeveralPodDisruptionBudgets);

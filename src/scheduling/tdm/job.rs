@@ -1,32 +1,57 @@
 //! What evictions read of a pod: the job that it is one of, and how many of that job's pods may be away at a time.
 //!
-//! Volcano ed72c7c `pkg/scheduler/plugins/tdm/tdm.go` (`getMaxPodEvictNum`). Unlike there, a budget that can't be read lets no pod go, and a job
-//! that has fewer pods than it must keep loses none.
+//! Volcano ed72c7c `pkg/scheduler/plugins/tdm/tdm.go` (`getMaxPodEvictNum`). Unlike there, a budget that can't be read counts as none, and a
+//! job that has fewer pods than it must keep loses none.
 
 use std::sync::Arc;
+
+use crate::scheduling::pod::Uid;
 
 /// What evictions read of a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JobMember {
-    /// The job, by a name that no other has: its PodGroup, else its controller, else the pod itself.
-    pub job: Arc<str>,
+    /// Its job.
+    pub job: JobName,
     /// The PodGroup, behind its namespace and a `/`.
     pub group: Option<Arc<str>>,
     /// Whether it may be evicted when its window closes.
     pub evictable: Evictable,
-    /// The budget that the pod itself states.
+    /// The budget that the pod itself states; `None` also where that can't be read.
     pub budget: Option<JobBudget>,
     /// Whether it is ready.
     pub readiness: Readiness,
 }
 
+/// A job, by a name that no pod of another namespace can give itself: what a pod says of its owner is believed in its own namespace alone,
+/// since everyone who creates pods can write it.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum JobName {
+    /// The pods of a PodGroup, whose name stands behind its namespace and a `/`.
+    PodGroup(Arc<str>),
+    /// The pods of a namespace that name the controller of this uid.
+    Controller(Arc<str>, Arc<str>),
+    /// A pod alone.
+    Pod(Uid),
+}
+
 /// Whether a pod may be evicted when its window closes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Evictable {
-    /// It says that it is preemptable.
+    /// It says that it is preemptable, or said so when it was bound.
     Yes,
-    /// It does not say so, or is bound to its node: a pod of a DaemonSet or one that the kubelet runs from a file would be back at once.
+    /// Unless it is one of this DaemonSet, which would make it again at once.
+    UnlessOf(DaemonSetName),
+    /// It says nothing of the kind, or the kubelet runs it from a file and would show it again at once.
     No,
+}
+
+/// A DaemonSet that a pod names as its controller.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DaemonSetName {
+    /// Its name, behind the pod's namespace and a `/`.
+    pub name: Arc<str>,
+    /// Its uid.
+    pub uid: Arc<str>,
 }
 
 /// Whether a pod's condition `Ready` is true.
@@ -65,8 +90,6 @@ pub enum JobBudget {
     MinAvailable(Quantum),
     /// So many may not run.
     MaxUnavailable(Quantum),
-    /// What is stated can't be read: no pod may go.
-    Unreadable,
 }
 
 impl JobBudget {
@@ -77,7 +100,6 @@ impl JobBudget {
             Self::MaxUnavailable(most) => {
                 most.of(total).saturating_sub(total.saturating_sub(running)).min(running)
             }
-            Self::Unreadable => 0,
         }
     }
 }

@@ -34,7 +34,7 @@ fn leaving(name: &str, least: &str) -> Value {
 }
 
 /// The machine with these pods, which are known to have no other budgets.
-fn lent_out(window: &str, pods: &[Value]) -> Machine {
+pub(super) fn lent_out(window: &str, pods: &[Value]) -> Machine {
     let mut machine = Machine::new(&config(window), &[lent("n1")], pods);
     machine.tell(Event::Listed(Kind::PodDisruptionBudget, Vec::new()));
     machine.tell(Event::Listed(Kind::PodGroup, Vec::new()));
@@ -42,7 +42,7 @@ fn lent_out(window: &str, pods: &[Value]) -> Machine {
 }
 
 /// The evictions that are begun, and what is said of pods that stay.
-fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
+pub(super) fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
     let (mut evictions, mut said) = (Vec::new(), Vec::new());
     for effect in machine.run().0 {
         match effect {
@@ -54,7 +54,7 @@ fn evictions(machine: &mut Machine) -> (Vec<Eviction>, Vec<String>) {
     (evictions, said)
 }
 
-fn names(evictions: &[Eviction]) -> Vec<&str> {
+pub(super) fn names(evictions: &[Eviction]) -> Vec<&str> {
     evictions.iter().map(|eviction| &*eviction.pod.name).collect()
 }
 
@@ -172,18 +172,19 @@ fn pods_that_say_that_they_are_preemptable_go_and_others_stay() {
         pod
     };
     let marked = json!({"volcano.sh/preemptable": "true"});
-    let owned = |name: &str, kind: &str| {
-        let mut pod = on_node(name, &marked);
+    let owned = |name: &str, kind: [&str; 3], annotations: &Value| {
+        let mut pod = on_node(name, annotations);
+        let [version, kind, owner] = kind;
         pod["metadata"]["ownerReferences"] =
-            json!([{"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+            json!([{"apiVersion": version, "kind": kind, "name": owner, "uid": name, "controller": true}]);
         pod
     };
+    let mirror = json!({"volcano.sh/preemptable": "true", "kubernetes.io/config.mirror": "1"});
     let mut labelled = on_node("label", &json!({}));
     labelled["metadata"]["labels"]["volcano.sh/preemptable"] = json!("true");
     let pods = [
         on_node("annotation", &marked),
-        owned("daemon", "DaemonSet"),
-        owned("job", "Job"),
+        owned("job", ["batch/v1", "Job", "job"], &marked),
         labelled,
         on_node("named-zone", &json!({"volcano.sh/revocable-zone": "rz1"})),
         on_node(
@@ -191,7 +192,7 @@ fn pods_that_say_that_they_are_preemptable_go_and_others_stay() {
             &json!({"volcano.sh/revocable-zone": "rz1", "volcano.sh/preemptable": "false"}),
         ),
         on_node("silent", &json!({})),
-        owned("static", "Node"),
+        owned("static", ["v1", "Node", "n1"], &mirror),
     ];
     let mut machine = lent_out("7:00-9:00", &pods);
     machine.pass(3600);

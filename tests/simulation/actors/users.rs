@@ -108,6 +108,16 @@ impl Actors {
         }
     }
 
+    /// A bound pod says no more that it is preemptable.
+    pub(super) async fn take_back(&mut self, world: &World) -> Option<()> {
+        let name = self.some_pod(world, |pod| pod.member.preemptable && !pod.node.is_empty())?;
+        let said = if self.dice.in_thousand(500) { json!("false") } else { json!(null) };
+        world.watch.say(&format!("{name} is no longer to be preemptable: {said}"));
+        let change = Patch::Merge(json!({"metadata": {"annotations": {"volcano.sh/preemptable": said}}}));
+        drop(pods(world).patch(&name, &PatchParams::default(), &change).await);
+        Some(())
+    }
+
     pub(super) fn provision(&mut self, world: &World) -> Option<()> {
         let conduct = if self.dice.in_thousand(700) { Conduct::Hold } else { Conduct::Provide };
         world.watch.say(&format!("the provisioner: {conduct:?}"));

@@ -1,6 +1,6 @@
 {{/*
 The objects of one file of manifests/, edited by values and settings, as YAML documents. Input: root, file.
-The folder is that of the repository (webhook-config), so that the chart and `berth manifests` can't differ in an object.
+`berth manifests` reads the same files (`webhook-config` is a link to the folder), so the two can't differ in an object.
 */}}
 {{- define "berth.objects" -}}
 {{- $settings := include "berth.settings" .root | fromJson -}}
@@ -10,6 +10,7 @@ The folder is that of the repository (webhook-config), so that the chart and `be
 {{- $object := fromYaml $document -}}
 {{- range $object := include "berth.forms" (dict "object" $object "values" $.root.Values) | fromJsonArray -}}
 {{- $_ := include "berth.edit" (dict "object" $object "settings" $settings "root" $.root) -}}
+{{- $_ := include "berth.values" (dict "object" $object "root" $.root) -}}
 {{- if not (include "berth.isOfNoUse" (dict "object" $object "values" $.root.Values)) }}
 ---
 {{ toYaml $object }}
@@ -53,12 +54,22 @@ The folder is that of the repository (webhook-config), so that the chart and `be
 {{- $deletion := and (not $.settings.preempts) (eq (toJson $rule.resources) `["pods"]`) (eq (toJson $rule.verbs) `["delete"]`) -}}
 {{- if not (or $registration $deletion) -}}{{- $kept = append $kept $rule -}}{{- end -}}
 {{- end -}}
+{{- if and (eq $object.metadata.name "berth:webhook") .settings.checksTokens -}}
+{{- range $group, $resource := dict "authentication.k8s.io" "tokenreviews" "authorization.k8s.io" "subjectaccessreviews" -}}
+{{- $kept = append $kept (dict "apiGroups" (list $group) "resources" (list $resource) "verbs" (list "create")) -}}
+{{- end -}}
+{{- end -}}
 {{- $_ := set $object "rules" $kept -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Not empty: cert-manager keeps the certificate, so the right to the Secret is of no use. Input: object, values. */}}
+{{/*
+Not empty: the object is of no use. cert-manager keeps the certificate, so the right to the Secret is not needed; another issuer signs it; a disruption
+budget of one replica would keep its node from being drained. Input: object, values.
+*/}}
 {{- define "berth.isOfNoUse" -}}
+{{- if and (eq .object.kind "PodDisruptionBudget") (or (eq (int .values.replicas) 1) (not .values.podDisruptionBudget.enabled)) -}}true{{- end -}}
+{{- if and .values.certManager.issuerRef (has .object.kind (list "Issuer" "Certificate")) (ne .object.metadata.name "berth-webhook") -}}true{{- end -}}
 {{- if and .values.certManager.enabled (has .object.kind (list "Role" "RoleBinding")) -}}
 {{- if eq .object.metadata.name "berth:webhook" -}}true{{- end -}}
 {{- end -}}

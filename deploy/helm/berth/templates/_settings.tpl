@@ -36,6 +36,7 @@ It follows src/cli/manifests/settings.rs. The program checks the settings; the c
   "literals" (include "berth.literals" (dict "names" $names "config" $config) | fromJson)
   "schedulers" (printf "['%s']" (uniq $schedulers | join "', '"))
   "optOut" (eq $optOut "true")
+  "checksTokens" (eq (get (get $config "metrics" | default dict) "authentication" | toString) "token")
   "preempts" (ne (get $preemption "enabled" | toString) "false")
   "unmanaged" $unmanaged
   "protection" $protection

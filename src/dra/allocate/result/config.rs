@@ -23,7 +23,7 @@ pub(super) fn of(claim: &Claim, alternatives: &[usize]) -> Vec<AllocationConfigu
         class.config.iter().map(move |configuration| AllocationConfiguration {
             source: ConfigurationSource::FromClass,
             requests: requests.clone(),
-            configuration: configuration.clone(),
+            opaque: configuration.opaque.clone(),
         })
     });
     let is_named = |requests: &[String],
@@ -37,7 +37,7 @@ pub(super) fn of(claim: &Claim, alternatives: &[usize]) -> Vec<AllocationConfigu
     let of_claim = of_claim.map(|config| AllocationConfiguration {
         source: ConfigurationSource::FromClaim,
         requests: config.requests.clone(),
-        configuration: config.configuration.clone(),
+        opaque: config.opaque.clone(),
     });
     let all = of_classes.chain(of_claim).map(|mut config| {
         // No request is named where all are meant.

@@ -7,13 +7,14 @@ use std::{
 
 use super::ClaimRejection;
 use crate::{
-    dra::Selected,
+    dra::{GoOn, Selected},
     scheduling::{
         node::NodeName,
         pod_counts::Surroundings,
         reason::Reason,
         resource_claims::{Beside, ChangedNodes, SpecId},
         snapshot::NodeState,
+        steps::Allowance,
     },
 };
 
@@ -54,9 +55,16 @@ pub(super) struct NodeFits {
     judged: Arc<Vec<Judged>>,
     /// The place that each node had when it was judged last.
     places: Arc<HashMap<NodeName, usize>>,
+    /// Whether nodes are left that were not judged.
+    is_unfinished: bool,
 }
 
 impl NodeFits {
+    /// Whether nodes are left that were not judged: the decision may take no longer.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.is_unfinished
+    }
+
     /// Whether the node has devices for the claims.
     pub(super) fn on(&self, node: &NodeState) -> Result<(), Reason> {
         self.of(node).map_or(Ok(()), |judged| judged.found.clone())
@@ -65,6 +73,11 @@ impl NodeFits {
     /// Which of the node's devices selectors admit, as far as it is known.
     pub(super) fn selected(&self, node: &NodeState) -> Selected {
         self.of(node).map(|judged| judged.selected.clone()).unwrap_or_default()
+    }
+
+    /// As [`Self::selected`], of the node in this place.
+    pub(super) fn selected_in(&self, place: usize) -> Selected {
+        self.judged.get(place).map(|judged| judged.selected.clone()).unwrap_or_default()
     }
 
     fn of(&self, node: &NodeState) -> Option<&Judged> {
@@ -80,34 +93,122 @@ struct Known {
     fits: NodeFits,
     /// Up to which version changes of claims and devices have been taken in.
     version: u64,
-    /// The places of nodes whose verdict holds for one decision.
+    /// The places of nodes whose verdict holds for one decision, or that are still to be judged.
     unsettled: BTreeSet<usize>,
+    /// The namespace of the claims that asked last, and when.
+    asked_by: Arc<str>,
+    asked_at: u64,
 }
 
 /// What the allocator finds on each node, by what claims ask for.
 #[derive(Debug, Default)]
-pub struct ClaimFits(HashMap<Asked, Known>);
+pub struct ClaimFits {
+    by_asked: HashMap<Asked, Known>,
+    asked: u64,
+    /// What a decision has left to be judged: the first since this was last taken.
+    unfinished: Option<Unfinished>,
+}
 
-/// Beyond this number of different asks all of them are forgotten: few clusters have more than a handful of templates.
-const REMEMBERED: usize = 64;
+/// Nodes that were not judged for some claims: the decision may take no longer.
+#[derive(Clone, Debug)]
+pub(super) struct Unfinished {
+    pub(super) asked: Asked,
+    pub(super) nodes: Vec<(usize, NodeName)>,
+    pub(super) fits: NodeFits,
+}
+
+/// What was found for one node beside the decisions.
+#[derive(Clone, Debug)]
+pub(super) struct Compared {
+    pub(super) place: usize,
+    pub(super) node: NodeName,
+    pub(super) generation: u64,
+    pub(super) stamp: u64,
+    /// `None`: it was not found out.
+    pub(super) found: Option<Result<(), Reason>>,
+    pub(super) selected: Selected,
+}
+
+/// So many different asks are remembered: few clusters have more than a handful of templates.
+const REMEMBERED: usize = 256;
+
+/// So many of them from one namespace, so that no namespace pushes out what others have asked for.
+const REMEMBERED_OF_ONE: usize = 16;
 
 impl ClaimFits {
-    /// On which nodes there are devices for the claims, as `judge` finds out.
+    /// On which nodes there are devices for the claims of a pod of this namespace, as `judge` finds out. It judges as many nodes as `allowance`
+    /// has steps for; what is left can be taken by [`Self::take_unfinished`].
     pub(super) fn of(
         &mut self,
-        asked: Asked,
+        (asked, namespace): (Asked, &Arc<str>),
         around: Surroundings<'_>,
-        judge: impl Fn(&NodeState, &mut Selected) -> Result<(), Reason>,
+        allowance: &mut Allowance,
+        judge: impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), Reason>,
     ) -> NodeFits {
-        if self.0.len() >= REMEMBERED && !self.0.contains_key(&asked) {
-            self.0.clear();
+        if !self.by_asked.contains_key(&asked) {
+            self.forget_for(namespace);
         }
-        let known = self.0.entry(asked).or_default();
-        for place in known.outdated(around) {
-            known.judge(place, around, &judge);
+        self.asked += 1;
+        let known = self.by_asked.entry(asked.clone()).or_default();
+        (known.asked_by, known.asked_at) = (namespace.clone(), self.asked);
+        let outdated = known.outdated(around);
+        let mut left = outdated.into_iter();
+        known.fits.is_unfinished = false;
+        for place in left.by_ref() {
+            if known.judge(place, around, allowance, &judge) == Judging::Interrupted {
+                known.fits.is_unfinished = true;
+                break;
+            }
+        }
+        if known.fits.is_unfinished {
+            known.unsettled.extend(left);
+            let name = |place: &usize| Some((*place, around.slots[*place].as_ref()?.info.name.clone()));
+            let nodes = known.unsettled.iter().filter_map(name).collect();
+            let fits = known.fits.clone();
+            self.unfinished.get_or_insert(Unfinished { asked, nodes, fits });
         }
         known.fits.clone()
     }
+
+    /// What a decision has left to be judged: the first since this was last called.
+    pub(super) fn take_unfinished(&mut self) -> Option<Unfinished> {
+        self.unfinished.take()
+    }
+
+    /// What earlier decisions have left to be judged is no longer asked for.
+    pub(in crate::scheduling) fn forget_unfinished(&mut self) {
+        self.unfinished = None;
+    }
+
+    /// Takes in what was found beside the decisions, where it still holds.
+    pub(super) fn take_in(&mut self, asked: &Asked, compared: Vec<Compared>, around: Surroundings<'_>) {
+        let Some(known) = self.by_asked.get_mut(asked) else { return };
+        for compared in compared {
+            known.take_in(compared, around);
+        }
+    }
+
+    /// Makes room for what a pod of this namespace asks.
+    fn forget_for(&mut self, namespace: &str) {
+        let own = || self.by_asked.iter().filter(|(_, known)| *known.asked_by == *namespace);
+        let oldest = if own().count() >= REMEMBERED_OF_ONE {
+            own().min_by_key(|(_, known)| known.asked_at)
+        } else if self.by_asked.len() >= REMEMBERED {
+            self.by_asked.iter().min_by_key(|(_, known)| known.asked_at)
+        } else {
+            None
+        };
+        if let Some(asked) = oldest.map(|(asked, _)| asked.clone()) {
+            self.by_asked.remove(&asked);
+        }
+    }
+}
+
+/// Whether a node was judged.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Judging {
+    Done,
+    Interrupted,
 }
 
 impl Known {
@@ -133,19 +234,37 @@ impl Known {
         &mut self,
         place: usize,
         around: Surroundings<'_>,
-        judge: &impl Fn(&NodeState, &mut Selected) -> Result<(), Reason>,
-    ) {
-        let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
+        allowance: &mut Allowance,
+        judge: &impl Fn(&NodeState, &mut Selected, GoOn<'_>) -> Result<(), Reason>,
+    ) -> Judging {
+        let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return Judging::Done };
         let Some(state) = &around.slots[place] else {
             *judged = Judged::default();
-            return;
+            return Judging::Done;
         };
         let (name, generation) = (&state.info.name, state.generation);
         let stamp = around.resource_claims.stamp(name);
         if (judged.generation, judged.stamp) == (generation, Some(stamp)) {
-            return;
+            return Judging::Done;
         }
-        let found = judge(state, &mut judged.selected);
+        let found = judge(state, &mut judged.selected, &mut |toll| allowance.take(toll));
+        if is_unfinished(&found) {
+            judged.generation = 0;
+            self.unsettled.insert(place);
+            return Judging::Interrupted;
+        }
+        self.set(place, name, (generation, stamp), found);
+        Judging::Done
+    }
+
+    fn set(
+        &mut self,
+        place: usize,
+        name: &NodeName,
+        (generation, stamp): (u64, u64),
+        found: Result<(), Reason>,
+    ) {
+        let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
         // An error names the claim, which is another the next time.
         let keeps = !matches!(&found, Err(Reason::ResourceClaims(ClaimRejection::Undecidable(_))));
         (judged.generation, judged.stamp, judged.found) = (generation, keeps.then_some(stamp), found);
@@ -156,6 +275,25 @@ impl Known {
             Arc::make_mut(&mut self.fits.places).insert(name.clone(), place);
         }
     }
+
+    fn take_in(&mut self, compared: Compared, around: Surroundings<'_>) {
+        let Compared { place, node, generation, stamp, found, selected } = compared;
+        let slot = around.slots.get(place).and_then(Option::as_ref);
+        let Some(state) = slot.filter(|state| state.info.name == node) else { return };
+        let Some(judged) = Arc::make_mut(&mut self.fits.judged).get_mut(place) else { return };
+        // Which devices selectors admit holds whatever else has changed.
+        judged.selected = selected;
+        let is_of_now = (state.generation, around.resource_claims.stamp(&node)) == (generation, stamp);
+        if let Some(found) = found.filter(|_| is_of_now) {
+            self.unsettled.remove(&place);
+            self.set(place, &node, (generation, stamp), found);
+        }
+    }
+}
+
+/// Whether it was not found out whether the node has devices: that would take longer than the decision may.
+pub(super) fn is_unfinished<T>(found: &Result<T, Reason>) -> bool {
+    matches!(found, Err(Reason::ResourceClaims(ClaimRejection::Unfinished)))
 }
 
 #[cfg(test)]
@@ -248,5 +386,57 @@ mod tests {
         let outlook = Outlook::new(snapshot.nodes().cloned().collect(), BTreeMap::new(), context);
         let placed = outlook.place(&demand(), || ControlFlow::Continue(())).unwrap();
         assert_eq!(placed.map(|prospect| prospect.node.info.name.to_string()).ok().as_deref(), Some("c"));
+    }
+
+    /// Not even one evaluation is begun that could take longer than a dry run may.
+    #[test]
+    fn a_dry_run_has_no_answer_where_a_selector_takes_too_long() {
+        let mut snapshot = cluster(&["a"]);
+        snapshot.set_object(slice("a"));
+        let list = format!("[{}]", ["0"; 38].join(","));
+        let loops = format!("{list}.all(x, {list}.all(y, {list}.all(z, x + y + z >= 0)))");
+        let mut placed = |selector: &str| {
+            let selectors = json!([{"cel": {"expression": selector}}]);
+            let requests =
+                json!([{"name": "gpu", "exactly": {"deviceClassName": "gpu", "selectors": selectors}}]);
+            let metadata = json!({"namespace": "team", "name": "shared", "uid": "shared"});
+            let claim = json!({"metadata": metadata, "spec": {"devices": {"requests": requests}}});
+            snapshot.set_object(Object::ResourceClaim(read(claim)));
+            let context = Context {
+                objects: snapshot.objects().clone(),
+                resource_claims: snapshot.resource_claims().clone(),
+                ..Context::default()
+            };
+            let outlook = Outlook::new(snapshot.nodes().cloned().collect(), BTreeMap::new(), context);
+            outlook.place(&demand(), || ControlFlow::Continue(())).map(|placed| placed.is_ok())
+        };
+        assert_eq!(placed("device.driver == 'gpu.example.com'"), Some(true));
+        assert_eq!(placed("device.driver == 'other.example.com'"), Some(false));
+        assert_eq!(placed(&loops), None);
+    }
+
+    #[test]
+    fn a_namespace_with_many_claims_does_not_push_out_what_was_found_for_another() {
+        let (snapshot, mut fits) = (cluster(&["a"]), super::ClaimFits::default());
+        let (one, many) = (std::sync::Arc::from("one"), std::sync::Arc::from("many"));
+        let asked = |at: u64| (at, super::Beside::Nothing, Vec::new());
+        let judged = std::cell::Cell::new(0);
+        let mut ask = |at: u64, namespace: &std::sync::Arc<str>| {
+            fits.of(
+                (asked(at), namespace),
+                snapshot.surroundings(),
+                &mut super::Allowance::UNLIMITED.clone(),
+                |_, _, _| {
+                    judged.set(judged.get() + 1);
+                    Ok(())
+                },
+            );
+            judged.take()
+        };
+        assert_eq!(ask(0, &one), 1);
+        assert_eq!((1..1000).map(|at| ask(at, &many)).sum::<u32>(), 999);
+        assert_eq!(ask(0, &one), 0, "it is still known");
+        assert_eq!(ask(999, &many), 0);
+        assert_eq!(ask(1, &many), 1, "the oldest of the same namespace are forgotten");
     }
 }

@@ -8,6 +8,7 @@ use super::{Progress, Scheduler, Survey, Work, charge_of};
 use crate::scheduling::{
     blame::Blame,
     decide::Decision,
+    fit_error::FitError,
     gang::{
         Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
     },
@@ -70,7 +71,7 @@ impl Scheduler {
                 let entry = self.pods.get(mate)?;
                 let waits = matches!(
                     entry.work,
-                    Work::Queued | Work::Waiting(_) | Work::OverQuota | Work::Ungathered
+                    Work::Queued | Work::Waiting(_) | Work::OverQuota | Work::Ungathered | Work::Comparing
                 );
                 let waits = waits && !whole && self.unlisted_kinds(mate).is_empty();
                 let holds = self.snapshot.ledger().get(mate).is_some();
@@ -102,12 +103,29 @@ impl Scheduler {
             Err(shortfall) => {
                 drop(plan);
                 self.keep_rejections(before);
+                if self.compare_for_gang(pool, &shortfall) {
+                    return;
+                }
                 self.outbox.measures.push(Measure::Gang(GangAttempt::Unschedulable));
                 self.outbox.measures.push(Measure::Attempt(Attempt::Unschedulable));
                 self.preempt_for_gang(pool, &shortfall);
                 self.refuse_gang(name, pool, &shortfall, now);
             }
         }
+    }
+
+    /// Has the claims of the gang's pods compared beside the decisions, where this decision could not; whether it is so.
+    fn compare_for_gang(&mut self, pool: &Pool<'_>, shortfall: &Shortfall) -> bool {
+        let begins = |(uid, error): &(Uid, Option<FitError>)| {
+            error.as_ref().is_some_and(|error| self.compare_beside(uid, error))
+        };
+        let is_compared = shortfall.failed.iter().any(begins);
+        if is_compared {
+            for applicant in &pool.applicants {
+                self.await_comparison(applicant.uid(), &applicant.demand.footprint.namespace);
+            }
+        }
+        is_compared
     }
 
     /// Every pod that has found its place holds it now; those that were left over wait.
@@ -196,18 +214,15 @@ impl Scheduler {
         self.set_work(uid, Work::Waiting(ask.clone()));
     }
 
-    /// Gangs whose pods wait although they would find room together: that ought never to be.
-    pub(in crate::scheduling::scheduler) fn audit_gangs(&mut self) {
-        let gangs: Vec<GangName> = self.gangs.members.keys().cloned().collect();
-        for name in gangs {
-            let waits = |uid: &&Uid| {
-                let entry = self.pods.get(uid);
-                entry.is_some_and(|entry| matches!(entry.work, Work::Waiting(_) | Work::OverQuota))
-            };
-            let waiting = self.gangs.members(&name).find(waits).cloned();
-            if let Some(uid) = waiting.filter(|uid| self.would_be_placed(&name, uid)) {
-                self.end_needless_wait(&uid);
-            }
+    /// Decides a gang on trial whose pods wait although they would find room together: that ought never to be.
+    pub(in crate::scheduling::scheduler) fn audit_gang(&mut self, name: &GangName) {
+        let waits = |uid: &&Uid| {
+            let entry = self.pods.get(uid);
+            entry.is_some_and(|entry| matches!(entry.work, Work::Waiting(_) | Work::OverQuota))
+        };
+        let waiting = self.gangs.members(name).find(waits).cloned();
+        if let Some(uid) = waiting.filter(|uid| self.would_be_placed(name, uid)) {
+            self.end_needless_wait(&uid);
         }
     }
 

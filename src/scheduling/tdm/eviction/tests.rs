@@ -10,11 +10,16 @@ use crate::scheduling::{
     tdm::{WindowState, job::Quantum},
 };
 
+/// The job of the controller of this uid.
+fn of(controller: &str) -> JobName {
+    JobName::Controller("team".into(), controller.into())
+}
+
 /// A running, preemptable pod of job `a` on a node of the closed zone `rz1`.
 fn pod(name: &str) -> PodInfo {
     let key = PodKey { uid: name.into(), namespace: "team".into(), name: name.into() };
     let member = JobMember {
-        job: "a".into(),
+        job: of("a"),
         group: None,
         evictable: Evictable::Yes,
         budget: None,
@@ -125,7 +130,7 @@ fn only_preemptable_pods_of_closed_zones_go() {
 fn a_job_without_a_budget_loses_one_pod_in_a_round_over_all_zones() {
     let mut other = pod("b");
     other.holding.as_mut().unwrap().node = "rz2-node".into();
-    let own = member(pod("c"), |member| member.job = "other".into());
+    let own = member(pod("c"), |member| member.job = of("other"));
     let round = run(&[pod("a"), other, own], &Objects::default());
     assert_eq!(names(&round), ["a", "c"]);
     let postponed: Vec<_> = round.postponed.iter().map(|one| (&*one.eviction.pod.name, &one.why)).collect();
@@ -134,7 +139,7 @@ fn a_job_without_a_budget_loses_one_pod_in_a_round_over_all_zones() {
 
 #[test]
 fn budgets_of_jobs_count_pods_that_do_not_run_as_away() {
-    use JobBudget::{MaxUnavailable, MinAvailable, Unreadable};
+    use JobBudget::{MaxUnavailable, MinAvailable};
     use Quantum::{Count, Percent};
     // The budget, how many pods run, how many do not, and how many go.
     for (budget, running, away, expected) in [
@@ -148,8 +153,6 @@ fn budgets_of_jobs_count_pods_that_do_not_run_as_away() {
         (MinAvailable(Count(3)), 2, 4, 0),
         (MinAvailable(Percent(30)), 5, 0, 3),
         (MinAvailable(Percent(99)), 5, 0, 0),
-        // Volcano reads it as 0 and lets all go.
-        (Unreadable, 5, 0, 0),
     ] {
         assert_eq!(budget.allows(running + away, running), expected, "{budget:?} {running} {away}");
     }
@@ -185,7 +188,8 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
     let pods = ["a", "b", "c"].map(grouped);
     assert_eq!(names(&run(&pods, &objects)), ["a", "b"]);
     // What pods state does not count beside it.
-    assert_eq!(names(&run(&with(JobBudget::Unreadable, pods.into()), &objects)), ["a", "b"]);
+    let least = JobBudget::MinAvailable(Quantum::Count(3));
+    assert_eq!(names(&run(&with(least, pods.into()), &objects)), ["a", "b"]);
 }
 
 #[test]
