@@ -30,14 +30,14 @@ pub(super) const NAMESPACE: &str = "berth-system";
 
 /// Every file, in the order in which an API server can take them.
 const FILES: [(&str, &str); 8] = [
-    ("10-namespace.yaml", include_str!("../../webhook-config/10-namespace.yaml")),
-    ("15-priority.yaml", include_str!("../../webhook-config/15-priority.yaml")),
-    ("20-rbac.yaml", include_str!("../../webhook-config/20-rbac.yaml")),
-    ("30-config.yaml", include_str!("../../webhook-config/30-config.yaml")),
-    ("40-deployment.yaml", include_str!("../../webhook-config/40-deployment.yaml")),
-    ("50-webhooks.yaml", include_str!("../../webhook-config/50-webhooks.yaml")),
-    ("60-policies.yaml", include_str!("../../webhook-config/60-policies.yaml")),
-    ("70-flow.yaml", include_str!("../../webhook-config/70-flow.yaml")),
+    ("10-namespace.yaml", include_str!("../../deploy/helm/berth/manifests/10-namespace.yaml")),
+    ("15-priority.yaml", include_str!("../../deploy/helm/berth/manifests/15-priority.yaml")),
+    ("20-rbac.yaml", include_str!("../../deploy/helm/berth/manifests/20-rbac.yaml")),
+    ("30-config.yaml", include_str!("../../deploy/helm/berth/manifests/30-config.yaml")),
+    ("40-deployment.yaml", include_str!("../../deploy/helm/berth/manifests/40-deployment.yaml")),
+    ("50-webhooks.yaml", include_str!("../../deploy/helm/berth/manifests/50-webhooks.yaml")),
+    ("60-policies.yaml", include_str!("../../deploy/helm/berth/manifests/60-policies.yaml")),
+    ("70-flow.yaml", include_str!("../../deploy/helm/berth/manifests/70-flow.yaml")),
 ];
 
 /// Print the manifests to install with `kubectl apply`.

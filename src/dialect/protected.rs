@@ -28,7 +28,7 @@ pub fn is_on_nodes(key: &str) -> bool {
 mod tests {
     use super::*;
 
-    const POLICIES: &str = include_str!("../../webhook-config/60-policies.yaml");
+    const POLICIES: &str = include_str!("../../deploy/helm/berth/manifests/60-policies.yaml");
 
     #[test]
     fn the_policy_on_nodes_protects_these_keys() {

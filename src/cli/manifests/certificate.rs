@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ManifestsError, documents};
 
-const FILE: &str = include_str!("../../../certs/cert-manager.yaml");
+const FILE: &str = include_str!("../../../deploy/helm/berth/cert-manager.yaml");
 
 /// Whose authority cert-manager's injector writes into `caBundle` (`cert-manager.io/inject-ca-from`, cert-manager v1 `cainjector`).
 const INJECT: &str = "cert-manager.io/inject-ca-from";
