@@ -11,18 +11,19 @@ WORKDIR /berth
 # The dependencies alone, behind an empty program: this layer is built again when the manifest or the lock file changes, not when
 # a source file does. Cargo needs a file for every bench that the manifest names, although nothing here builds them.
 COPY Cargo.toml Cargo.lock ./
+COPY crates crates
 RUN mkdir -p src benches \
     && touch src/lib.rs \
     && for bench in $(sed -n '/^\[\[bench\]\]/,/^$/s/^name = "\(.*\)"$/\1/p' Cargo.toml); do touch "benches/$bench.rs"; done \
     && echo 'fn main() {}' > src/main.rs \
-    && cargo build --release --locked --no-default-features \
+    && cargo build --release --locked --package berth --no-default-features \
     && rm -r src
 
 # The sandbox (the API server inside the process) is a default feature for the demo and the tests, and no part of the image.
 # A copied file keeps its time, which may be older than the empty program's: without `touch` cargo would call that one fresh.
 COPY . .
 RUN touch src/lib.rs src/main.rs \
-    && cargo build --release --locked --no-default-features
+    && cargo build --release --locked --package berth --no-default-features
 
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG VERSION=0.1.0

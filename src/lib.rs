@@ -12,7 +12,7 @@
 //! the node's device plugin allocates and frees the lock ─► cluster::watch ─► confirmed; the node's next pod goes
 //! ```
 //!
-//! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster`, `sandbox` → `admission`, `scheduling` →
+//! Layers, imports point down only: `cli`, `app`, `config` → `webhook`, `cluster` → `admission`, `scheduling` →
 //! `object`, `dialect`, `dra` → `device`, `excerpt`. A test reads the imports.
 
 #![warn(
@@ -32,7 +32,5 @@ pub mod dra;
 pub mod excerpt;
 pub mod extender;
 pub mod object;
-#[cfg(feature = "sandbox")]
-pub mod sandbox;
 pub mod scheduling;
 pub mod webhook;

@@ -170,7 +170,7 @@ fn every_file_says_first_what_it_answers() {
         let first = source.text.lines().next().unwrap_or_default();
         first.strip_prefix("//! ").is_none_or(|sentence| sentence.trim().is_empty())
     };
-    let sources = sources(&["src", "tests", "benches"]);
+    let sources = sources(&["src", "crates", "tests", "benches"]);
     let faults: Vec<_> = sources
         .iter()
         .filter(|source| silent(source))
@@ -181,7 +181,7 @@ fn every_file_says_first_what_it_answers() {
 
 #[test]
 fn a_module_stands_beside_its_folder() {
-    let sources = sources(&["src", "tests", "benches"]);
+    let sources = sources(&["src", "crates", "tests", "benches"]);
     let named_mod = sources.iter().filter(|source| source.path.ends_with("mod.rs"));
     let faults: Vec<_> = named_mod.map(|source| source.path.display().to_string()).collect();
     none("`mod.rs` files, which belong beside their folder as `<folder>.rs`", &faults);
@@ -200,7 +200,7 @@ fn no_source_file_is_long() {
 #[test]
 fn names_say_what_a_thing_is() {
     let mut faults = Vec::new();
-    for source in sources(&["src", "tests", "benches"]) {
+    for source in sources(&["src", "crates", "tests", "benches"]) {
         let mut parts = source.path.iter().map(|part| part.to_string_lossy());
         if parts.any(|part| is_empty_name(part.trim_end_matches(".rs"))) {
             faults.push(source.path.display().to_string());
@@ -217,7 +217,7 @@ fn names_say_what_a_thing_is() {
 #[test]
 fn nothing_is_left_undone() {
     let mut faults = Vec::new();
-    for source in sources(&["src", "tests", "benches"]) {
+    for source in sources(&["src", "crates", "tests", "benches"]) {
         for (at, line) in source.text.lines().enumerate() {
             if let Some(mark) = undone(line) {
                 faults.push(format!("{}:{}: {mark}", source.path.display(), at + 1));

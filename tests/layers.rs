@@ -18,7 +18,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("webhook", &["admission", "device", "object", "dialect", "excerpt"]),
     ("extender", &["scheduling", "object", "excerpt"]),
     ("cluster", &["scheduling", "device", "object", "dialect", "excerpt"]),
-    ("sandbox", &["device", "object", "dialect"]),
     ("config", &["admission", "scheduling", "device", "object", "dialect", "cluster", "webhook"]),
     (
         "app",
@@ -42,7 +41,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "config",
             "webhook",
             "cluster",
-            "sandbox",
             "admission",
             "scheduling",
             "device",
@@ -184,8 +182,8 @@ fn the_pure_layers_are_pure() {
 #[test]
 fn wire_names_stand_in_dialects_only() {
     let names = ["hami.io/", "nvidia.com/", "volcano.sh/"];
-    // The sandbox's agents stand for other projects' programs; commands and settings name what users write.
-    let exempt = ["dialect", "sandbox", "cli", "config"];
+    // Commands and settings name what users write.
+    let exempt = ["dialect", "cli", "config"];
     let mut faults = Vec::new();
     for (path, _) in sources().into_iter().filter(|(_, module)| !exempt.contains(&module.as_str())) {
         let text = fs::read_to_string(&path).expect("a source file can be read");

@@ -18,8 +18,8 @@ use std::{collections::BTreeSet, time::Duration};
 use berth::{
     cluster::{Hinted, Leadership, View, candidate::Settings},
     device::Inventory,
-    sandbox::agent::Answer,
 };
+use berth_sandbox::agent::Answer;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use tokio::time::Instant;

@@ -22,13 +22,11 @@ mod support;
 
 use std::{net::SocketAddr, time::Duration};
 
-use berth::{
-    cli::manifests::ManifestsArgs,
-    sandbox::agent::{
-        Fleet,
-        hami::Release,
-        node::{Card, Node},
-    },
+use berth::cli::manifests::ManifestsArgs;
+use berth_sandbox::agent::{
+    Fleet,
+    hami::Release,
+    node::{Card, Node},
 };
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{

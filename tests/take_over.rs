@@ -28,7 +28,7 @@ mod webhook;
 
 use std::sync::Arc;
 
-use berth::sandbox::agent::Fleet;
+use berth_sandbox::agent::Fleet;
 use installation::Installation;
 use kube::{
     Api, Client,

@@ -18,7 +18,7 @@ mod users;
 
 use std::{net::SocketAddr, time::Duration};
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     Behaviour, Fleet,
     hami::Release,
     node::{Card, Node},

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     hami::Release,
     node::{Card, Node},
 };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use berth::sandbox::agent::Fleet;
+use berth_sandbox::agent::Fleet;
 use kube::Client;
 use serde::Serialize;
 use tokio::time::Instant;

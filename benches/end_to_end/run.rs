@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::Context as _;
-use berth::sandbox::agent::{Answer, Behaviour, Fleet};
+use berth_sandbox::agent::{Answer, Behaviour, Fleet};
 
 use super::{
     binder::Kind,

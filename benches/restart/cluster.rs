@@ -1,10 +1,8 @@
 //! A real control plane with many nodes and many GPU pods that run on them.
 
 use anyhow::{Context as _, ensure};
-use berth::{
-    cli::manifests::ManifestsArgs,
-    sandbox::agent::{Answer, Behaviour, Fleet},
-};
+use berth::cli::manifests::ManifestsArgs;
+use berth_sandbox::agent::{Answer, Behaviour, Fleet};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{

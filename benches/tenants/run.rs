@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use berth::sandbox::agent::Fleet;
+use berth_sandbox::agent::Fleet;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::{
     api::{

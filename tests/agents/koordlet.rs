@@ -1,6 +1,6 @@
 //! Koordinator's node side: the Device that it writes, and what it does with what a pod was given.
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     audit::Violation,
     koordlet::Koordlet,
     node::{Health, Node},

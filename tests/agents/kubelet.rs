@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     Answer, Behaviour, Ending,
     audit::{Dimension, Violation},
     node::{Health, Node},

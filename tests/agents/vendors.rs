@@ -1,6 +1,6 @@
 //! The plugins of Hygon, AMD, Biren and Cambricon, where they differ from HAMi's own.
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     audit::Violation,
     cambricon::Spelling,
     node::{Card, Node, Plugin},

@@ -1,6 +1,6 @@
 //! Volcano's vGPU plugin: it tells pods apart by their count and age alone.
 
-use berth::sandbox::agent::{Answer, Behaviour, audit::Violation};
+use berth_sandbox::agent::{Answer, Behaviour, audit::Violation};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 

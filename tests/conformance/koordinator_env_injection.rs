@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth::sandbox::agent::koordlet::hooks;
+use berth_sandbox::agent::koordlet::hooks;
 use serde_json::{Value, json};
 
 use super::table::{Case, Table, Verdict};

@@ -94,8 +94,7 @@ fn named() -> BTreeSet<String> {
         "huawei.com/",
     ];
     let mut named = BTreeSet::new();
-    for (path, text) in sources("dialect").into_iter().chain(sources("admission")).chain(sources("cluster")) {
-        let is_of_an_agent = path.components().any(|part| part.as_os_str() == "sandbox");
+    for (_, text) in sources("dialect").into_iter().chain(sources("admission")).chain(sources("cluster")) {
         let text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         // The type of a list has a semicolon of its own.
         let constants = text.split("const ").skip(1).filter_map(|rest| {
@@ -114,7 +113,7 @@ fn named() -> BTreeSet<String> {
                 && !name.ends_with('-')
                 && !value.contains(char::is_whitespace)
         };
-        named.extend(values.filter(|value| !is_of_an_agent && key(value) && !is_resource(value)));
+        named.extend(values.filter(|value| key(value) && !is_resource(value)));
     }
     named
 }

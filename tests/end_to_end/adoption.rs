@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 
-use berth::sandbox::agent::{Answer, Behaviour};
+use berth_sandbox::agent::{Answer, Behaviour};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use kube::{

@@ -1,6 +1,6 @@
 //! The binder: which node, which cards, one write, one pod of a node at a time.
 
-use berth::sandbox::agent::{Answer, Behaviour};
+use berth_sandbox::agent::{Answer, Behaviour};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Cards of the vendors whose plugins speak HAMi's protocol: shares and whole cards, in the vendor's units, and what does not fit.
 
-use berth::sandbox::agent::{Answer, Behaviour};
+use berth_sandbox::agent::{Answer, Behaviour};
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     world::{World, and_container, annotation, phase, pod},
 };
 
-async fn world(floor: Floor, node: berth::sandbox::agent::node::Node) -> Option<World> {
+async fn world(floor: Floor, node: berth_sandbox::agent::node::Node) -> Option<World> {
     let mut world = World::without_berth(floor, vec![node]).await?;
     world.start_berth_with(&settings());
     Some(world)

@@ -1,7 +1,7 @@
 //! Claims that wait for their first pod: what the binder writes, what the volume controller and a provisioner make of it, where the
 //! pod goes, and what is taken back.
 
-use berth::sandbox::{
+use berth_sandbox::{
     agent::node::Node,
     storage::{Conduct, PROVISIONER, Storage},
 };

@@ -1,6 +1,6 @@
 //! Claims of devices: what the binder writes for them, where their pods go, and what is left of them when pods go elsewhere.
 
-use berth::sandbox::{
+use berth_sandbox::{
     agent::node::Node,
     claims::{
         DeviceClaims,

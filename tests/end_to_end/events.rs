@@ -4,10 +4,8 @@
 
 #![allow(clippy::disallowed_methods, reason = "a lock says since when it is held")]
 
-use berth::{
-    config::Config,
-    sandbox::agent::{Answer, Behaviour},
-};
+use berth::config::Config;
+use berth_sandbox::agent::{Answer, Behaviour};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use berth::sandbox::{
+use berth_sandbox::{
     agent::{
         hami::Release,
         node::{Card, Node},

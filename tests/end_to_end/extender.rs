@@ -5,8 +5,8 @@ use std::{fmt::Write as _, net::SocketAddr, time::Duration};
 use berth::{
     app::Chooser,
     cluster::{Leadership, candidate::Settings},
-    sandbox::agent::{Answer, Behaviour},
 };
+use berth_sandbox::agent::{Answer, Behaviour};
 use k8s_openapi::api::core::v1 as core;
 use kube::api::ListParams;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Gangs: the pods of a PodGroup are placed together or not at all, whichever API the group is of, also when the binder is killed on the way.
 
-use berth::sandbox::agent::{Answer, Behaviour};
+use berth_sandbox::agent::{Answer, Behaviour};
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     api::{Patch, PatchParams, PostParams},

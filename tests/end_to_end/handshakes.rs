@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use berth::sandbox::agent::{hami::Release, handshake::Reports};
+use berth_sandbox::agent::{hami::Release, handshake::Reports};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};

@@ -1,9 +1,7 @@
 //! A cluster that another scheduler served until now: what it decided and what it locked.
 
-use berth::{
-    config::Config,
-    sandbox::agent::{Answer, Behaviour},
-};
+use berth::config::Config;
+use berth_sandbox::agent::{Answer, Behaviour};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 //!
 //! It must not start anything.
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     cambricon::Spelling,
     gpushare::Strategy,
     hami::Release,

@@ -2,7 +2,7 @@
 //!
 //! The controller of claims notes every card that pods and claims hold at once beyond what it has.
 
-use berth::sandbox::claims::{
+use berth_sandbox::claims::{
     DeviceClaims,
     driver::{Driver, Gpu},
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt::Debug};
 
-use berth::sandbox::agent::node::Node;
+use berth_sandbox::agent::node::Node;
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{apps::v1 as apps, core::v1 as core},

@@ -1,6 +1,6 @@
 //! Nodes as they are found in clusters: every release of a plugin, and cards that are linked.
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     hami::Release,
     node::{Card, Node},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     hami::Release,
     mig::Cut,
     node::{Card, Node},

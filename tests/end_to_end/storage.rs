@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use berth::sandbox::storage::PROVISIONER;
+use berth_sandbox::storage::PROVISIONER;
 use k8s_openapi::api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     storage::v1::StorageClass,

@@ -4,7 +4,7 @@
 //! These plugins look at neither phase nor deletion, and so do their stand-ins here: without the withdrawal each case ends in a pod that
 //! was served with another's assignment.
 
-use berth::sandbox::agent::{Answer, Behaviour, node::Node};
+use berth_sandbox::agent::{Answer, Behaviour, node::Node};
 use k8s_openapi::api::core::v1 as core;
 use serde_json::{Value, json};
 

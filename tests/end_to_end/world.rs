@@ -7,10 +7,8 @@ mod processes;
 
 use std::time::Duration;
 
-use berth::{
-    cluster::{Leadership, Metrics, candidate::Settings},
-    sandbox::agent::{Fleet, node::Node},
-};
+use berth::cluster::{Leadership, Metrics, candidate::Settings};
+use berth_sandbox::agent::{Fleet, node::Node};
 use http::{HeaderValue, Request};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::{

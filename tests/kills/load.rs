@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     Behaviour, Fleet,
     hami::Release,
     node::{Card, Node},

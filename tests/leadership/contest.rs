@@ -7,13 +7,13 @@ use std::{sync::Arc, time::Duration};
 use berth::{
     cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, View, candidate::Settings},
     config::Config,
-    sandbox::{
-        Options, Sandbox,
-        agent::{
-            Answer, Behaviour, Fleet,
-            hami::Release,
-            node::{Card, Node as AgentNode},
-        },
+};
+use berth_sandbox::{
+    Options, Sandbox,
+    agent::{
+        Answer, Behaviour, Fleet,
+        hami::Release,
+        node::{Card, Node as AgentNode},
     },
 };
 use k8s_openapi::api::{

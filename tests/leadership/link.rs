@@ -12,7 +12,7 @@ use std::{
 };
 
 use axum::body::Body;
-use berth::sandbox::{ApiService, Sandbox};
+use berth_sandbox::{ApiService, Sandbox};
 use futures::{FutureExt, StreamExt, future::BoxFuture};
 use http::{Method, Request, Response, StatusCode, header};
 use jiff::Timestamp;

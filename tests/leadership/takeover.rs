@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use berth::sandbox::agent::Answer;
+use berth_sandbox::agent::Answer;
 use k8s_openapi::api::resource::v1::ResourceClaim;
 use kube::{
     Api,

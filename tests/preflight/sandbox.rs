@@ -1,9 +1,7 @@
 //! On the API server in the process: the whole report as recorded, what is asked for, and large clusters.
 
-use berth::{
-    cli::preflight::Verdict,
-    sandbox::{Options, Sandbox, Verb},
-};
+use berth::cli::preflight::Verdict;
+use berth_sandbox::{Options, Sandbox, Verb};
 use serde_json::json;
 
 use super::{hami, report, rules, support::objects::create};
@@ -64,7 +62,7 @@ async fn thousands_of_pods_are_read_page_by_page_and_summed_up_in_the_table() {
     }
     let asked_before = sandbox.requests();
     let report = report(&client).await;
-    let lists = |requests: std::collections::BTreeMap<berth::sandbox::RequestKey, u64>| {
+    let lists = |requests: std::collections::BTreeMap<berth_sandbox::RequestKey, u64>| {
         let of_pods =
             requests.into_iter().filter(|(key, _)| key.verb == Verb::List && key.resource == "pods");
         of_pods.map(|(_, count)| count).sum::<u64>()

@@ -7,7 +7,7 @@ use axum::{
     routing::post,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
-use berth::sandbox::{InProcess, Options, Sandbox, UserInfo};
+use berth_sandbox::{InProcess, Options, Sandbox, UserInfo};
 use futures::future;
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},

@@ -1,7 +1,7 @@
 //! Creating, reading, updating and listing objects.
 
 use super::world::{create_pod, object, pod_json, pods, refusal, start};
-use berth::sandbox::{RequestKey, Verb};
+use berth_sandbox::{RequestKey, Verb};
 use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Event, Namespace, Node, Pod},

@@ -1,7 +1,7 @@
 //! The same seed gives the same run.
 
 use super::world::{bind, create_pod, object, pod_json, pods};
-use berth::sandbox::{Options, Sandbox};
+use berth_sandbox::{Options, Sandbox};
 use futures::StreamExt;
 use kube::{
     ResourceExt,

@@ -2,7 +2,7 @@
 
 use super::world::{create_pod, object, pod_json, pods, refusal};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use berth::sandbox::{Https, Options, Sandbox, Workloads};
+use berth_sandbox::{Https, Options, Sandbox, Workloads};
 use futures::StreamExt;
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration, authentication::v1::TokenReview,

@@ -1,6 +1,6 @@
 //! The sandbox and the objects that the tests share.
 
-use berth::sandbox::{Options, Sandbox};
+use berth_sandbox::{Options, Sandbox};
 use k8s_openapi::api::core::v1::{Binding, Pod};
 use kube::{
     Api, Client, Error,

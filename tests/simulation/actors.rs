@@ -15,7 +15,7 @@ mod users;
 
 use std::collections::BTreeMap;
 
-use berth::sandbox::{agent::Behaviour, storage::PROVISIONER};
+use berth_sandbox::{agent::Behaviour, storage::PROVISIONER};
 use jiff::Timestamp;
 use k8s_openapi::api::{scheduling::v1::PriorityClass, storage::v1::StorageClass};
 use kube::{Api, api::PostParams};

@@ -10,10 +10,8 @@ use std::{
     sync::Arc,
 };
 
-use berth::{
-    config::Config,
-    sandbox::{Sandbox, fault::Call},
-};
+use berth::config::Config;
+use berth_sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use berth::sandbox::agent::node::Node;
+use berth_sandbox::agent::node::Node;
 use jiff::Timestamp;
 use serde_json::Value;
 

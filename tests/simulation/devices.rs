@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     koordlet::{Gpu, Koordlet, Nic},
     node::{Health, Node},
 };

@@ -11,12 +11,12 @@ use berth::{
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
-    sandbox::Sandbox,
     scheduling::{
         Effect, Event, PodKey, Scheduler,
         object::{Kind, Object},
     },
 };
+use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

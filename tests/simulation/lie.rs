@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::Bytes;
-use berth::sandbox::{
+use berth_sandbox::{
     Sandbox,
     fault::{Call, CallFault},
 };

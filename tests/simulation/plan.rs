@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use berth::sandbox::{
+use berth_sandbox::{
     Sandbox,
     fault::{Call, CallFault, EventFault, Plan},
 };

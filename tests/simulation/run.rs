@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use berth::sandbox::{agent::audit::Violation, claims::DeviceClaims, storage::Conduct};
+use berth_sandbox::{agent::audit::Violation, claims::DeviceClaims, storage::Conduct};
 
 use crate::{
     actors::Actors,

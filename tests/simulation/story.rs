@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use berth::sandbox::fault::{CallFault, EventFault};
+use berth_sandbox::fault::{CallFault, EventFault};
 
 use crate::{device_claims, devices, dice::Dice, world::NODES};
 

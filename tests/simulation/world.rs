@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 use berth::{
     cluster::{self, Binder, Clock, ClusterError, Handoff, Leadership, Metrics, candidate},
     config::Config,
-    sandbox::{
-        Options, Sandbox,
-        agent::{
-            Fleet,
-            hami::Release,
-            node::{Card, Node},
-        },
-        claims::DeviceClaims,
-        fault::FaultyApi,
-        storage::{Conduct, Storage},
+};
+use berth_sandbox::{
+    Options, Sandbox,
+    agent::{
+        Fleet,
+        hami::Release,
+        node::{Card, Node},
     },
+    claims::DeviceClaims,
+    fault::FaultyApi,
+    storage::{Conduct, Storage},
 };
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Patch, PatchParams};

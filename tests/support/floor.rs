@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use berth::sandbox::{Sandbox, UserInfo};
+use berth_sandbox::{Sandbox, UserInfo};
 
 use super::controlplane::{ControlPlane, Options};
 
@@ -39,9 +39,9 @@ impl Cluster {
     pub async fn start_with(floor: Floor, options: Options) -> Option<Self> {
         match floor {
             Floor::Sandbox => {
-                let sandbox = Sandbox::new(berth::sandbox::Options {
-                    transport: Arc::new(berth::sandbox::Https::default()),
-                    ..berth::sandbox::Options::default()
+                let sandbox = Sandbox::new(berth_sandbox::Options {
+                    transport: Arc::new(berth_sandbox::Https::default()),
+                    ..berth_sandbox::Options::default()
                 });
                 Some(Self { client: sandbox.client(), serving: Serving::Sandbox(sandbox) })
             }

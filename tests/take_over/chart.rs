@@ -2,7 +2,7 @@
 //!
 //! Sources: `charts/hami/templates` of HAMi v2.10.0, with the chart's default values and the release name `hami`.
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     hami::Release,
     node::{Card, Node},
 };

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use berth::sandbox::agent::{
+use berth_sandbox::agent::{
     Fleet,
     node::{Card, Node},
 };

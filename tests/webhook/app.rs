@@ -15,13 +15,13 @@ use berth::{
     cli::demo,
     cluster::{Clock, Leadership},
     config::Config,
-    sandbox::Sandbox,
     webhook::{
         Readiness,
         mint::{Lifetimes, Pair},
         registration::Registration,
     },
 };
+use berth_sandbox::Sandbox;
 use http::StatusCode;
 use jiff::SignedDuration;
 use k8s_openapi::api::{
@@ -140,7 +140,7 @@ async fn status(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_client_ca_file_reviews_are_for_its_clients_and_probes_for_everybody() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     let folder = tempfile::TempDir::new().unwrap();
@@ -176,7 +176,7 @@ async fn with_a_client_ca_file_reviews_are_for_its_clients_and_probes_for_everyb
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_was_told_to_end_answers_until_nobody_finds_it_any_more() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     let (told, ends) = oneshot::channel();
@@ -206,7 +206,7 @@ async fn a_process_that_was_told_to_end_answers_until_nobody_finds_it_any_more()
 /// The API server does not repeat a POST that meets a connection that is being closed, so none may be open when the process ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_ending_closes_each_connection_after_an_answer() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     let (told, ends) = oneshot::channel();
@@ -238,7 +238,7 @@ async fn a_process_that_is_ending_closes_each_connection_after_an_answer() {
 
 #[tokio::test]
 async fn a_client_ca_file_that_holds_no_certificate_ends_the_start() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("clients.crt");
     for (text, reason) in [
@@ -255,7 +255,7 @@ async fn a_client_ca_file_that_holds_no_certificate_ends_the_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_somebody_wiped_is_published_again() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     let mut processes = Processes::default();
@@ -337,7 +337,7 @@ async fn renewed(addresses: [SocketAddr; 2], authority: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn two_replicas_renew_their_authority_under_load_and_drop_no_review() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     let source = short_lived();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use berth::{app::CertificateSource, sandbox::Sandbox};
+use berth::app::CertificateSource;
+use berth_sandbox::Sandbox;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api,
@@ -53,7 +54,7 @@ fn review() -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_known_by_its_device_too() {
-    let sandbox = Sandbox::new(berth::sandbox::Options::default());
+    let sandbox = Sandbox::new(berth_sandbox::Options::default());
     let client = sandbox.client();
     register(&client).await;
     Api::<Node>::all(client.clone()).create(&PostParams::default(), &node()).await.unwrap();

@@ -22,16 +22,16 @@ use crate::{
     app::{App, CertificateSource, Chooser, Options, Parts},
     cluster::{Clock, Leadership},
     config::Config,
-    sandbox::{
-        self, Https, Sandbox,
-        agent::{
-            Fleet,
-            hami::Release,
-            koordlet::Koordlet,
-            node::{Card, Node},
-        },
-    },
     webhook::{debug::LEDGER, mint::ServingNames, registration::Registration, router::Readiness},
+};
+use berth_sandbox::{
+    Https, Sandbox,
+    agent::{
+        Fleet,
+        hami::Release,
+        koordlet::Koordlet,
+        node::{Card, Node},
+    },
 };
 
 /// A namespace that has opted in, with a hint that binds its pods.
@@ -73,12 +73,12 @@ impl Stage {
 
     /// Starts everything and waits until it is ready.
     pub(super) async fn set(args: &DemoArgs, config: Config) -> anyhow::Result<Self> {
-        let sandbox = Sandbox::new(sandbox::Options {
+        let sandbox = Sandbox::new(berth_sandbox::Options {
             seed: args.seed,
             base_time: Clock::System.now(),
             transport: Arc::new(Https::default()),
-            workloads: sandbox::Workloads::Warned,
-            ..sandbox::Options::default()
+            workloads: berth_sandbox::Workloads::Warned,
+            ..berth_sandbox::Options::default()
         });
         let client = sandbox.client();
         let app = App::bind(options(config.clone(), client.clone())).await?;

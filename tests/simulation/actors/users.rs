@@ -1,6 +1,6 @@
 //! Users, who create and delete pods and what these use.
 
-use berth::sandbox::storage::Conduct;
+use berth_sandbox::storage::Conduct;
 use k8s_openapi::api::core::v1 as core;
 use kube::{
     Api,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use berth::sandbox::claims::driver::{Driver, cards};
+use berth_sandbox::claims::driver::{Driver, cards};
 use serde_json::{Value, json};
 
 use crate::dice::Dice;

@@ -11,7 +11,7 @@ use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 use super::{Conduct, PROVISIONER, Shared, view};
-use crate::sandbox::controller::{all, at_each_change};
+use crate::controller::{all, at_each_change};
 
 /// The label that tells the nodes of volumes apart.
 const TOPOLOGY: &str = "kubernetes.io/hostname";

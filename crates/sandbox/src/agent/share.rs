@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 /// A part of one card, given to one container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::sandbox) struct Share {
+pub(crate) struct Share {
     pub(super) uuid: String,
     /// The vendor's word.
     pub(super) kind: String,
     /// MiB.
-    pub(in crate::sandbox) memory: i32,
+    pub(crate) memory: i32,
     /// Percent.
-    pub(in crate::sandbox) cores: i32,
+    pub(crate) cores: i32,
 }
 
 /// The resource names by which containers ask a plugin for shares.
@@ -31,7 +31,7 @@ pub(super) struct Names {
 
 impl Share {
     /// The uuid of the card, without the slice.
-    pub(in crate::sandbox) fn card(&self) -> &str {
+    pub(crate) fn card(&self) -> &str {
         self.uuid.split_once('[').map_or(&self.uuid, |(card, _)| card)
     }
 
@@ -43,7 +43,7 @@ impl Share {
 }
 
 /// One list of shares for each segment; a trailing separator gives one empty segment more.
-pub(in crate::sandbox) fn decode(text: &str) -> Result<Vec<Vec<Share>>, String> {
+pub(crate) fn decode(text: &str) -> Result<Vec<Vec<Share>>, String> {
     text.split(';').map(decode_segment).collect()
 }
 

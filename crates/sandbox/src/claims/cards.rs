@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use serde_json::Value;
 
 use super::audit::results;
-use crate::sandbox::{agent::share::decode, quantity::nano};
+use crate::{agent::share::decode, quantity::nano};
 
 /// Where HAMi's plugin finds what a pod was given.
 const HAMI: &str = "hami.io/vgpu-devices-allocated";
@@ -127,7 +127,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sandbox::claims::driver::{Driver, Gpu};
+    use crate::claims::driver::{Driver, Gpu};
 
     fn slices(driver: Driver) -> [ResourceSlice; 1] {
         let card = Gpu { uuid: "GPU-a".to_owned(), memory: 16_000 << 20, root: "pci0".to_owned() };

@@ -1,7 +1,7 @@
 //! What an Event's row says (kubernetes v1.36 `pkg/printers/internalversion/printers.go`, `printEvent`).
 
 use super::{Kind, age, column, wide};
-use crate::sandbox::object;
+use crate::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

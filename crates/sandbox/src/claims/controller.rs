@@ -16,7 +16,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::{Shared, audit, cards};
-use crate::sandbox::controller::{all, at_each_change};
+use crate::controller::{all, at_each_change};
 
 /// Keeps a claim until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
 pub(super) const FINALIZER: &str = "resource.kubernetes.io/delete-protection";

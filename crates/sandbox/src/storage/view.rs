@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::sandbox::controller::all;
+use crate::controller::all;
 
 /// The node that a claim's volume is to be made for (v1.36 `k8s.io/component-helpers/storage/volume`, as all of these).
 pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";

@@ -11,7 +11,7 @@ use k8s_openapi::api::resource::v1::{
 use kube::ResourceExt as _;
 
 use super::controller::FINALIZER;
-use crate::sandbox::quantity::nano;
+use crate::quantity::nano;
 
 /// Pods that were bound although one of their claims can't be used on their node: kubelet does not start them. Claims must have been read
 /// after the pods.

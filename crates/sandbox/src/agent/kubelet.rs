@@ -28,7 +28,7 @@ use super::{Answer, Behaviour, Ending, Shared, cambricon, gpushare, hami, hami::
 
 /// The pause before a broken watch is opened again; without chance, so that a seeded run replays.
 #[derive(Debug)]
-pub(in crate::sandbox) struct Second;
+pub(crate) struct Second;
 
 impl Iterator for Second {
     type Item = Duration;

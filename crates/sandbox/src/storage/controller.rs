@@ -11,7 +11,7 @@ use kube::Client;
 use serde_json::json;
 
 use super::{Shared, audit, view};
-use crate::sandbox::controller::{all, at_each_change};
+use crate::controller::{all, at_each_change};
 
 /// Volumes of a class with this provisioner are made by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";

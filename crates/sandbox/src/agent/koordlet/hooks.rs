@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CORE, MEMORY, RATIO};
-use crate::sandbox::agent::view::milli;
+use crate::agent::view::milli;
 
 /// On a pod: what it was given.
 pub const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";

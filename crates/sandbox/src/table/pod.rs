@@ -1,7 +1,7 @@
 //! What a pod's row says (kubernetes v1.36 `pkg/printers/internalversion/printers.go`, `printPod`).
 
 use super::{Kind, age, column, or, wide};
-use crate::sandbox::object;
+use crate::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -66,7 +66,7 @@ fn objects<'a>(group: &str, version: &str, rest: &[&'a str]) -> Option<Route<'a>
 #[cfg(test)]
 mod tests {
     use super::{Route, Target, parse};
-    use crate::sandbox::resource;
+    use crate::resource;
 
     fn target(path: &str) -> Option<Target<'_>> {
         match parse(path)? {

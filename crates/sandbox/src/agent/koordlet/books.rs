@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Koordlet, hooks};
-use crate::sandbox::agent::{audit::Violation, fit::Lack, node::Health, view::Pod};
+use crate::agent::{audit::Violation, fit::Lack, node::Health, view::Pod};
 
 /// The GPUs that CUDA shows a program.
 const CUDA_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
@@ -25,18 +25,13 @@ struct Held {
 
 /// What the live pods of one node hold, by pod uid.
 #[derive(Debug, Default)]
-pub(in crate::sandbox::agent) struct Books {
+pub(in crate::agent) struct Books {
     held: BTreeMap<String, Held>,
 }
 
 impl Books {
     /// A pod came to the node: charges what it was given, once, and says what is wrong with it.
-    pub(in crate::sandbox::agent) fn charge(
-        &mut self,
-        node: &str,
-        koordlet: &Koordlet,
-        pod: &Pod,
-    ) -> Vec<Violation> {
+    pub(in crate::agent) fn charge(&mut self, node: &str, koordlet: &Koordlet, pod: &Pod) -> Vec<Violation> {
         if self.held.contains_key(pod.uid()) {
             return Vec::new();
         }
@@ -55,23 +50,18 @@ impl Books {
     }
 
     /// A pod ended or is gone.
-    pub(in crate::sandbox::agent) fn release(&mut self, uid: &str) {
+    pub(in crate::agent) fn release(&mut self, uid: &str) {
         self.held.remove(uid);
     }
 
     /// What koordlet's hooks and the container runtime make of a pod that is to start; `Err`: its containers can't be created.
-    pub(in crate::sandbox::agent) fn start(
-        &self,
-        node: &str,
-        koordlet: &Koordlet,
-        pod: &Pod,
-    ) -> Result<(), Lack> {
+    pub(in crate::agent) fn start(&self, node: &str, koordlet: &Koordlet, pod: &Pod) -> Result<(), Lack> {
         let lack = |message| Lack { reason: "CreateContainerError".to_owned(), message };
         let nothing = BTreeMap::new();
         let annotations = pod.metadata.annotations.as_ref().unwrap_or(&nothing);
         let labels = pod.metadata.labels.as_ref().unwrap_or(&nothing);
         let given = hooks::given(annotations).map_err(lack)?;
-        let asks = |container: &crate::sandbox::agent::view::Container| {
+        let asks = |container: &crate::agent::view::Container| {
             container
                 .resources
                 .limits

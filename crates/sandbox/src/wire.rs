@@ -133,7 +133,7 @@ fn headed(event_version: &str, resource: &Resource, value: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::{decode, encode};
-    use crate::sandbox::resource;
+    use crate::resource;
     use serde_json::json;
 
     #[test]

@@ -245,7 +245,7 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::{LabelSelector, Selection};
-    use crate::sandbox::{request::Query, resource};
+    use crate::{request::Query, resource};
     use serde_json::json;
 
     #[test]
