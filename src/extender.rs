@@ -20,7 +20,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     excerpt::brief,
     object::Pod,
-    scheduling::{NodeName, PodKey, extension::Standing},
+    scheduling::{NodeName, PodKey, plan::extension::Standing},
 };
 use wire::{
     BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, MetaVictims, PreemptionArgs,

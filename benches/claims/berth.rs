@@ -10,8 +10,8 @@ use berth::{
         BindOutcome, Effect, Event, NodeInfo, PodInfo, PodKey,
         effect::{FINALIZER, PrebindWrite},
         event::WriteOutcome,
-        object::{Kind, Object},
         scheduler::{Scheduler, Settings},
+        world::object::{Kind, Object},
     },
 };
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ impl Berth {
             lock_expiry: jiff::SignedDuration::from_mins(5),
             weights: config.score_weights(),
             preemption: None,
-            zones: berth::scheduling::tdm::RevocableZones::default(),
+            zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
         };
         let now = Timestamp::UNIX_EPOCH;

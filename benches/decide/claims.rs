@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use berth::{
     object::Pod,
-    scheduling::{Ask, Constraints, ResourceAmounts, Snapshot, object::Object},
+    scheduling::{Ask, Constraints, ResourceAmounts, Snapshot, world::object::Object},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use berth::{
     cluster::read::devices,
     config::Config,
     object::Pod,
-    scheduling::{Ask, object::Object},
+    scheduling::{Ask, world::object::Object},
 };
 use serde_json::{Value, json};
 

@@ -5,9 +5,11 @@ use std::{sync::Arc, time::Duration};
 use berth::scheduling::{
     Uid,
     decide::Decision,
-    gang::{Applicant, AsItIs, Gang, GangName, GroupApi, Member, Pool, Tally, place},
-    pod_counts::PodCounts,
-    preemption::{Rules, choose},
+    plan::{
+        gang::{Applicant, AsItIs, Gang, GangName, GroupApi, Member, Pool, Tally, place},
+        preemption::{Rules, choose},
+    },
+    world::pod_counts::PodCounts,
 };
 use tokio::time::Instant;
 

@@ -12,12 +12,13 @@ use berth::{
     object::{Pod, Taint},
     scheduling::{
         Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage,
-        class::Classes,
-        decide::Decision,
-        ledger::{Charge, Commitment},
-        object::Kind,
+        decide::{Decision, class::Classes},
+        model::prebind_step::PrebindStep,
         plugin::node_affinity::NodeAffinity,
-        prebind_step::PrebindStep,
+        world::{
+            ledger::{Charge, Commitment},
+            object::Kind,
+        },
     },
 };
 use jiff::Timestamp;
@@ -213,7 +214,7 @@ pub(super) fn charge(
         footprint,
         steps,
         importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::pod::Placer::Berth,
+        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: Timestamp::UNIX_EPOCH,

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use berth::{
     cluster::{self, Binder, Clock, Handoff, Leadership, Metrics, Reader},
     dialect::{Dialects, hami::Hami},
-    scheduling::{scheduler, score},
+    scheduling::{plugin::score, scheduler},
 };
 use http::Request;
 use jiff::SignedDuration;
@@ -84,7 +84,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         lock_expiry: LOCK_EXPIRY,
         weights: score::ScoreWeights::default(),
         preemption: None,
-        zones: berth::scheduling::tdm::RevocableZones::default(),
+        zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());

@@ -13,7 +13,7 @@ use crate::{
     },
     extender,
     object::Pod,
-    scheduling::{Claim, Demand, extension::standings},
+    scheduling::{Claim, Demand, plan::extension::standings},
 };
 
 /// What the verbs are answered by.

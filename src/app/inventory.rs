@@ -19,7 +19,7 @@ use crate::{
     },
     dialect::Dialects,
     object::{Device, DeviceClass, Node},
-    scheduling::{NodeInfo, Offer, extended_resources::ExtendedResources},
+    scheduling::{NodeInfo, Offer, model::extended_resources::ExtendedResources},
 };
 
 /// What is known of nodes; `None` before they are listed.

@@ -9,7 +9,7 @@ use crate::{
         Allocation, Card, CardId, CardUsage, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Usage,
     },
     dialect::{CardNaming, Dialects},
-    scheduling::{allocate::core_budget, snapshot::NodeState},
+    scheduling::{plugin::allocate::core_budget, world::snapshot::NodeState},
 };
 
 /// One card of a node.

@@ -20,7 +20,7 @@ use tokio::{
 
 use crate::scheduling::{
     dynamic_resources::{ClaimComparison, ComparedClaims},
-    steps::{Allowance, PER_MILLISECOND},
+    model::steps::{Allowance, PER_MILLISECOND},
 };
 
 /// After this time the next comparison goes on.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler, quota::Used, scheduler},
+    scheduling::{Claim, Event, Outlook, Scheduler, scheduler, world::quota::Used},
 };
 
 /// The shortest time between two published views.

@@ -25,9 +25,11 @@ use crate::{
     excerpt::{FIELD, excerpt},
     scheduling::{
         Scheduler, Snapshot, Uid,
-        ledger::{Charge, Commitment},
-        node::NodeName,
-        snapshot::NodeState,
+        model::node::NodeName,
+        world::{
+            ledger::{Charge, Commitment},
+            snapshot::NodeState,
+        },
     },
 };
 

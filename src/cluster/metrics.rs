@@ -19,8 +19,8 @@ use prometheus_client::{
 use super::unread::UnreadObjects;
 use crate::scheduling::{
     Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
-    node::NodeInfo,
-    object::{Kind, Object},
+    model::node::NodeInfo,
+    world::object::{Kind, Object},
 };
 use evictions::Evictions;
 use gangs::Gangs;

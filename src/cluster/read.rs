@@ -30,16 +30,19 @@ use crate::{
     object::{ConfigMap, Device, Node, Pod, ResourceQuota, quota::key_of},
     scheduling::{
         Ask, Claim, NodeInfo, Offer, PodInfo, PodKey, QuotaInfo, QuotaKey, ResourceAmounts,
-        extended_resources::ShareRequests,
-        footprint::Footprint,
-        images::NodeImages,
-        node::{NodeLock, Signature},
-        object::{Object, full_name},
-        origin::{Origin, PodImages},
-        plugin::Plugin,
-        pod::Placer,
-        quota::Bound,
-        score::ScoreWeights,
+        model::{
+            extended_resources::ShareRequests,
+            footprint::Footprint,
+            images::NodeImages,
+            node::{NodeLock, Signature},
+            origin::{Origin, PodImages},
+            pod::Placer,
+        },
+        plugin::{Plugin, score::ScoreWeights},
+        world::{
+            object::{Object, full_name},
+            quota::Bound,
+        },
     },
 };
 

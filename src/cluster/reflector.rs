@@ -24,7 +24,7 @@ use super::{
     unread::{Nameless, Partly, Unread, UnreadObjects, partly},
     wire::{Watched, Wire},
 };
-use crate::{excerpt::brief, scheduling::pod::is_older};
+use crate::{excerpt::brief, scheduling::model::pod::is_older};
 use tally::Tally;
 
 /// The time after which the API server ends a watch, in seconds.

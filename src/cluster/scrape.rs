@@ -21,7 +21,11 @@ use prometheus_client::{
 use crate::{
     device::{Allocation, InitPhase},
     dialect::Dialects,
-    scheduling::{PodKey, Scheduler, measure::Waiting, node::NodeName, quota::Quotas, snapshot::NodeState},
+    scheduling::{
+        PodKey, Scheduler,
+        model::{measure::Waiting, node::NodeName},
+        world::{quota::Quotas, snapshot::NodeState},
+    },
 };
 
 /// What the binder holds, for one scrape.

@@ -26,9 +26,11 @@ use crate::{
     },
     scheduling::{
         Event, QuotaKey,
-        object::{Kind, Object, full_name},
         plugin::Plugin,
-        resource_claims::unreadable,
+        world::{
+            object::{Kind, Object, full_name},
+            resource_claims::unreadable,
+        },
     },
 };
 

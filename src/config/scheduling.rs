@@ -9,7 +9,10 @@ use super::{
     duration,
     section::{Section, Trouble},
 };
-use crate::scheduling::{plugin::Plugin, preemption::Rules, score::SCORING};
+use crate::scheduling::{
+    plan::preemption::Rules,
+    plugin::{Plugin, score::SCORING},
+};
 
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, tz::TimeZone};
 use serde::Serialize;
 
-use crate::{dialect::volcano::ModelGeometries, scheduling::tdm::Window};
+use crate::{dialect::volcano::ModelGeometries, scheduling::model::tdm::Window};
 
 use super::{
     duration,

@@ -1,27 +1,38 @@
 //! What every way of deciding a pod has in common, whether it is scheduled, tried at the head of a line, dry-run or simulated: the
 //! filters in their order, and the node that is tried first.
 
+pub mod blame;
+pub mod class;
+pub mod evaluation;
+pub mod fit_error;
+pub mod nearest;
+pub mod remedy;
+pub mod verdict;
+
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::{
-    cycle::Cycle,
-    devices::Shortfall,
-    fit_error::FitError,
-    nearest::{Closeness, Refused, nearest},
-    node::NodeName,
-    pod::Demand,
-    pod_counts::{PodCounts, Surroundings},
-    prebind_step::PrebindStep,
-    quota::QuotaStanding,
-    reason::{NodeReasons, Reason},
-    reservation::{Preference, Reserved},
-    score::RawScores,
-    snapshot::NodeState,
-    verdict::{self, NodeVerdict},
+    model::{
+        devices::Shortfall,
+        node::NodeName,
+        pod::Demand,
+        prebind_step::PrebindStep,
+        reason::{NodeReasons, Reason},
+        reservation::{Preference, Reserved},
+    },
+    plugin::{cycle::Cycle, score::RawScores},
+    world::{
+        pod_counts::{PodCounts, Surroundings},
+        quota::QuotaStanding,
+        snapshot::NodeState,
+    },
 };
 use crate::device::{Allocation, CardUsage, DeviceRequest, Quota};
+use fit_error::FitError;
+use nearest::{Closeness, Refused, nearest};
+use verdict::NodeVerdict;
 
 /// Where a pod goes, and with what.
 #[derive(Clone, Debug)]

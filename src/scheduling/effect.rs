@@ -5,9 +5,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    extended_resources::ExtendedClaim, gang::GangName, node::NodeName,
-    plugin::dynamic_resources::ClaimComparison, plugin::volume_binding::VolumeChoice, pod::PodKey,
-    prebind_step::PrebindStep, tdm::eviction::Eviction,
+    model::{
+        extended_resources::ExtendedClaim, node::NodeName, pod::PodKey, prebind_step::PrebindStep,
+        tdm::eviction::Eviction,
+    },
+    plan::gang::GangName,
+    plugin::{dynamic_resources::ClaimComparison, volume_binding::VolumeChoice},
 };
 use crate::{
     device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName},

@@ -2,12 +2,16 @@
 
 use super::{
     effect::PrebindWrite,
-    node::{NodeInfo, NodeName},
-    object::{Kind, Object},
+    model::{
+        node::{NodeInfo, NodeName},
+        pod::{Ask, PodInfo, PodKey, Uid},
+        tdm::eviction::Eviction,
+    },
     plugin::dynamic_resources::ComparedClaims,
-    pod::{Ask, PodInfo, PodKey, Uid},
-    quota::{QuotaInfo, QuotaKey},
-    tdm::eviction::Eviction,
+    world::{
+        object::{Kind, Object},
+        quota::{QuotaInfo, QuotaKey},
+    },
 };
 use crate::device::{LockName, LockOwner};
 use jiff::{SignedDuration, Timestamp};

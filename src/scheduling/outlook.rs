@@ -11,21 +11,26 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    decide::Filters,
-    evaluation::Evaluation,
-    fit_error::{Awaits, FitError},
-    images::Images,
-    node::{NodeInfo, NodeName},
-    nominations::Nominations,
-    object::Objects,
-    plugin::volume_binding::Reservations,
-    pod::Demand,
-    pod_counts::{PodCounts, Surroundings},
-    quota::Quotas,
-    resource_claims::ResourceClaims,
-    score::ScoreWeights,
-    snapshot::NodeState,
-    steps::{Allowance, PER_MILLISECOND},
+    decide::{
+        Filters,
+        evaluation::Evaluation,
+        fit_error::{Awaits, FitError},
+    },
+    model::{
+        images::Images,
+        node::{NodeInfo, NodeName},
+        pod::Demand,
+        steps::{Allowance, PER_MILLISECOND},
+    },
+    plugin::{score::ScoreWeights, volume_binding::Reservations},
+    world::{
+        nominations::Nominations,
+        object::Objects,
+        pod_counts::{PodCounts, Surroundings},
+        quota::Quotas,
+        resource_claims::ResourceClaims,
+        snapshot::NodeState,
+    },
 };
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},

@@ -3,12 +3,18 @@
 //! Undoing puts back the very node states that were there, generations included: what classes remember of them stays valid, so that
 //! a trial costs only the nodes that it touched.
 
+pub mod extension;
+pub mod gang;
+pub mod preemption;
+
 use std::ops::Deref;
 
 use super::{
-    ledger::Charge,
-    pod::Uid,
-    snapshot::{Before, Snapshot},
+    model::pod::Uid,
+    world::{
+        ledger::Charge,
+        snapshot::{Before, Snapshot},
+    },
 };
 
 /// A transaction over the cluster. Dropping it undoes it.

@@ -1,11 +1,14 @@
 //! The tests that a node must pass before a pod may be placed on it, and what scores the nodes that pass: a closed table, one file
 //! for each plugin, named as in kube-scheduler. [`devices`] is Berth's own, and [`mod@tdm`] is Volcano's.
 //!
-//! Most look at one pod and one node, so that their answer holds until the node changes ([`super::class`] keeps it). Those that look
-//! at more than one node are asked once for a pod ([`super::cycle`]) and then test the nodes that passed the others.
+//! Most look at one pod and one node, so that their answer holds until the node changes ([`super::decide::class`] keeps it). Those that look
+//! at more than one node are asked once for a pod ([`cycle`]) and then test the nodes that passed the others.
 
+pub mod allocate;
+pub mod cycle;
 pub mod devices;
 pub mod dynamic_resources;
+pub mod filter;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod node_affinity;
@@ -16,13 +19,15 @@ pub mod node_resources_fit;
 pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod pod_topology_spread;
+pub mod score;
 pub mod taint_toleration;
 pub mod tdm;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
 
-use super::{filter::Scene, reason::NodeReasons};
+use super::model::reason::NodeReasons;
+use filter::Scene;
 
 /// A plugin, in the order in which kube-scheduler asks them (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

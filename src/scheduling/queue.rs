@@ -13,7 +13,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::pod::{PodInfo, Uid};
+use super::model::pod::{PodInfo, Uid};
 pub use shares::{SHARE, Shares};
 
 /// A pod's place among others: priority, creation, first sighting.

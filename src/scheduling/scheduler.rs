@@ -48,17 +48,14 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    class::{Classes, Held},
+    decide::class::{Classes, Held},
     effect::Effect,
     event::Event,
-    line::Lines,
-    node::NodeName,
-    object::Kind,
-    pod::Uid,
-    preemption::Rules,
-    score::ScoreWeights,
-    snapshot::Snapshot,
-    tdm::RevocableZones,
+    model::{node::NodeName, pod::Uid, tdm::RevocableZones},
+    node_flow::line::Lines,
+    plan::preemption::Rules,
+    plugin::score::ScoreWeights,
+    world::{object::Kind, snapshot::Snapshot},
 };
 use agent::Agents;
 use compare::CLAIM_ALLOWANCE;

@@ -11,9 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     event::Event,
-    pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage, Uid},
+    model::pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage, Uid},
+    plugin::score::ScoreWeights,
     scheduler::Scheduler,
-    score::ScoreWeights,
 };
 use comparison::{Comparison, Placement, compare, prospect};
 

@@ -10,7 +10,7 @@ use berth::{
     dialect::{Dialect, hami::names},
     scheduling::{
         Reason,
-        allocate::{Held, Scene, walk::walk},
+        plugin::allocate::{Held, Scene, walk::walk},
     },
 };
 use serde_json::{Value, json};

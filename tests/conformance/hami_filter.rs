@@ -6,7 +6,7 @@ use berth::{
         Dialect as _,
         hami::{Hami, Settings},
     },
-    scheduling::{allocate::allocate, score},
+    scheduling::plugin::{allocate::allocate, score},
 };
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use berth::{
     device::{CardPolicy, Cores, MiB, Placement, PodRequest, Quota, Role, SliceProfile},
     dialect::hami::Hami,
-    scheduling::allocate::{allocate, links::subsets, slice::free_place},
+    scheduling::plugin::allocate::{allocate, links::subsets, slice::free_place},
 };
 use serde_json::{Value, json};
 

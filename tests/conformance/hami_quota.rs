@@ -12,8 +12,10 @@ use berth::{
     object::ResourceQuota,
     scheduling::{
         QuotaInfo, QuotaKey, Snapshot, Stage,
-        ledger::{Charge, Commitment},
-        quota::Bound,
+        world::{
+            ledger::{Charge, Commitment},
+            quota::Bound,
+        },
     },
 };
 use jiff::Timestamp;
@@ -91,7 +93,7 @@ fn holding(memory: u64, cores: u32) -> Charge {
         footprint: Arc::default(),
         steps: Vec::new(),
         importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::pod::Placer::Berth,
+        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Bound,
         stage: Stage::Running,
         since: Timestamp::UNIX_EPOCH,

@@ -6,7 +6,7 @@ use berth::{
         ShareRequest, Weights,
     },
     dialect::hami::{Hami, names},
-    scheduling::{
+    scheduling::plugin::{
         allocate::{Held, Scene, allocate, order::preferred},
         score,
     },

@@ -9,7 +9,7 @@ use berth::{
     },
     dialect::koordinator::{dimension, node, record, request, shape::Requests},
     object::{Device, Metadata},
-    scheduling::devices::{Scoring, Strategy},
+    scheduling::model::devices::{Scoring, Strategy},
 };
 use serde_json::{Value, json};
 

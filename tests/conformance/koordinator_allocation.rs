@@ -9,7 +9,7 @@ use berth::{
         record,
         shape::{self, Strategy},
     },
-    scheduling::devices::{Settings, allocate},
+    scheduling::model::devices::{Settings, allocate},
 };
 use serde_json::{Value, json};
 

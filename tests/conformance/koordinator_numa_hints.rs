@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use berth::{
     device::{DeviceAllocations, DeviceType, DevicesUsed, JointRequest, NodeDevices},
-    scheduling::devices::{Settings, Shortfall, allocate},
+    scheduling::model::devices::{Settings, Shortfall, allocate},
 };
 use serde_json::{Value, json};
 

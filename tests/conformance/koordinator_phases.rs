@@ -6,7 +6,7 @@ use berth::{
     device::{DeviceAllocation, DeviceAllocations, DeviceCount, DeviceType, DevicesUsed, ModelTemplates},
     dialect::koordinator::{node, record, request},
     object::{Metadata, Pod},
-    scheduling::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
+    scheduling::model::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
 };
 use serde_json::{Value, json};
 

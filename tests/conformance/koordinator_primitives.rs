@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use berth::{
     device::TopologyScope,
     dialect::koordinator::partitions,
-    scheduling::devices::{self, scoring},
+    scheduling::model::devices::{self, scoring},
 };
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use berth::{
     device::{DeviceAllocation, DeviceAllocations, DeviceType, DevicesUsed},
     dialect::koordinator::{record, request},
-    scheduling::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
+    scheduling::model::devices::{AllocatePolicy, ReservedDevices, Settings, allocate, allocate_within},
 };
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use berth::{
     device::DevicesUsed,
-    scheduling::devices::{Settings, score},
+    scheduling::model::devices::{Settings, score},
 };
 use serde_json::Value;
 

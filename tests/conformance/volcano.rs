@@ -10,7 +10,7 @@ use berth::{
         volcano::{Settings, Volcano},
     },
     object::Pod,
-    scheduling::{NodeReasons, allocate::allocate},
+    scheduling::{NodeReasons, plugin::allocate::allocate},
 };
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use berth::{
         Dialect as _,
         volcano::{Rule, Settings, Volcano, names},
     },
-    scheduling::{allocate::allocate, score},
+    scheduling::plugin::{allocate::allocate, score},
 };
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use berth::{
         gpushare::{GpuShare, Settings, Unit},
     },
     object::Pod,
-    scheduling::allocate::allocate,
+    scheduling::plugin::allocate::allocate,
 };
 use serde_json::{Value, json};
 

@@ -8,13 +8,13 @@ use berth::{
     object::{Node, Pod},
     scheduling::{
         PodInfo, Snapshot,
-        decide::Filters,
-        evaluation::Evaluation,
-        node::NodeName,
-        object::Kind,
+        decide::{Filters, evaluation::Evaluation},
+        model::{
+            node::NodeName,
+            tdm::{Window, eviction},
+        },
         plugin::Plugin,
-        pod_counts::PodCounts,
-        tdm::{Window, eviction},
+        world::{object::Kind, pod_counts::PodCounts},
     },
 };
 use jiff::Timestamp;
@@ -97,7 +97,7 @@ fn scores(config: &Config, nodes: &[Value], pod: &Value) -> BTreeMap<String, i64
     let filters = Filters::prepare(&demand, snapshot.surroundings(), &mut counts);
     let weights = config.score_weights();
     let evaluation = Evaluation::of(filters, &mut counts, &weights, || ControlFlow::Continue(())).unwrap();
-    let of = |scores: berth::scheduling::score::Scores| {
+    let of = |scores: berth::scheduling::plugin::score::Scores| {
         scores.by_plugin().find(|(plugin, _)| *plugin == Plugin::Tdm).map_or(0.0, |(_, score)| score)
     };
     #[expect(clippy::cast_possible_truncation, reason = "the plugin's scores are whole")]

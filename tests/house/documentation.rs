@@ -8,7 +8,7 @@ use berth::{
     object::Node,
     scheduling::{
         Event, EvictionOutcome, Scheduler,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use jiff::Timestamp;

@@ -8,7 +8,7 @@ use berth::{
     app::{build_info, settings::Reloads},
     cluster::{self, Clock, metrics::Leads, read::devices, scrape::Holdings},
     config::Config,
-    scheduling::{Event, object::Object},
+    scheduling::{Event, world::object::Object},
     webhook::{self, Readiness, Webhook},
 };
 use http::{Request, header};

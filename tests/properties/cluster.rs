@@ -15,13 +15,17 @@ use berth::{
     scheduling::{
         Claim, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer, PodInfo, PodKey,
         PreemptionPolicy, Scheduler, Stage,
-        gang::{Gang, GangName, Group, GroupApi, Member, Policy},
-        object::{Kind, Object},
-        pod::{Binding, Deletion, Placer},
-        preemption::Rules,
+        model::{
+            pod::{Binding, Deletion, Placer},
+            tdm::RevocableZones,
+        },
+        plan::{
+            gang::{Gang, GangName, Group, GroupApi, Member, Policy},
+            preemption::Rules,
+        },
+        plugin::score::ScoreWeights,
         scheduler::Settings,
-        score::ScoreWeights,
-        tdm::RevocableZones,
+        world::object::{Kind, Object},
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -5,7 +5,7 @@ use berth::{
         ContainerDeviceRequest, DeviceAllocation, DeviceAllocations, DeviceCount, DeviceType, DevicesUsed,
         JointRequest, JointScope, Minor, NodeDevices, PartitionPolicy, TopologyScope, TypedRequest,
     },
-    scheduling::devices::{Strategy as Order, by_container},
+    scheduling::model::devices::{Strategy as Order, by_container},
 };
 use proptest::prelude::*;
 

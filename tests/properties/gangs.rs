@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use berth::scheduling::gang::{Gang, SharedTopology, Strictness};
+use berth::scheduling::plan::gang::{Gang, SharedTopology, Strictness};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 

@@ -10,11 +10,13 @@ use berth::{
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
         PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
-        object::Kind,
-        pod::{Binding, Placer},
-        quota::{Bound, QuotaInfo, QuotaKey},
+        model::pod::{Binding, Placer},
+        plugin::score::ScoreWeights,
         scheduler::Settings,
-        score::ScoreWeights,
+        world::{
+            object::Kind,
+            quota::{Bound, QuotaInfo, QuotaKey},
+        },
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -128,7 +130,7 @@ impl Trio {
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
             preemption: None,
-            zones: berth::scheduling::tdm::RevocableZones::default(),
+            zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));

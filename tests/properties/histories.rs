@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use berth::scheduling::preemption::Rules;
+use berth::scheduling::plan::preemption::Rules;
 use proptest::prelude::*;
 
 use super::cluster::{Cluster, Shape};

@@ -7,7 +7,7 @@ use berth::{
         Assignment, Card, CardId, InitPhase, Inventory, LinkChoice, Links, Mode, NumaBinding, PodRequest,
         Profile, Quota, Role, Share, Slice, SlicesOfCard, Slicing, Usage,
     },
-    scheduling::allocate::{allocate, core_budget},
+    scheduling::plugin::allocate::{allocate, core_budget},
 };
 use proptest::prelude::*;
 

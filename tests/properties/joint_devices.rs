@@ -10,7 +10,7 @@ use berth::{
         NodeDevices, Partition, PartitionPolicy, PartitionTable, Portion, TopologyScope, TypedRequest, Unit,
         VirtualFunction, VirtualFunctions,
     },
-    scheduling::devices::{Scoring, Settings, Strategy as Order, allocate},
+    scheduling::model::devices::{Scoring, Settings, Strategy as Order, allocate},
 };
 use proptest::prelude::*;
 

@@ -11,15 +11,15 @@ use berth::{
     scheduling::{
         Ask, Constraints, Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, ResourceAmounts,
         Snapshot, Stage, Uid,
-        class::Classes,
-        decide::Decision,
-        ledger::{Charge, Commitment},
-        object::Object,
-        pod::Placer,
-        prebind_step::PrebindStep,
-        resource_claims::ResourceClaimUse,
-        score::ScoreWeights,
-        snapshot::NodeState,
+        decide::{Decision, class::Classes},
+        model::{pod::Placer, prebind_step::PrebindStep},
+        plugin::score::ScoreWeights,
+        world::{
+            ledger::{Charge, Commitment},
+            object::Object,
+            resource_claims::ResourceClaimUse,
+            snapshot::NodeState,
+        },
     },
 };
 use jiff::Timestamp;

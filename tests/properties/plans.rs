@@ -10,13 +10,15 @@ use berth::{
     object::resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
-        ledger::{Charge, Commitment},
+        model::prebind_step::PrebindStep,
         plan::{Mark, Plan},
         plugin::volume_binding::VolumeChoice,
-        prebind_step::PrebindStep,
-        quota::Bound,
-        resource_claims::{ClaimChoice, ResourceClaimUse},
-        snapshot::NodeState,
+        world::{
+            ledger::{Charge, Commitment},
+            quota::Bound,
+            resource_claims::{ClaimChoice, ResourceClaimUse},
+            snapshot::NodeState,
+        },
     },
 };
 use jiff::Timestamp;
@@ -68,7 +70,7 @@ fn charge(pod: u8, node: u8, memory: u64) -> Charge {
         footprint: Arc::new(Footprint { namespace, resource_claims: claims, ..Footprint::default() }),
         steps: volume.into_iter().chain(device).collect(),
         importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::pod::Placer::Berth,
+        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Assumed,
         stage: Stage::Pending,
         since: Timestamp::UNIX_EPOCH,

@@ -9,12 +9,14 @@ use berth::{
     },
     scheduling::{
         Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, Snapshot, Stage, Uid,
-        class::Classes,
-        ledger::{Charge, Commitment},
-        pod::Placer,
-        pod_counts::PodCounts,
-        preemption::{Candidate, Rules, choose},
-        score::ScoreWeights,
+        decide::class::Classes,
+        model::pod::Placer,
+        plan::preemption::{Candidate, Rules, choose},
+        plugin::score::ScoreWeights,
+        world::{
+            ledger::{Charge, Commitment},
+            pod_counts::PodCounts,
+        },
     },
 };
 use jiff::Timestamp;

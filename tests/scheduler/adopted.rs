@@ -8,7 +8,7 @@ use berth::{
     object::Pod,
     scheduling::{
         Claim,
-        pod::{Binding, Placer},
+        model::pod::{Binding, Placer},
     },
 };
 use serde_json::{Value, json};

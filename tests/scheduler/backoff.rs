@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, LockOutcome, object::Object},
+    scheduling::{BindOutcome, Effect, Event, LockOutcome, world::object::Object},
 };
 use serde_json::{Value, json};
 

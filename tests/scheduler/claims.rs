@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite, object::Object},
+    scheduling::{
+        Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite, world::object::Object,
+    },
 };
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use berth::{
     config::Config,
     scheduling::{
         Claim, Effect, Event,
-        allocate::explain::{Amounts, short_on},
-        remedy::remedy,
+        decide::remedy::remedy,
+        plugin::allocate::explain::{Amounts, short_on},
     },
 };
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use berth::{
     scheduling::{
         BindOutcome, Effect, Event, Setback, TellOutcome, WriteOutcome,
         effect::PrebindWrite,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use serde_json::{Value, json};

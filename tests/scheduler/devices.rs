@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, object::Kind},
+    scheduling::{Effect, Event, TellOutcome, world::object::Kind},
 };
 use serde_json::{Value, json};
 

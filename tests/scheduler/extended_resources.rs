@@ -8,8 +8,8 @@ use berth::{
     scheduling::{
         Effect, Event, Setback, WriteOutcome,
         effect::PrebindWrite,
-        extended_resources::ExtendedClaim,
-        object::{Kind, Object},
+        model::extended_resources::ExtendedClaim,
+        world::object::{Kind, Object},
     },
 };
 use serde_json::{Value, json};

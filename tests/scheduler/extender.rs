@@ -4,7 +4,7 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event, NodeName, Uid,
-        extension::{Standing, standings},
+        plan::extension::{Standing, standings},
         scheduler::Directed,
     },
 };

@@ -131,7 +131,7 @@ fn a_foreign_lock_is_respected_until_it_expires_and_one_from_the_future_is_not()
     let mut machine = at(expiry + 1);
     machine.show_pod(&share("b"));
     let taken = machine.scheduler().snapshot().ledger().get(&"a".into()).cloned().unwrap();
-    assert_eq!(taken.commitment, berth::scheduling::ledger::Commitment::Bound, "no clock is so wrong");
+    assert_eq!(taken.commitment, berth::scheduling::world::ledger::Commitment::Bound, "no clock is so wrong");
 }
 
 /// A pod on `n1` for which the device plugin is at work.

@@ -11,8 +11,8 @@ use berth::{
     device::{Lock, LockOwner},
     scheduling::{
         Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        object::{Kind, Object},
         scheduler::Settings,
+        world::object::{Kind, Object},
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -6,7 +6,7 @@ use berth::{
     scheduling::{
         Effect, Event,
         effect::PrebindWrite,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use serde_json::{Value, json};

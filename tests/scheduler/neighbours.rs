@@ -6,7 +6,7 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use serde_json::{Value, json};

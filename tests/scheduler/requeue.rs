@@ -6,7 +6,7 @@ mod kept;
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, object::Object},
+    scheduling::{Effect, Event, world::object::Object},
 };
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use berth::{
     config::Config,
     device::Answer,
-    scheduling::{Effect, Event, Holding, WithdrawOutcome, pod::Binding},
+    scheduling::{Effect, Event, Holding, WithdrawOutcome, model::pod::Binding},
 };
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use berth::{
     scheduling::{
         Effect, Event,
         dynamic_resources::ClaimComparison,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ use berth::{
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
     scheduling::{
         Effect, Event, PodKey, Scheduler,
-        object::{Kind, Object},
+        world::object::{Kind, Object},
     },
 };
 use berth_sandbox::Sandbox;

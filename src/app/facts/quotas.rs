@@ -13,7 +13,7 @@ use crate::{
     cluster::keep::keep,
     dialect::Dialects,
     object::ResourceQuota,
-    scheduling::quota::Used,
+    scheduling::world::quota::Used,
 };
 
 /// The ResourceQuotas there are.

@@ -12,7 +12,7 @@ use crate::{
     dialect::MissingCount,
     dra::ExtendedResources,
     object::{Pod, workload::Places},
-    scheduling::extended_resources::ExtendedRequests,
+    scheduling::model::extended_resources::ExtendedRequests,
 };
 
 /// Whether pods meet the admission rules.

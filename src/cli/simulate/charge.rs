@@ -7,8 +7,8 @@ use crate::{
     scheduling::{
         PodInfo, Stage,
         decide::Decision,
-        ledger::{Charge, Commitment},
-        pod::Binding,
+        model::pod::Binding,
+        world::ledger::{Charge, Commitment},
     },
 };
 

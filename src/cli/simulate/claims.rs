@@ -15,8 +15,9 @@ use crate::{
         resource_claim::{AllocationResult, VERSIONS},
     },
     scheduling::{
-        PodInfo, extended_resources::INFIX, object::Object, prebind_step::PrebindStep,
-        resource_claims::unreadable,
+        PodInfo,
+        model::{extended_resources::INFIX, prebind_step::PrebindStep},
+        world::{object::Object, resource_claims::unreadable},
     },
 };
 

@@ -6,12 +6,14 @@ use super::{charge::placed, place::Run, report::PodRow};
 use crate::scheduling::{
     PodInfo, Uid,
     decide::Decision,
-    gang::{
-        Applicant, AsItIs, Gang, GangName, MadeRoom, Member, Membership, Policy, Pool, Shortfall, Tally,
-        Ungathered, Words, place,
+    plan::{
+        gang::{
+            Applicant, AsItIs, Gang, GangName, MadeRoom, Member, Membership, Policy, Pool, Shortfall, Tally,
+            Ungathered, Words, place,
+        },
+        preemption::{Candidate, Rules},
     },
-    ledger::Charge,
-    preemption::{Candidate, Rules},
+    world::ledger::Charge,
 };
 
 /// A pod that waits for its turn: its place in the input, its row so far, and the pod as it was read.

@@ -33,7 +33,7 @@ use crate::{
         storage::PersistentVolumeClaim,
         workload::Places,
     },
-    scheduling::object::Object,
+    scheduling::world::object::Object,
 };
 
 /// What a simulation starts from.

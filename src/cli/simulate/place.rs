@@ -22,20 +22,19 @@ use crate::{
     dialect::{Dialect, Record, Unreadable},
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
-        allocate::explain,
-        class::Classes,
-        decide::{Decision, Filters, Refusal},
-        evaluation::Evaluation,
-        node::NodeName,
-        object::{Kind, Object},
-        pod_counts::PodCounts,
-        prebind_step::PrebindStep,
-        preemption::{self, Candidate},
+        decide::{Decision, Filters, Refusal, class::Classes, evaluation::Evaluation, remedy::remedy},
+        model::{node::NodeName, prebind_step::PrebindStep, tdm::eviction},
+        plan::preemption::{self, Candidate},
+        plugin::{
+            allocate::explain,
+            score::{ScoreWeights, Scores},
+        },
         queue::Queue,
-        remedy::remedy,
-        score::{ScoreWeights, Scores},
-        snapshot::NodeState,
-        tdm::eviction,
+        world::{
+            object::{Kind, Object},
+            pod_counts::PodCounts,
+            snapshot::NodeState,
+        },
     },
 };
 

@@ -16,7 +16,10 @@ use crate::{
     },
     cluster::ledger::{CardRow, NodeRow},
     dialect::Record,
-    scheduling::{FitError, node::NodeName, tdm::eviction::Eviction},
+    scheduling::{
+        FitError,
+        model::{node::NodeName, tdm::eviction::Eviction},
+    },
 };
 
 pub(super) use nearest::NearestRow;

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, object::Kind, scheduler::Settings, score::ScoreWeights},
+    scheduling::{NodeInfo, plugin::score::ScoreWeights, scheduler::Settings, world::object::Kind},
 };
 
 fn node(name: &str) -> Event {
@@ -28,7 +28,7 @@ fn scheduler() -> Scheduler {
         lock_expiry,
         weights: ScoreWeights::default(),
         preemption: None,
-        zones: crate::scheduling::tdm::RevocableZones::default(),
+        zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
     })
 }

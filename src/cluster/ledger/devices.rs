@@ -8,7 +8,10 @@ use crate::{
     device::{
         Amounts, DeviceAllocation, DeviceAllocations, DeviceType, Health, Inventory, Minor, NodeDevice,
     },
-    scheduling::{Uid, ledger::Charge, snapshot::NodeState},
+    scheduling::{
+        Uid,
+        world::{ledger::Charge, snapshot::NodeState},
+    },
 };
 
 /// By the name of a resource, how much of it: bytes of memory, percent of all else.

@@ -6,7 +6,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::scheduling::measure::GangAttempt;
+use crate::scheduling::model::measure::GangAttempt;
 
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 #[expect(non_camel_case_types, reason = "label values are lower case")]

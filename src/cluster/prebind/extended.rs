@@ -12,7 +12,7 @@ use crate::{
     scheduling::{
         PodKey,
         effect::{FINALIZER, PrebindWrite},
-        extended_resources::{ANNOTATION, ExtendedClaim},
+        model::extended_resources::{ANNOTATION, ExtendedClaim},
     },
 };
 

@@ -10,7 +10,7 @@ use crate::{
         claim::{HAMI_DRIVER, Target, class_resource, translate},
     },
     object::Pod,
-    scheduling::{
+    scheduling::model::{
         extended_resources::{ExtendedResources, ShareRequests, Shares},
         footprint::Footprint,
     },

@@ -13,8 +13,8 @@ use crate::{
     dialect::marks,
     object::{Pod, PodGroup},
     scheduling::{
-        gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-        object::{Kind, Object, full_name},
+        plan::gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+        world::object::{Kind, Object, full_name},
     },
 };
 

@@ -9,7 +9,7 @@ use crate::{
     object::Pod,
     scheduling::{
         Holding,
-        pod::{Binding, Placer},
+        model::pod::{Binding, Placer},
     },
 };
 

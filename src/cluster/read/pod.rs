@@ -6,10 +6,8 @@ use crate::{
     object::{Affinity, Pod, Toleration, constraints::TooManyConstraints},
     scheduling::{
         Claim, Constraints, Importance, PreemptionPolicy, ResourceAmounts, Stage,
-        footprint::Footprint,
-        node::NodeName,
+        model::{footprint::Footprint, node::NodeName, pod::Deletion},
         plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
-        pod::Deletion,
     },
 };
 

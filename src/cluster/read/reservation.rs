@@ -8,10 +8,12 @@ use crate::{
     dialect::{Dialects, Problem, Unreadable, koordinator},
     object::{self, Pod},
     scheduling::{
-        devices::AllocatePolicy,
-        object::Object,
-        reservation::{Admission, PodReservation, Reservation, Use},
-        resources::ResourceAmounts,
+        model::{
+            devices::AllocatePolicy,
+            reservation::{Admission, PodReservation, Reservation, Use},
+            resources::ResourceAmounts,
+        },
+        world::object::Object,
     },
 };
 

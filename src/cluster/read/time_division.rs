@@ -8,12 +8,14 @@ use crate::{
     dialect::{duration, marks},
     object::{Metadata, Pod, metadata::Controller},
     scheduling::{
-        object::full_name,
-        pod::Placer,
-        tdm::{
-            Permission, Revocable,
-            job::{DaemonSetName, Evictable, JobBudget, JobMember, JobName, Quantum, Readiness},
+        model::{
+            pod::Placer,
+            tdm::{
+                Permission, Revocable,
+                job::{DaemonSetName, Evictable, JobBudget, JobMember, JobName, Quantum, Readiness},
+            },
         },
+        world::object::full_name,
     },
 };
 

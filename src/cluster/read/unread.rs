@@ -7,10 +7,9 @@ use crate::{
     object::Metadata,
     scheduling::{
         Claim, NodeInfo, PodInfo,
-        gang::{Group, Policy},
-        object::{Kind, Object, full_name},
-        reservation::Admission,
-        resources::ResourceAmounts,
+        model::{reservation::Admission, resources::ResourceAmounts},
+        plan::gang::{Group, Policy},
+        world::object::{Kind, Object, full_name},
     },
 };
 

@@ -11,8 +11,8 @@ use super::{
     rows::{CardRow, PodRow},
 };
 use crate::scheduling::{
-    measure::Waiting,
-    quota::{Quotas, Standing},
+    model::measure::Waiting,
+    world::quota::{Quotas, Standing},
 };
 
 /// Name, help and value of a gauge of cards.

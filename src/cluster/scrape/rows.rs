@@ -8,7 +8,7 @@ use super::{Holdings, PodHolding};
 use crate::{
     cluster::cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
     excerpt::{FIELD, excerpt},
-    scheduling::node::NodeName,
+    scheduling::model::node::NodeName,
 };
 
 /// One card of a node.

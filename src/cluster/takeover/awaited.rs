@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::inquiry::{Answer, Version};
 use crate::scheduling::{
     Event, Scheduler,
-    object::{self, full_name},
+    world::object::{self, full_name},
 };
 
 /// The objects that must still be delivered, as far as they are known.

@@ -12,9 +12,11 @@ use crate::{
     object::Taint,
     scheduling::{
         Ask, Constraints, Footprint, Offer, ResourceAmounts,
-        footprint::ClaimUse,
-        object::{Kind, Object},
-        snapshot::Agent,
+        model::footprint::ClaimUse,
+        world::{
+            object::{Kind, Object},
+            snapshot::Agent,
+        },
     },
 };
 

@@ -2,17 +2,18 @@
 
 use std::{iter, sync::Arc};
 
+use super::{allocate::allocate, filter::Scene};
 use crate::{
     device::{
         Allocation, Answer, Assignment, DeviceRequest, DeviceType, JointRequest, NodeDevices, Profile, Quota,
         together,
     },
     scheduling::{
-        allocate::allocate,
-        devices::{self, Shortfall},
-        filter::Scene,
-        reason::{NodeReasons, Reason},
-        snapshot::{Agent, NodeState},
+        model::{
+            devices::{self, Shortfall},
+            reason::{NodeReasons, Reason},
+        },
+        world::snapshot::{Agent, NodeState},
     },
 };
 

@@ -14,16 +14,20 @@ use crate::{
     dra::{self, AllocationError, Claim, GoOn, Selected},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
-        change::Change,
-        footprint::Footprint,
-        object::{Kind, full_name},
-        pod::{Ask, Demand},
-        pod_counts::{PodCounts, Surroundings},
-        prebind_step::PrebindStep,
-        reason::Reason,
-        resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
-        snapshot::NodeState,
-        steps::Allowance,
+        model::{
+            change::Change,
+            footprint::Footprint,
+            pod::{Ask, Demand},
+            prebind_step::PrebindStep,
+            reason::Reason,
+            steps::Allowance,
+        },
+        world::{
+            object::{Kind, full_name},
+            pod_counts::{PodCounts, Surroundings},
+            resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
+            snapshot::NodeState,
+        },
     },
 };
 pub use comparison::{ClaimComparison, ComparedClaims};
@@ -299,8 +303,9 @@ mod tests {
 
     use super::*;
     use crate::scheduling::{
-        Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot, footprint::Footprint, object::Object,
-        resource_claims::ResourceClaimUse,
+        Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot,
+        model::footprint::Footprint,
+        world::{object::Object, resource_claims::ResourceClaimUse},
     };
 
     pub(super) fn demand(pod: &str) -> Demand {

@@ -5,11 +5,10 @@
 
 use std::borrow::Cow;
 
+use super::score::{MOST, float, whole};
 use crate::scheduling::{
-    node::NodeInfo,
-    pod::Demand,
-    pod_counts::Surroundings,
-    score::{MOST, float, whole},
+    model::{node::NodeInfo, pod::Demand},
+    world::pod_counts::Surroundings,
 };
 
 const MB: i64 = 1024 * 1024;

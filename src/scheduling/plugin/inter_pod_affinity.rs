@@ -8,15 +8,13 @@ pub(in crate::scheduling) mod scoring;
 use std::{collections::HashMap, sync::Arc};
 
 use crate::scheduling::{
-    change::Change,
-    footprint::Footprint,
-    object::{Kind, Objects},
-    pod::Demand,
-    pod_counts::{Counted, PodCounts, Surroundings, Terminating},
-    pod_selector::PodTerm,
-    reason::Reason,
-    snapshot::NodeState,
-    topology::ByDomain,
+    model::{change::Change, footprint::Footprint, pod::Demand, pod_selector::PodTerm, reason::Reason},
+    world::{
+        object::{Kind, Objects},
+        pod_counts::{Counted, PodCounts, Surroundings, Terminating},
+        snapshot::NodeState,
+        topology::ByDomain,
+    },
 };
 
 /// Domains that attract or repel one pod that is to be placed.

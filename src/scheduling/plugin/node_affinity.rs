@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::filter::Scene;
 use crate::{
     object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement},
-    scheduling::{
-        filter::Scene,
-        reason::{NodeReasons, Reason},
-    },
+    scheduling::model::reason::{NodeReasons, Reason},
 };
 
 /// Fails on a node that the pod's node selector or required node affinity does not match.

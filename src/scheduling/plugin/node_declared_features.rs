@@ -2,12 +2,10 @@
 //!
 //! Source: v1.36 `k8s.io/component-helpers/nodedeclaredfeatures/features`; only these two decide where a pod may go.
 
+use super::filter::Scene;
 use crate::{
     object::Pod,
-    scheduling::{
-        filter::Scene,
-        reason::{NodeReasons, Reason},
-    },
+    scheduling::model::reason::{NodeReasons, Reason},
 };
 
 /// A feature of the kubelet that a pod may need.

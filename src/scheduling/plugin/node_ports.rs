@@ -2,10 +2,8 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/nodeports/node_ports.go`.
 
-use crate::scheduling::{
-    filter::Scene,
-    reason::{NodeReasons, Reason},
-};
+use super::filter::Scene;
+use crate::scheduling::model::reason::{NodeReasons, Reason};
 
 /// Fails on a node where another pod has one of the ports.
 pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {

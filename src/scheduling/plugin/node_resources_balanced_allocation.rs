@@ -2,11 +2,8 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
 
-use crate::scheduling::{
-    resources::ResourceAmounts,
-    score::{MOST, float, whole},
-    snapshot::NodeState,
-};
+use super::score::{MOST, float, whole};
+use crate::scheduling::{model::resources::ResourceAmounts, world::snapshot::NodeState};
 
 /// The resources that are balanced.
 const BALANCED: [&str; 2] = ["cpu", "memory"];

@@ -2,11 +2,9 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/fit.go`.
 
+use super::filter::Scene;
 use crate::device::DeviceRequest;
-use crate::scheduling::{
-    filter::Scene,
-    reason::{NodeReasons, Reason},
-};
+use crate::scheduling::model::reason::{NodeReasons, Reason};
 
 /// Fails with every resource of which too little is free. A resource of a dialect's own need not be advertised by the node, nor need one that
 /// a claim serves there.

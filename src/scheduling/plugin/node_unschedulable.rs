@@ -1,12 +1,10 @@
 //! Whether a node is cordoned.
 
+use super::filter::Scene;
 use super::taint_toleration::tolerates;
 use crate::{
     object::Taint,
-    scheduling::{
-        filter::Scene,
-        reason::{NodeReasons, Reason},
-    },
+    scheduling::model::reason::{NodeReasons, Reason},
 };
 
 /// The taint that stands for a cordon: a pod that tolerates it may be placed on a cordoned node.

@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::scheduling::{
-    change::Change,
-    footprint::Footprint,
-    object::{Kind, Objects},
-    pod::Demand,
-    reason::Reason,
-    snapshot::NodeState,
+    model::{change::Change, footprint::Footprint, pod::Demand, reason::Reason},
+    world::{
+        object::{Kind, Objects},
+        snapshot::NodeState,
+    },
 };
 
 /// A volume: its driver and what that calls it.

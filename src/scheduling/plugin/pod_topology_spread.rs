@@ -10,14 +10,18 @@ use std::sync::Arc;
 use super::{node_affinity::NodeAffinity, taint_toleration::tolerates_all};
 use crate::object::Toleration;
 use crate::scheduling::{
-    change::Change,
-    footprint::{Footprint, Inclusion, SpreadConstraint},
-    object::Objects,
-    pod::{Constraints, Demand},
-    pod_counts::{Counted, PodCounts, Surroundings, Terminating},
-    reason::Reason,
-    snapshot::NodeState,
-    topology::{ByDomain, Topology},
+    model::{
+        change::Change,
+        footprint::{Footprint, Inclusion, SpreadConstraint},
+        pod::{Constraints, Demand},
+        reason::Reason,
+    },
+    world::{
+        object::Objects,
+        pod_counts::{Counted, PodCounts, Surroundings, Terminating},
+        snapshot::NodeState,
+        topology::{ByDomain, Topology},
+    },
 };
 
 /// How the pods of each constraint are spread, for one pod that is to be placed.

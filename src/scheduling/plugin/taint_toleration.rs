@@ -1,11 +1,9 @@
 //! Taints of a node and tolerations of a pod, as `k8s.io/api/core/v1/toleration.go` matches them.
 
+use super::filter::Scene;
 use crate::{
     object::{Taint, Toleration},
-    scheduling::{
-        filter::Scene,
-        reason::{NodeReasons, Reason},
-    },
+    scheduling::model::reason::{NodeReasons, Reason},
 };
 
 /// Fails on a node with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate.

@@ -5,13 +5,14 @@
 
 use jiff::Timestamp;
 
+use super::{filter::Scene, score::MOST};
 use crate::scheduling::{
-    filter::Scene,
-    node_state::NodeState,
-    pod::Ask,
-    reason::{NodeReasons, Reason},
-    score::MOST,
-    tdm::{Permission, WindowState, ZoneState},
+    model::{
+        pod::Ask,
+        reason::{NodeReasons, Reason},
+        tdm::{Permission, WindowState, ZoneState},
+    },
+    world::node_state::NodeState,
 };
 
 /// Fails on a node of a revocable zone that is closed, or that the pod may not use.

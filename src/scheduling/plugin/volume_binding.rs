@@ -22,13 +22,17 @@ use crate::{
         storage::{PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
-        change::Change,
-        footprint::{ClaimUse, Footprint},
-        node::{NodeInfo, NodeName},
-        object::{Kind, Objects, full_name},
-        pod::Demand,
-        pod_counts::Surroundings,
-        reason::{NodeReasons, Reason},
+        model::{
+            change::Change,
+            footprint::{ClaimUse, Footprint},
+            node::{NodeInfo, NodeName},
+            pod::Demand,
+            reason::{NodeReasons, Reason},
+        },
+        world::{
+            object::{Kind, Objects, full_name},
+            pod_counts::Surroundings,
+        },
     },
 };
 

@@ -2,14 +2,15 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`.
 
+use super::filter::Scene;
 use crate::scheduling::{
-    change::Change,
-    filter::Scene,
-    footprint::{ClaimUse, Footprint},
-    object::Kind,
-    pod::Demand,
-    pod_counts::Surroundings,
-    reason::{NodeReasons, Reason},
+    model::{
+        change::Change,
+        footprint::{ClaimUse, Footprint},
+        pod::Demand,
+        reason::{NodeReasons, Reason},
+    },
+    world::{object::Kind, pod_counts::Surroundings},
 };
 
 /// Fails on a node where another pod has one of the disks and either of them may write.

@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 
 use crate::{
     object::Labels,
-    scheduling::{object::Objects, pod::Demand, reason::Reason},
+    scheduling::{
+        model::{pod::Demand, reason::Reason},
+        world::object::Objects,
+    },
 };
 
 /// A volume label and its name since Kubernetes 1.17.

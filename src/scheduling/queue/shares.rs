@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::scheduling::steps::PER_MILLISECOND;
+use crate::scheduling::model::steps::PER_MILLISECOND;
 
 /// A namespace is passed over while its bucket holds more than this: about 5 ms.
 pub const SHARE: u64 = 5 * PER_MILLISECOND;

@@ -1,7 +1,7 @@
 //! The order of pods, the times of their turns, and what is taken early.
 
 use super::*;
-use crate::scheduling::pod::{Claim, Importance, Placer, PodKey, PreemptionPolicy, Stage};
+use crate::scheduling::model::pod::{Claim, Importance, Placer, PodKey, PreemptionPolicy, Stage};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

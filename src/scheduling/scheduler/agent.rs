@@ -11,10 +11,14 @@ use crate::{
     device::{Answer, Lock, ProfileName},
     scheduling::{
         effect::Effect,
-        ledger::{Charge, Commitment},
-        node::NodeName,
-        pod::{Placer, PodInfo, Stage, Uid},
-        snapshot::Agent,
+        model::{
+            node::NodeName,
+            pod::{Placer, PodInfo, Stage, Uid},
+        },
+        world::{
+            ledger::{Charge, Commitment},
+            snapshot::Agent,
+        },
     },
 };
 

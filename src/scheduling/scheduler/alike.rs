@@ -6,9 +6,8 @@ use super::Scheduler;
 use crate::{
     object::Labels,
     scheduling::{
-        decide::Decision,
-        fit_error::FitError,
-        pod::{Ask, Claim, PodInfo, PreemptionPolicy, Uid},
+        decide::{Decision, fit_error::FitError},
+        model::pod::{Ask, Claim, PodInfo, PreemptionPolicy, Uid},
     },
 };
 

@@ -15,13 +15,17 @@ use super::{
     alike::{Alike, Versions},
 };
 use crate::scheduling::{
+    decide::fit_error::{Awaits, FitError},
     effect::{Concern, Effect},
-    fit_error::{Awaits, FitError},
-    gang::GangName,
-    ledger::{Charge, Commitment},
-    node::NodeName,
-    pod::{Binding, Claim, Holding, Stage, Uid},
-    snapshot::Check,
+    model::{
+        node::NodeName,
+        pod::{Binding, Claim, Holding, Stage, Uid},
+    },
+    plan::gang::GangName,
+    world::{
+        ledger::{Charge, Commitment},
+        snapshot::Check,
+    },
 };
 
 /// How long until the next audit.

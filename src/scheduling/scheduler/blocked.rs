@@ -10,9 +10,11 @@ use crate::{
     scheduling::{
         decide::Decision,
         effect::Effect,
-        line::Blocked,
-        node::{NodeInfo, NodeName},
-        pod::{Ask, Demand, Uid},
+        model::{
+            node::{NodeInfo, NodeName},
+            pod::{Ask, Demand, Uid},
+        },
+        node_flow::line::Blocked,
     },
 };
 

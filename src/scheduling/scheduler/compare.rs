@@ -10,11 +10,13 @@ use std::{
 
 use super::{Scheduler, Work, show::outlook};
 use crate::scheduling::{
+    decide::fit_error::{Awaits, FitError},
     effect::Effect,
-    fit_error::{Awaits, FitError},
+    model::{
+        pod::Uid,
+        steps::{Allowance, PER_MILLISECOND},
+    },
     plugin::dynamic_resources::{ClaimComparison, ComparedClaims},
-    pod::Uid,
-    steps::{Allowance, PER_MILLISECOND},
 };
 
 /// How long one decision compares claims with devices: about 10 ms. A search of 4,000 steps takes as long.

@@ -10,15 +10,15 @@ use super::{Course, Scheduler, Work};
 use crate::{
     device::{Allocation, InitPhase},
     scheduling::{
-        blame::Blame,
-        decide::Decision,
-        fit_error::FitError,
-        ledger::{Charge, Commitment},
-        measure::{Attempt, Measure},
-        node::NodeName,
-        pod::{Ask, Claim, Demand, PodInfo, Stage, Uid},
-        prebind_step::PrebindStep,
+        decide::{Decision, blame::Blame, fit_error::FitError},
+        model::{
+            measure::{Attempt, Measure},
+            node::NodeName,
+            pod::{Ask, Claim, Demand, PodInfo, Stage, Uid},
+            prebind_step::PrebindStep,
+        },
         queue::backoff_end,
+        world::ledger::{Charge, Commitment},
     },
 };
 

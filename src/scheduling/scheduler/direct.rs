@@ -8,11 +8,12 @@ use super::{Scheduler, Work};
 use crate::device::Allocation;
 use crate::scheduling::{
     decide::Filters,
-    extension::{is_relieved, words},
-    ledger::Commitment,
-    node::NodeName,
-    pod::{Claim, Demand, Uid},
-    pod_counts::PodCounts,
+    model::{
+        node::NodeName,
+        pod::{Claim, Demand, Uid},
+    },
+    plan::extension::{is_relieved, words},
+    world::{ledger::Commitment, pod_counts::PodCounts},
 };
 
 /// How far a pod is whose node was chosen.

@@ -11,10 +11,12 @@ use super::{Course, Scheduler};
 use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
-    node::NodeName,
-    object::Kind,
-    pod::Uid,
-    tdm::eviction::{Eviction, Postponed, Round, round},
+    model::{
+        node::NodeName,
+        pod::Uid,
+        tdm::eviction::{Eviction, Postponed, Round, round},
+    },
+    world::object::Kind,
 };
 
 /// The shortest time between two rounds: what the API server has just refused it refuses again.

@@ -9,9 +9,11 @@ use crate::{
     device::{Card, CardId, CardUsage, CoreUnit, Cores, Usage},
     scheduling::{
         effect::Effect,
-        ledger::{Charge, Commitment},
-        node::{NodeInfo, NodeName},
-        pod::PodKey,
+        model::{
+            node::{NodeInfo, NodeName},
+            pod::PodKey,
+        },
+        world::ledger::{Charge, Commitment},
     },
 };
 

@@ -17,11 +17,15 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
 use crate::scheduling::{
     decide::Decision,
-    gang::{GangName, Member, Membership, Policy, Tally},
-    ledger::{Charge, Commitment},
-    node::NodeName,
-    object::Kind,
-    pod::{PodInfo, Stage, Uid},
+    model::{
+        node::NodeName,
+        pod::{PodInfo, Stage, Uid},
+    },
+    plan::gang::{GangName, Member, Membership, Policy, Tally},
+    world::{
+        ledger::{Charge, Commitment},
+        object::Kind,
+    },
 };
 
 /// For so long pods wait for the lists of PodGroups after a start.

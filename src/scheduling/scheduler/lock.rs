@@ -15,11 +15,13 @@ use crate::{
     scheduling::{
         effect::Effect,
         event::ReleaseOutcome,
-        ledger::Commitment,
-        line::Step,
-        measure::Measure,
-        node::{NodeInfo, NodeLock, NodeName},
-        pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
+        model::{
+            measure::Measure,
+            node::{NodeInfo, NodeLock, NodeName},
+            pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
+        },
+        node_flow::line::Step,
+        world::ledger::Commitment,
     },
 };
 

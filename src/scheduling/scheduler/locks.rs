@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     device::{Lock, LockOwner, ProfileName},
-    scheduling::{
+    scheduling::model::{
         node::{NodeInfo, NodeLock, NodeName, Signature},
         pod::PodKey,
     },

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::Scheduler;
 use crate::scheduling::{
     event::Event,
-    node::{NodeInfo, NodeName},
-    object::{Kind, Object},
+    model::node::{NodeInfo, NodeName},
+    world::object::{Kind, Object},
 };
 
 impl Scheduler {

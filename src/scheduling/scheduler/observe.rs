@@ -6,10 +6,12 @@ use jiff::Timestamp;
 
 use super::{Scheduler, Work};
 use crate::scheduling::{
-    ledger::{Charge, Commitment},
-    measure::Measure,
-    node::{NodeInfo, NodeName},
-    pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, Uid, is_older},
+    model::{
+        measure::Measure,
+        node::{NodeInfo, NodeName},
+        pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, Uid, is_older},
+    },
+    world::ledger::{Charge, Commitment},
 };
 
 impl Scheduler {

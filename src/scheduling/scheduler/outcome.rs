@@ -9,14 +9,16 @@ use super::{
 };
 use crate::device::LockName;
 use crate::scheduling::{
-    blame::Blame,
+    decide::blame::Blame,
     effect::{Effect, REACH},
     event::{BindOutcome, LockOutcome, Setback},
-    ledger::Commitment,
-    line::Step,
-    node::{NodeInfo, NodeLock, NodeName},
-    pod::{Claim, PodInfo, PodKey, Uid},
+    model::{
+        node::{NodeInfo, NodeLock, NodeName},
+        pod::{Claim, PodInfo, PodKey, Uid},
+    },
+    node_flow::line::Step,
     queue::backoff,
+    world::ledger::Commitment,
 };
 
 /// After so many Bindings that were not carried out, the pod is decided anew.

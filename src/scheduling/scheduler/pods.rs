@@ -9,9 +9,11 @@ use jiff::Timestamp;
 
 use super::tell::Telling;
 use crate::scheduling::{
-    blame::Blame,
-    node::NodeName,
-    pod::{Ask, PodInfo, PodKey, Uid},
+    decide::blame::Blame,
+    model::{
+        node::NodeName,
+        pod::{Ask, PodInfo, PodKey, Uid},
+    },
 };
 
 /// Where a pod that wants a place stands.

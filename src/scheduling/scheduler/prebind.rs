@@ -16,12 +16,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
 use crate::scheduling::{
-    blame::Blame,
+    decide::blame::Blame,
     effect::{Effect, PrebindWrite, REACH},
     event::WriteOutcome,
-    node::NodeName,
-    pod::{PodKey, Uid},
-    prebind_step::PrebindStep,
+    model::{
+        node::NodeName,
+        pod::{PodKey, Uid},
+        prebind_step::PrebindStep,
+    },
     queue::backoff,
 };
 use touched::Touched;

@@ -9,15 +9,16 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::scheduling::{
+    decide::fit_error::FitError,
     effect::Effect,
     event::WriteOutcome,
-    fit_error::FitError,
-    ledger::Commitment,
-    measure::Measure,
-    node::NodeName,
-    object::Kind,
-    pod::{Deletion, Demand, PodKey, Uid, is_older},
-    preemption::{self, Candidate, Hopeless, Rules},
+    model::{
+        measure::Measure,
+        node::NodeName,
+        pod::{Deletion, Demand, PodKey, Uid, is_older},
+    },
+    plan::preemption::{self, Candidate, Hopeless, Rules},
+    world::{ledger::Commitment, object::Kind},
 };
 
 /// How far a preemption is.

@@ -11,13 +11,14 @@ use super::{Scheduler, Work, requeue::Rejection};
 use crate::{
     device::DeviceRequest,
     scheduling::{
-        class::Rejected,
-        fit_error::Awaits,
-        fit_error::FitError,
+        decide::{
+            class::Rejected,
+            fit_error::{Awaits, FitError},
+        },
+        model::pod::{Ask, Claim, PodKey, Uid},
         plugin::Plugin,
-        pod::{Ask, Claim, PodKey, Uid},
         queue::{backoff_end, flush_time},
-        quota::{QuotaInfo, QuotaKey},
+        world::quota::{QuotaInfo, QuotaKey},
     },
 };
 

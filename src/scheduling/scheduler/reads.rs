@@ -12,8 +12,10 @@ use crate::{
     device::LockOwner,
     scheduling::{
         effect::Effect,
-        node::NodeName,
-        pod::{PodInfo, Stage, Uid},
+        model::{
+            node::NodeName,
+            pod::{PodInfo, Stage, Uid},
+        },
     },
 };
 

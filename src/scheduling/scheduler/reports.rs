@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use super::{audit::Audits, said::Said};
 use crate::{
     device::{CardId, ProfileName},
-    scheduling::{effect::Effect, measure::Measure, pod::Uid},
+    scheduling::{
+        effect::Effect,
+        model::{measure::Measure, pod::Uid},
+    },
 };
 
 /// What people are told, and when it is told again.

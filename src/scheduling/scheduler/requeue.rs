@@ -7,17 +7,13 @@ use jiff::Timestamp;
 
 use super::{Scheduler, Work};
 use crate::scheduling::{
-    change::Change,
-    class::Held,
-    footprint::Footprint,
-    measure::Measure,
-    node::NodeName,
-    object::Objects,
+    decide::class::Held,
+    model::{change::Change, footprint::Footprint, measure::Measure, node::NodeName, pod::Uid},
     plugin::{
         Plugin, dynamic_resources, inter_pod_affinity, node_volume_limits, pod_topology_spread,
         volume_binding, volume_restrictions,
     },
-    pod::Uid,
+    world::object::Objects,
 };
 
 /// So many pods are flushed in one turn at most.

@@ -5,11 +5,13 @@ use jiff::Timestamp;
 use super::{Course, Scheduler, Work, blocked::locked_because, decide::assumed, lock::Gate};
 use crate::scheduling::{
     effect::Effect,
-    ledger::Charge,
-    line::{Serving, Step},
-    measure::Measure,
-    node::NodeName,
-    pod::{Ask, Claim, Uid},
+    model::{
+        measure::Measure,
+        node::NodeName,
+        pod::{Ask, Claim, Uid},
+    },
+    node_flow::line::{Serving, Step},
+    world::ledger::Charge,
 };
 
 impl Scheduler {

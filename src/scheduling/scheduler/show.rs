@@ -8,15 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::scheduling::{
-    blame::Resolvable,
+    decide::blame::Resolvable,
     event::Event,
-    ledger::Charge,
-    measure::{Measure, Standing, Waiting},
-    node::{NodeInfo, NodeName},
+    model::{
+        measure::{Measure, Standing, Waiting},
+        node::{NodeInfo, NodeName},
+        pod::{Claim, PodKey, is_older},
+    },
     outlook::{Context, Outlook},
-    pod::{Claim, PodKey, is_older},
-    score::ScoreWeights,
-    snapshot::Snapshot,
+    plugin::score::ScoreWeights,
+    world::{ledger::Charge, snapshot::Snapshot},
 };
 
 impl Scheduler {

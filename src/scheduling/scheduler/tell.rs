@@ -6,10 +6,10 @@ use super::Scheduler;
 use crate::{
     excerpt::{SUMMARY, shortened},
     scheduling::{
-        blame::Blame,
+        decide::blame::Blame,
         effect::Effect,
         event::TellOutcome,
-        pod::{Claim, PodKey, Uid},
+        model::pod::{Claim, PodKey, Uid},
     },
 };
 

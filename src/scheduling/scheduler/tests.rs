@@ -16,8 +16,8 @@ use crate::{
     device::Answer,
     scheduling::{
         event::{BindOutcome, LockOutcome, Setback, TellOutcome},
-        ledger::Commitment,
-        measure::{Attempt, Measure},
+        model::measure::{Attempt, Measure},
+        world::ledger::Commitment,
     },
 };
 use play::{Play, Sent, setback};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Scheduler, Work, waiting::Waiting};
-use crate::scheduling::{pod::Uid, steps::PER_MILLISECOND};
+use crate::scheduling::model::{pod::Uid, steps::PER_MILLISECOND};
 
 /// So many pods are taken before their backoff ends in one turn at most: one change may have woken any number of them.
 const MOST_EARLY: usize = 32;

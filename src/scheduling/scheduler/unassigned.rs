@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use super::Scheduler;
 use crate::scheduling::{
     effect::Effect,
-    node::{NodeInfo, NodeName},
-    pod::{PodInfo, Stage, Uid},
+    model::{
+        node::{NodeInfo, NodeName},
+        pod::{PodInfo, Stage, Uid},
+    },
 };
 
 impl Scheduler {

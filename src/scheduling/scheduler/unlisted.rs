@@ -8,7 +8,11 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work};
-use crate::scheduling::{blame::Blame, footprint::Footprint, object::Kind, pod::Uid};
+use crate::scheduling::{
+    decide::blame::Blame,
+    model::{footprint::Footprint, pod::Uid},
+    world::object::Kind,
+};
 
 /// For so long a missing list is nothing to speak of.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);

@@ -5,7 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::Scheduler;
-use crate::scheduling::{effect::Effect, ledger::Charge, node::NodeName, pod::Uid};
+use crate::scheduling::{
+    effect::Effect,
+    model::{node::NodeName, pod::Uid},
+    world::ledger::Charge,
+};
 
 impl Scheduler {
     /// Finds out which pods of the node hold cards that nobody can tell, and says what is new.

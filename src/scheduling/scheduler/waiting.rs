@@ -7,9 +7,8 @@ use super::{
     turn::Turn, unlisted::Unlisted,
 };
 use crate::scheduling::{
-    class::Held,
-    node::NodeName,
-    pod::PodKey,
+    decide::class::Held,
+    model::{node::NodeName, pod::PodKey},
     queue::{Queue, Shares},
 };
 

@@ -11,9 +11,11 @@ use crate::{
     scheduling::{
         effect::Effect,
         event::WithdrawOutcome,
-        ledger::{Charge, Commitment},
-        node::NodeName,
-        pod::{Binding, PodInfo, PodKey, Stage, Uid},
+        model::{
+            node::NodeName,
+            pod::{Binding, PodInfo, PodKey, Stage, Uid},
+        },
+        world::ledger::{Charge, Commitment},
     },
 };
 

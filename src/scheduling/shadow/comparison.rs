@@ -5,15 +5,17 @@ use std::{fmt, ops::ControlFlow};
 use crate::{
     device::{CardId, Share},
     scheduling::{
-        decide::{Filters, Refusal},
-        evaluation::Evaluation,
-        fit_error::FitError,
-        node::NodeName,
-        pod::{Demand, Holding, PodKey},
-        pod_counts::PodCounts,
-        reason::Reason,
-        score::ScoreWeights,
-        snapshot::{NodeState, Snapshot},
+        decide::{Filters, Refusal, evaluation::Evaluation, fit_error::FitError},
+        model::{
+            node::NodeName,
+            pod::{Demand, Holding, PodKey},
+            reason::Reason,
+        },
+        plugin::score::ScoreWeights,
+        world::{
+            pod_counts::PodCounts,
+            snapshot::{NodeState, Snapshot},
+        },
     },
 };
 

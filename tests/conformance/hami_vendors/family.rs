@@ -12,7 +12,7 @@ use berth::{
         },
     },
     object::Node,
-    scheduling::allocate::Held,
+    scheduling::plugin::allocate::Held,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};

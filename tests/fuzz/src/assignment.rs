@@ -9,8 +9,8 @@ use berth::{
     object::Pod,
     scheduling::{
         Claim, NodeInfo, Snapshot,
-        ledger::{Charge, Commitment},
-        verdict::judge,
+        decide::verdict::judge,
+        world::ledger::{Charge, Commitment},
     },
 };
 use jiff::Timestamp;
@@ -76,7 +76,7 @@ fn books(
         footprint: info.footprint,
         steps: Vec::new(),
         importance: berth::scheduling::Importance::default(),
-        placer: berth::scheduling::pod::Placer::Berth,
+        placer: berth::scheduling::model::pod::Placer::Berth,
         commitment: Commitment::Bound,
         stage: info.stage,
         since: Timestamp::UNIX_EPOCH,

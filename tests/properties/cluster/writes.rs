@@ -2,7 +2,7 @@
 
 use berth::{
     device::{Allocation, Answer},
-    scheduling::{BindOutcome, Effect, Event, Setback, WriteOutcome, pod::Deletion},
+    scheduling::{BindOutcome, Effect, Event, Setback, WriteOutcome, model::pod::Deletion},
 };
 use jiff::SignedDuration;
 use proptest::prelude::*;

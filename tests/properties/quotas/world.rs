@@ -12,11 +12,10 @@ use berth::{
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
         PodKey, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
-        object::Kind,
-        pod::{Binding, Placer},
-        quota::Bound,
+        model::pod::{Binding, Placer},
+        plugin::score::ScoreWeights,
         scheduler::Settings,
-        score::ScoreWeights,
+        world::{object::Kind, quota::Bound},
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -57,7 +56,7 @@ impl World {
             lock_expiry: SignedDuration::from_mins(5),
             weights: ScoreWeights::default(),
             preemption: None,
-            zones: berth::scheduling::tdm::RevocableZones::default(),
+            zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Event, object::Kind},
+    scheduling::{Event, world::object::Kind},
 };
 use jiff::SignedDuration;
 use serde_json::json;

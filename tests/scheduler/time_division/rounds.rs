@@ -4,8 +4,8 @@ use berth::{
     config::Config,
     scheduling::{
         Effect, Event, EvictionOutcome,
-        object::{Kind, Object},
-        tdm::eviction::Eviction,
+        model::tdm::eviction::Eviction,
+        world::object::{Kind, Object},
     },
 };
 use jiff::{SignedDuration, Timestamp};

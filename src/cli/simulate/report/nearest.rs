@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::scheduling::nearest::{Lack, Nearest};
+use crate::scheduling::decide::nearest::{Lack, Nearest};
 
 /// The node that comes closest.
 #[derive(Clone, Debug, Serialize)]

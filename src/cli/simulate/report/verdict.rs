@@ -8,9 +8,11 @@ use crate::{
     dialect::Record,
     scheduling::{
         Reason,
-        allocate::explain::CardFailure,
-        remedy::Remedy,
-        score::{ScoreWeights, Scores},
+        decide::remedy::Remedy,
+        plugin::{
+            allocate::explain::CardFailure,
+            score::{ScoreWeights, Scores},
+        },
     },
 };
 

@@ -14,11 +14,9 @@ use super::{
 use crate::{
     dra::Toll,
     scheduling::{
-        node::NodeName,
+        model::{node::NodeName, pod::Demand, steps::Allowance},
         outlook::Outlook,
-        pod::Demand,
-        pod_counts::{PodCounts, Surroundings},
-        steps::Allowance,
+        world::pod_counts::{PodCounts, Surroundings},
     },
 };
 

@@ -11,12 +11,12 @@ use crate::{
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
     scheduling::{
         effect::FINALIZER,
-        extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
-        pod::Demand,
-        pod_counts::Surroundings,
-        reason::Reason,
-        resource_claims::ResourceClaims,
-        snapshot::NodeState,
+        model::{
+            extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
+            pod::Demand,
+            reason::Reason,
+        },
+        world::{pod_counts::Surroundings, resource_claims::ResourceClaims, snapshot::NodeState},
     },
 };
 

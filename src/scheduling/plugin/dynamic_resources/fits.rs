@@ -9,12 +9,12 @@ use super::ClaimRejection;
 use crate::{
     dra::{GoOn, Selected},
     scheduling::{
-        node::NodeName,
-        pod_counts::Surroundings,
-        reason::Reason,
-        resource_claims::{Beside, ChangedNodes, SpecId},
-        snapshot::NodeState,
-        steps::Allowance,
+        model::{node::NodeName, reason::Reason, steps::Allowance},
+        world::{
+            pod_counts::Surroundings,
+            resource_claims::{Beside, ChangedNodes, SpecId},
+            snapshot::NodeState,
+        },
     },
 };
 
@@ -304,11 +304,10 @@ mod tests {
 
     use crate::scheduling::{
         Snapshot,
-        class::Classes,
-        node::NodeInfo,
-        object::{Kind, Object},
+        decide::class::Classes,
+        model::{node::NodeInfo, pod::Demand},
         outlook::{Context, Outlook},
-        pod::Demand,
+        world::object::{Kind, Object},
     };
 
     fn read<T: serde::de::DeserializeOwned>(object: Value) -> std::sync::Arc<T> {

@@ -6,12 +6,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::counted;
 use crate::scheduling::{
-    pod::Demand,
-    pod_counts::{PodCounts, Surroundings},
-    pod_selector::PodTerm,
-    score::{MOST, float, whole},
-    snapshot::NodeState,
-    topology::{ByDomain, Topology},
+    model::{pod::Demand, pod_selector::PodTerm},
+    plugin::score::{MOST, float, whole},
+    world::{
+        pod_counts::{PodCounts, Surroundings},
+        snapshot::NodeState,
+        topology::{ByDomain, Topology},
+    },
 };
 
 /// What a required term of affinity of a pod that is there counts (`hardPodAffinityWeight`, whose default is 1).

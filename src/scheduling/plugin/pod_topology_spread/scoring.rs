@@ -6,13 +6,13 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
-    footprint::SpreadConstraint,
-    node::NodeName,
-    pod::Demand,
-    pod_counts::{PodCounts, Surroundings},
-    score::{MOST, float, whole},
-    snapshot::NodeState,
-    topology::{ByDomain, Topology},
+    model::{footprint::SpreadConstraint, node::NodeName, pod::Demand},
+    plugin::score::{MOST, float, whole},
+    world::{
+        pod_counts::{PodCounts, Surroundings},
+        snapshot::NodeState,
+        topology::{ByDomain, Topology},
+    },
 };
 
 /// The topology whose domains are single nodes.

@@ -9,10 +9,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::{
     object::{LabelSelector, Labels, metadata::Controller},
     scheduling::{
-        footprint::{Inclusion, SpreadConstraint},
-        object::{Objects, selecting::Selected},
-        pod::Demand,
-        pod_selector::PodSelector,
+        model::{
+            footprint::{Inclusion, SpreadConstraint},
+            pod::Demand,
+            pod_selector::PodSelector,
+        },
+        world::object::{Objects, selecting::Selected},
     },
 };
 

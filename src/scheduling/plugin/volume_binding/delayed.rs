@@ -16,10 +16,11 @@ use crate::{
         storage::{CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass},
     },
     scheduling::{
-        node::{NodeInfo, NodeName},
-        object::full_name,
-        pod_counts::Surroundings,
-        reason::Reason,
+        model::{
+            node::{NodeInfo, NodeName},
+            reason::Reason,
+        },
+        world::{object::full_name, pod_counts::Surroundings},
     },
 };
 

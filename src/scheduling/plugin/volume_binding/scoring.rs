@@ -10,8 +10,8 @@ use super::{Claims, VolumeChoice, delayed::Delayed, size};
 use crate::{
     object::Quantity,
     scheduling::{
-        node::NodeInfo,
-        score::{MOST, float, whole},
+        model::node::NodeInfo,
+        plugin::score::{MOST, float, whole},
     },
 };
 

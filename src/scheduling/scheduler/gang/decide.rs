@@ -6,14 +6,14 @@ use jiff::Timestamp;
 
 use super::{Progress, Scheduler, Survey, Work, charge_of};
 use crate::scheduling::{
-    blame::Blame,
-    decide::Decision,
-    fit_error::FitError,
-    gang::{
+    decide::{Decision, blame::Blame, fit_error::FitError},
+    model::{
+        measure::{Attempt, GangAttempt, Measure},
+        pod::{Ask, Claim, Uid},
+    },
+    plan::gang::{
         Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
     },
-    measure::{Attempt, GangAttempt, Measure},
-    pod::{Ask, Claim, Uid},
     queue::{backoff_end, flush_time},
 };
 

@@ -8,9 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Progress, Scheduler, Survey, Work};
 use crate::scheduling::{
     effect::Effect,
-    gang::{Gang, GangName, Membership, Policy},
-    measure::{GangAttempt, Measure},
-    pod::Uid,
+    model::{
+        measure::{GangAttempt, Measure},
+        pod::Uid,
+    },
+    plan::gang::{Gang, GangName, Membership, Policy},
 };
 
 /// A pod that was to be evicted and is still there is evicted again after so long.

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 
 use super::{Scheduler, charge_of};
 use crate::scheduling::{
-    blame::Resolvable,
-    fit_error::FitError,
-    gang::{MadeRoom, Pool, Shortfall, place},
-    measure::Measure,
-    pod::Uid,
-    preemption::Candidate,
+    decide::{blame::Resolvable, fit_error::FitError},
+    model::{measure::Measure, pod::Uid},
+    plan::{
+        gang::{MadeRoom, Pool, Shortfall, place},
+        preemption::Candidate,
+    },
 };
 
 /// Whether a pod of the gang fits nowhere, whichever pods go.

@@ -14,9 +14,11 @@ use crate::{
     },
     scheduling::{
         effect::{FINALIZER, PrebindWrite},
-        pod::{PodKey, is_older},
-        resource_claims::{ClaimChoice, MOST_CONSUMERS},
-        snapshot::NodeState,
+        model::pod::{PodKey, is_older},
+        world::{
+            resource_claims::{ClaimChoice, MOST_CONSUMERS},
+            snapshot::NodeState,
+        },
     },
 };
 

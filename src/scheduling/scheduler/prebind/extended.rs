@@ -1,6 +1,6 @@
 //! The claim that serves extended resources of a pod: it is made, given its devices, and named in the pod's status, before the pod is bound.
 //!
-//! Its name is the pod's own ([`crate::scheduling::extended_resources`]), so that a claim whose creation had no answer is not made twice,
+//! Its name is the pod's own ([`crate::scheduling::model::extended_resources`]), so that a claim whose creation had no answer is not made twice,
 //! and one that an earlier attempt or an earlier process has made is taken up. One that is no longer needed is deleted.
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go`.
 
@@ -11,11 +11,13 @@ use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         effect::{FINALIZER, PrebindWrite},
-        extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
-        node::NodeName,
-        pod::{Placer, PodKey, Uid, is_older},
-        prebind_step::PrebindStep,
-        snapshot::NodeState,
+        model::{
+            extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
+            node::NodeName,
+            pod::{Placer, PodKey, Uid, is_older},
+            prebind_step::PrebindStep,
+        },
+        world::snapshot::NodeState,
     },
 };
 

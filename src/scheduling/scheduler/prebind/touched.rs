@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{Prebind, Prebinding, State};
-use crate::scheduling::{change::Change, ledger::Ledger, object::Kind, pod::Uid, prebind_step::PrebindStep};
+use crate::scheduling::{
+    model::{change::Change, pod::Uid, prebind_step::PrebindStep},
+    world::{ledger::Ledger, object::Kind},
+};
 
 /// Pods for whose claims something has changed.
 #[derive(Debug, Default)]

@@ -6,12 +6,13 @@ use super::{Prebind, Scheduler, State};
 use crate::scheduling::{
     effect::{Effect, PrebindWrite, REACH},
     event::WriteOutcome,
-    node::NodeName,
-    object::full_name,
+    model::{
+        node::NodeName,
+        pod::{PodKey, Uid, is_older},
+        prebind_step::PrebindStep,
+    },
     plugin::volume_binding::VolumeChoice,
-    pod::{PodKey, Uid, is_older},
-    prebind_step::PrebindStep,
-    resource_claims::ClaimChoice,
+    world::{object::full_name, resource_claims::ClaimChoice},
 };
 
 /// Something that was written for a pod that went elsewhere.

@@ -8,11 +8,13 @@ use crate::{
     object::storage::{PersistentVolume, PersistentVolumeClaim},
     scheduling::{
         effect::PrebindWrite,
-        node::NodeName,
+        model::{
+            node::NodeName,
+            pod::{PodKey, is_older},
+            prebind_step::PrebindStep,
+        },
         plugin::volume_binding::{self, VolumeChoice},
-        pod::{PodKey, is_older},
-        prebind_step::PrebindStep,
-        snapshot::NodeState,
+        world::snapshot::NodeState,
     },
 };
 

@@ -13,12 +13,16 @@ use crate::{
     scheduling::{
         Ask, Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, LockOutcome},
-        node::{NodeLock, Signature},
-        object::Kind,
-        pod::Binding,
-        quota::{Bound, QuotaInfo, QuotaKey},
+        model::{
+            node::{NodeLock, Signature},
+            pod::Binding,
+        },
+        plugin::score::ScoreWeights,
         scheduler::{Scheduler, Settings},
-        score::ScoreWeights,
+        world::{
+            object::Kind,
+            quota::{Bound, QuotaInfo, QuotaKey},
+        },
     },
 };
 
@@ -42,7 +46,7 @@ impl World {
             lock_expiry: play::EXPIRY,
             weights: ScoreWeights::default(),
             preemption: None,
-            zones: crate::scheduling::tdm::RevocableZones::default(),
+            zones: crate::scheduling::model::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
@@ -195,7 +199,7 @@ fn while_one_lock_is_held_neither_is_taken() {
     let mut world = World::new(&BOTH);
     let holder = PodInfo {
         claim: Claim::None,
-        placer: crate::scheduling::pod::Placer::Another,
+        placer: crate::scheduling::model::pod::Placer::Another,
         ..pod("other", world.now)
     };
     world.tell(Event::PodSeen(Box::new(holder)));

@@ -1,7 +1,7 @@
 //! Cards of which more is held than there is: pods that are bound there hold it, decisions of other schedulers do not.
 
 use super::play::{Play, Sent};
-use crate::scheduling::{Event, pod::Binding};
+use crate::scheduling::{Event, model::pod::Binding};
 
 #[test]
 fn a_decision_of_another_scheduler_is_no_excess_until_it_is_bound() {

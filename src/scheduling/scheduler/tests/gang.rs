@@ -15,10 +15,12 @@ use crate::{
     scheduling::{
         Event, PodInfo, PreemptionPolicy, WriteOutcome,
         event::BindOutcome,
-        gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-        ledger::Commitment,
-        object::{Kind, Object},
-        pod::{Deletion, PodKey, Stage},
+        model::pod::{Deletion, PodKey, Stage},
+        plan::gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+        world::{
+            ledger::Commitment,
+            object::{Kind, Object},
+        },
     },
 };
 

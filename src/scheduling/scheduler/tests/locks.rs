@@ -8,7 +8,7 @@ use crate::{
     device::Answer,
     scheduling::{
         event::{BindOutcome, LockOutcome},
-        node::Signature,
+        model::node::Signature,
     },
 };
 

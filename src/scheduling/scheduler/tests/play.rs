@@ -16,12 +16,13 @@ use crate::{
     scheduling::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
-        ledger::Commitment,
-        node::{NodeLock, Signature},
-        object::Kind,
-        pod::{Binding, Placer},
+        model::{
+            node::{NodeLock, Signature},
+            pod::{Binding, Placer},
+        },
+        plugin::score::ScoreWeights,
         scheduler::{Scheduler, Settings},
-        score::ScoreWeights,
+        world::{ledger::Commitment, object::Kind},
     },
 };
 use pod::key;
@@ -100,8 +101,8 @@ impl Play {
             device_resources: std::collections::BTreeSet::new(),
             lock_expiry: EXPIRY,
             weights: ScoreWeights::default(),
-            preemption: Some(crate::scheduling::preemption::Rules::default()),
-            zones: crate::scheduling::tdm::RevocableZones::default(),
+            preemption: Some(crate::scheduling::plan::preemption::Rules::default()),
+            zones: crate::scheduling::model::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
         };
         let mut play = Self {

@@ -8,8 +8,8 @@ use crate::{
     scheduling::{
         Event, NodeInfo, PodInfo, WriteOutcome,
         event::BindOutcome,
-        ledger::Commitment,
-        pod::{Deletion, PodKey},
+        model::pod::{Deletion, PodKey},
+        world::ledger::Commitment,
     },
 };
 

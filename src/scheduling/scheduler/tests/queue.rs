@@ -6,9 +6,11 @@ use super::{
     seconds,
 };
 use crate::scheduling::{
-    fit_error::FitError,
-    measure::{Attempt, Measure},
-    reason::Reason,
+    decide::fit_error::FitError,
+    model::{
+        measure::{Attempt, Measure},
+        reason::Reason,
+    },
 };
 
 /// How often pods were flushed, and decided in vain, since this was last asked.
@@ -80,7 +82,7 @@ fn what_is_found_for_a_pod_that_looks_around_or_has_a_node_kept_for_it_holds_for
     let kept = crate::scheduling::PodInfo { nominated: Some("n1".into()), ..alone.clone() };
     assert_eq!(Alike::of(&kept), None);
     let mut around = alone;
-    let claims = vec![crate::scheduling::footprint::ClaimUse { name: "data".into(), owner: None }];
+    let claims = vec![crate::scheduling::model::footprint::ClaimUse { name: "data".into(), owner: None }];
     std::sync::Arc::make_mut(&mut around.footprint).claims = claims;
     assert_eq!(Alike::of(&around), None);
 }

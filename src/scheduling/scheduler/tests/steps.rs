@@ -10,8 +10,8 @@ use crate::{
     scheduling::{
         Claim,
         event::{BindOutcome, LockOutcome},
-        ledger::Commitment,
-        pod::PodInfo,
+        model::pod::PodInfo,
+        world::ledger::Commitment,
     },
 };
 

@@ -1,7 +1,7 @@
 //! What gangs need of the world.
 
 use super::Play;
-use crate::scheduling::{Event, node::Signature, object::Kind};
+use crate::scheduling::{Event, model::node::Signature, world::object::Kind};
 
 impl Play {
     /// A scheduler to which PodGroups are still to be listed.

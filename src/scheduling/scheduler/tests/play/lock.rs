@@ -6,7 +6,7 @@ use crate::{
     scheduling::{
         Claim, Event, PodInfo,
         event::{LockOutcome, ReleaseOutcome},
-        pod::Placer,
+        model::pod::Placer,
     },
 };
 

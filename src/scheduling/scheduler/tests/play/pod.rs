@@ -12,7 +12,7 @@ use crate::{
     },
     scheduling::{
         Ask, Claim, Constraints, Footprint, Importance, PodInfo, PodKey, PreemptionPolicy, ResourceAmounts,
-        Stage, pod::Placer,
+        Stage, model::pod::Placer,
     },
 };
 

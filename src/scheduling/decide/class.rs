@@ -1,0 +1,358 @@
+//! Pods with equal asks are decided alike: a class remembers its verdict on each node and asks again only where a node has changed.
+
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use super::{
+    Decision, Filters, Refusals,
+    fit_error::{Awaits, FitError},
+    nearest::{Closeness, Refused},
+    verdict::{NodeVerdict, Relation, best, first_of},
+};
+use crate::device::{Allocation, Quota};
+use crate::scheduling::{
+    model::{
+        node::NodeName,
+        pod::{Ask, Demand, Uid},
+        steps::{Allowance, LOOK, TEST},
+    },
+    plugin::{
+        cycle::Preferences,
+        score::{Feasible, Scale, ScoreWeights},
+    },
+    world::{
+        pod_counts::PodCounts,
+        snapshot::{NodeState, Snapshot},
+    },
+};
+pub use waiting::Held;
+
+/// How a class came to be known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Known {
+    /// A pod of it was decided.
+    Decided,
+    /// It was only hinted at.
+    Hinted,
+}
+
+/// What a class makes of the node in one slot.
+#[derive(Clone, Debug)]
+struct Judged {
+    /// The node's generation when it was judged; 0: there was no node.
+    generation: u64,
+    verdict: NodeVerdict,
+    /// The weighted sum of the node's scores, as long as none depends on other nodes.
+    score: f64,
+}
+
+impl Judged {
+    /// What a class makes of a node, whose scores are normalised by this scale where they depend on no other node.
+    fn of(
+        ask: &Ask,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        scale: &Scale<'_>,
+        weights: &ScoreWeights,
+    ) -> Self {
+        let verdict = NodeVerdict::of(ask, node, device_resources);
+        let score = match &verdict {
+            NodeVerdict::Fits(raw, _) => scale.scores(&Feasible { node, raw: *raw }).total(weights),
+            NodeVerdict::Fails(_) => 0.0,
+        };
+        Self { generation: node.generation, verdict, score }
+    }
+}
+
+impl Default for Judged {
+    fn default() -> Self {
+        Self { generation: 0, verdict: NodeVerdict::Fails(Vec::new()), score: 0.0 }
+    }
+}
+
+/// One class of pods.
+#[derive(Debug)]
+struct Class {
+    known: Known,
+    /// By slot.
+    verdicts: Vec<Judged>,
+    /// How close each node comes that fails, and at which generation: found out only where no node is taken.
+    closeness: Vec<(u64, Option<Closeness>)>,
+    /// Whether the scores in the verdicts depend on each other.
+    relation: Relation,
+    /// Pods that no node would have for what it is itself.
+    waiting: BTreeSet<Uid>,
+    /// Pods that some node would have, were it not for other nodes and their pods.
+    waiting_around: BTreeSet<Uid>,
+    /// Its place among the classes with waiting pods.
+    waiting_place: Option<u64>,
+    /// What was last found to be too little of a quota, and of which generation the nodes were.
+    too_little: Option<(Vec<Quota>, u64, FitError)>,
+}
+
+/// Which plugins rejected the nodes that a waiting pod found no place on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rejected {
+    /// Plugins that look at one node.
+    Itself,
+    /// Also plugins that look at more than one.
+    Around,
+}
+
+/// Every class.
+#[derive(Debug, Default)]
+pub struct Classes {
+    by_ask: HashMap<Arc<Ask>, Class>,
+    /// The asks with pods waiting, in the order in which they began to.
+    waiting: BTreeMap<u64, Arc<Ask>>,
+    /// The asks that were only hinted at, oldest first.
+    hinted: VecDeque<Arc<Ask>>,
+    /// How many pods of a selector stand on each node.
+    counts: PodCounts,
+    weights: ScoreWeights,
+}
+
+/// Classes without waiting pods that are remembered; beyond, they are judged anew.
+const REMEMBERED: usize = 1024;
+
+/// Classes that are remembered beside those although no pod of them was decided: hints push out older hints and nothing else.
+const HINTED: usize = 64;
+
+impl Classes {
+    /// No class yet; nodes will be compared by these weights.
+    pub fn new(weights: ScoreWeights) -> Self {
+        Self { weights, ..Self::default() }
+    }
+
+    /// As these, with decisions that compare claims with devices for so many steps at most.
+    #[must_use]
+    pub fn bounded(self, claim_allowance: Allowance) -> Self {
+        Self { counts: PodCounts::bounded(claim_allowance), ..self }
+    }
+
+    /// How many pods of a selector stand on each node, as far as it is known.
+    pub(in crate::scheduling) fn counts(&mut self) -> &mut PodCounts {
+        &mut self.counts
+    }
+
+    /// As [`Self::counts`], beside the weights.
+    pub(in crate::scheduling) fn counts_and_weights(&mut self) -> (&mut PodCounts, ScoreWeights) {
+        (&mut self.counts, self.weights)
+    }
+
+    /// How many steps decisions have taken since this was last asked.
+    pub(in crate::scheduling) fn take_steps(&mut self) -> u64 {
+        std::mem::take(self.counts.steps()).count()
+    }
+
+    /// By how much each plugin's score of a node is multiplied.
+    pub fn weights(&self) -> ScoreWeights {
+        self.weights
+    }
+
+    /// The best node for a pod, and the cards that it would give: a smaller `rank` comes before a higher score, 0 is the best; equals
+    /// go by name.
+    ///
+    /// Verdicts are kept as they are without a quota. What an ask comes to is mostly the same on every node, and is compared with the
+    /// quota before; where it depends on the cards, a node that would take too much is judged anew.
+    pub fn decide(
+        &mut self,
+        demand: &Demand,
+        snapshot: &Snapshot,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Result<Decision, FitError> {
+        let Demand { ask, .. } = demand;
+        let around = snapshot.surroundings();
+        let filters = Filters::prepare(demand, around, &mut self.counts);
+        if let Some(error) = filters.rejected() {
+            if error.awaits() != Awaits::Quota {
+                // The pod waits in its class: a node that would have it as it is now does not wake it.
+                self.update(ask, snapshot, Known::Decided);
+            }
+            return Err(error);
+        }
+        if let Some(decision) = filters.on_nominated(&rank) {
+            return Ok(decision);
+        }
+        if let Some(decision) = self.decide_in_reservation(&filters, &rank) {
+            return Ok(decision);
+        }
+        self.update(ask, snapshot, Known::Decided);
+        let class = self.by_ask.get_mut(ask).expect("it was just updated");
+        // Many pods may wait for one quota: what is too little for the first is so for all.
+        if let Some((too_little, generation, error)) = &class.too_little
+            && filters.look_at_one_node()
+            && (too_little.as_slice(), *generation) == (filters.quotas(), snapshot.generation())
+        {
+            return Err(error.clone().beside_quota(filters.standing()));
+        }
+        let preferences = Preferences::prepare(&filters, &mut self.counts, &self.weights);
+        let tested = if filters.is_open() { 0 } else { class.verdicts.len() };
+        self.counts.steps().add(TEST, tested);
+        let mut refusals = Refusals::default();
+        let alone = Preferences::default();
+        let scale = Scale::of(ask, &alone, &[]);
+        let judged = snapshot.slots().iter().zip(&class.verdicts);
+        let fitting = judged.filter_map(|(state, judged)| {
+            let (Some(state), NodeVerdict::Fits(raw, taken)) = (state, &judged.verdict) else { return None };
+            let admitted =
+                filters.test(state, (*raw, taken)).map_err(|refusal| refusals.note(state, refusal)).ok()?;
+            let feasible = Feasible { node: state, raw: admitted };
+            let score =
+                if admitted == *raw { judged.score } else { scale.scores(&feasible).total(&self.weights) };
+            Some((state, feasible, score))
+        });
+        let best = if preferences.is_empty() && class.relation == Relation::Independent {
+            best(fitting.map(|(state, _, score)| (state, score)), rank)
+        } else {
+            let fitting: Vec<_> = fitting.map(|(state, feasible, _)| (state, feasible)).collect();
+            let feasible: Vec<_> = fitting.iter().map(|(_, feasible)| *feasible).collect();
+            let scale = Scale::of(ask, &preferences, &feasible);
+            let scored = fitting.iter().map(|(state, one)| (*state, scale.scores(one).total(&self.weights)));
+            best(scored, rank)
+        };
+        if let Some(state) = best {
+            return Ok(filters.decision(state));
+        }
+        class.measure(ask, snapshot);
+        let error = refusals.fit_error(&filters, class.failed(snapshot));
+        if !refusals.has_quota() {
+            return Err(error);
+        }
+        if filters.look_at_one_node() && !refusals.has_nominated() {
+            class.too_little = Some((filters.quotas().to_vec(), snapshot.generation(), error.clone()));
+        }
+        Err(error.beside_quota(filters.standing()))
+    }
+
+    /// The best of the nodes on which a Reservation is for the pod and has enough left: other nodes are not looked at then.
+    fn decide_in_reservation(
+        &self,
+        filters: &Filters<'_>,
+        rank: impl Fn(&NodeName) -> usize,
+    ) -> Option<Decision> {
+        let alone = Preferences::default();
+        let scale = Scale::of(&filters.demand.ask, &alone, &[]);
+        let score = |node, raw| scale.scores(&Feasible { node, raw }).total(&self.weights);
+        let fitting = filters.in_reservations();
+        let first = first_of(fitting.iter().map(|(node, _, preference)| (*node, *preference)), &rank)?;
+        let fitting =
+            fitting.iter().filter(|(node, _, preference)| (rank(&node.info.name), *preference) == first);
+        let best = best(fitting.map(|(node, raw, _)| (*node, score(node, *raw))), &rank)?;
+        Some(filters.decision(best))
+    }
+
+    /// The cards that one node would give a pod whose claims are all bound, within what its namespace may still take.
+    pub(in crate::scheduling) fn judge(
+        &mut self,
+        demand: &Demand,
+        node: &NodeName,
+        snapshot: &Snapshot,
+    ) -> Option<Vec<Allocation>> {
+        let filters = Filters::prepare(demand, snapshot.surroundings(), &mut self.counts);
+        let decision = filters.try_on(snapshot.node(node)?).ok()?;
+        decision.steps.is_empty().then_some(decision.allocations)
+    }
+
+    /// Judges for pods that may come: when one does, only nodes that have changed since are asked. Nothing else follows from it.
+    pub fn warm(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot) {
+        self.update(ask, snapshot, Known::Hinted);
+    }
+
+    /// Judges the nodes that have changed since the class was decided last.
+    fn update(&mut self, ask: &Arc<Ask>, snapshot: &Snapshot, by: Known) {
+        self.make_known(ask, by);
+        let class = self.by_ask.get_mut(ask).expect("it was just made known");
+        let (slots, generations) = (snapshot.slots(), snapshot.generations());
+        class.verdicts.resize_with(slots.len(), Judged::default);
+        class.relation = Relation::Independent;
+        let alone = Preferences::default();
+        let scale = Scale::of(ask, &alone, &[]);
+        let mut judged_anew = 0;
+        for ((state, generation), judged) in slots.iter().zip(generations).zip(&mut class.verdicts) {
+            if judged.generation != *generation {
+                judged_anew += 1;
+                // The slot may be another node's next.
+                *judged = state.as_ref().map_or_else(Judged::default, |state| {
+                    Judged::of(ask, state, snapshot.device_resources(), &scale, &self.weights)
+                });
+            }
+            if matches!(&judged.verdict, NodeVerdict::Fits(raw, _) if raw.is_relative()) {
+                class.relation = Relation::Relative;
+            }
+        }
+        self.counts.steps().add(LOOK, 2 * slots.len());
+        self.counts.steps().add(ask.cost(), judged_anew);
+    }
+
+    fn make_known(&mut self, ask: &Arc<Ask>, by: Known) {
+        match (self.by_ask.get_mut(ask), by) {
+            (Some(class), Known::Decided) if class.known == Known::Hinted => {
+                class.known = Known::Decided;
+                self.hinted.retain(|hinted| hinted != ask);
+            }
+            (Some(_), _) => return,
+            (None, Known::Decided) => {}
+            (None, Known::Hinted) => {
+                if self.hinted.len() >= HINTED {
+                    let oldest = self.hinted.pop_front();
+                    oldest.and_then(|oldest| self.by_ask.remove(&oldest));
+                }
+                self.hinted.push_back(ask.clone());
+            }
+        }
+        if by == Known::Decided && self.by_ask.len() - self.hinted.len() > REMEMBERED {
+            self.by_ask.retain(|known, class| {
+                !class.has_none_waiting() || class.known == Known::Hinted || known == ask
+            });
+        }
+        let new = || Class {
+            known: by,
+            verdicts: Vec::new(),
+            closeness: Vec::new(),
+            relation: Relation::Independent,
+            waiting: BTreeSet::new(),
+            waiting_around: BTreeSet::new(),
+            waiting_place: None,
+            too_little: None,
+        };
+        self.by_ask.entry(ask.clone()).or_insert_with(new);
+    }
+}
+
+impl Class {
+    fn has_none_waiting(&self) -> bool {
+        self.waiting.is_empty() && self.waiting_around.is_empty()
+    }
+
+    /// Finds out how close each node comes that fails and has changed since the last time.
+    fn measure(&mut self, ask: &Ask, snapshot: &Snapshot) {
+        self.closeness.resize(self.verdicts.len(), (0, None));
+        let judged = snapshot.slots().iter().zip(&self.verdicts);
+        for ((state, judged), (generation, closeness)) in judged.zip(&mut self.closeness) {
+            let Some(state) = state.as_ref().filter(|state| state.generation != *generation) else {
+                continue;
+            };
+            *generation = state.generation;
+            *closeness = match &judged.verdict {
+                NodeVerdict::Fails(reasons) => Some(Closeness::of(ask, state, reasons, &[])),
+                NodeVerdict::Fits(..) => None,
+            };
+        }
+    }
+
+    /// The nodes that the plugins which look at one node rejected, each with why and how close it comes.
+    fn failed<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = Refused<'a>> + Clone {
+        let judged = snapshot.slots().iter().zip(&self.verdicts).zip(&self.closeness);
+        judged.filter_map(|((state, judged), (_, closeness))| match &judged.verdict {
+            NodeVerdict::Fails(reasons) => Some((state.as_ref()?, reasons, (*closeness)?)),
+            NodeVerdict::Fits(..) => None,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! What classes keep: a pod that waits loses nothing, whatever is hinted at and however many classes come and go.
+
+use super::*;
+use crate::scheduling::Footprint;
+use crate::scheduling::outlook::tests;
+
+fn ask(memory: u64) -> Arc<Ask> {
+    Arc::new(tests::ask(1, memory, 0))
+}
+
+/// One node with a card of 8000 MiB.
+fn cluster() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.set_node((*tests::node("a", 1, 8_000).info).clone());
+    snapshot
+}
+
+fn decide(classes: &mut Classes, ask: &Arc<Ask>, snapshot: &Snapshot) -> Result<NodeName, FitError> {
+    let footprint = Footprint { namespace: "default".into(), ..Footprint::default() };
+    let demand = Demand {
+        ask: ask.clone(),
+        footprint: Arc::new(footprint),
+        priority: 0,
+        preemption_policy: crate::scheduling::PreemptionPolicy::default(),
+        uid: "pod".into(),
+        nominated: None,
+        origin: None,
+        served: None,
+    };
+    classes.decide(&demand, snapshot, |_| 0).map(|decision| decision.node)
+}
+
+fn knows(classes: &Classes, ask: &Arc<Ask>) -> Option<Known> {
+    classes.by_ask.get(ask).filter(|class| !class.verdicts.is_empty()).map(|class| class.known)
+}
+
+#[test]
+fn a_flood_of_hints_pushes_out_hints_only() {
+    let (mut classes, snapshot) = (Classes::default(), cluster());
+    let (waits, decided) = (ask(9_000), ask(1));
+    decide(&mut classes, &waits, &snapshot).unwrap_err();
+    classes.wait(&waits, "pod".into(), Rejected::Itself);
+    decide(&mut classes, &decided, &snapshot).unwrap();
+    for memory in 10_000..10_000 + 3 * REMEMBERED as u64 {
+        classes.warm(&ask(memory), &snapshot);
+    }
+    assert_eq!(classes.by_ask.len(), 2 + HINTED);
+    assert!(classes.holds(&waits, &"pod".into()));
+    assert_eq!(knows(&classes, &decided), Some(Known::Decided));
+    let mut roomier = tests::node("a", 1, 9_000);
+    roomier.generation = 99;
+    assert_eq!(
+        classes.wake(0, &roomier, &BTreeSet::new(), (Held::Less, jiff::Timestamp::UNIX_EPOCH)),
+        ["pod".into()]
+    );
+}
+
+#[test]
+fn a_class_that_was_hinted_at_is_as_any_other_once_a_pod_of_it_came() {
+    let (mut classes, snapshot) = (Classes::default(), cluster());
+    let (hinted, again) = (ask(1), ask(2));
+    for ask in [&hinted, &again] {
+        classes.warm(ask, &snapshot);
+    }
+    decide(&mut classes, &hinted, &snapshot).unwrap();
+    classes.warm(&hinted, &snapshot);
+    assert_eq!(classes.hinted.iter().collect::<Vec<_>>(), [&again]);
+    for memory in 10..10 + HINTED as u64 {
+        classes.warm(&ask(memory), &snapshot);
+    }
+    assert_eq!((knows(&classes, &hinted), knows(&classes, &again)), (Some(Known::Decided), None));
+}
+
+#[test]
+fn many_classes_push_out_those_without_waiting_pods_and_no_hints() {
+    let (mut classes, snapshot) = (Classes::default(), cluster());
+    let (waits, hinted) = (ask(9_000), ask(1));
+    decide(&mut classes, &waits, &snapshot).unwrap_err();
+    classes.wait(&waits, "pod".into(), Rejected::Itself);
+    classes.warm(&hinted, &snapshot);
+    for memory in 10_000..10_001 + REMEMBERED as u64 {
+        decide(&mut classes, &ask(memory), &snapshot).unwrap_err();
+    }
+    assert!(classes.by_ask.len() <= REMEMBERED, "{}", classes.by_ask.len());
+    assert!(classes.holds(&waits, &"pod".into()));
+    assert_eq!(knows(&classes, &hinted), Some(Known::Hinted));
+}

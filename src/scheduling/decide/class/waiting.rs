@@ -1,0 +1,140 @@
+//! The pods of each class that no node would have, and the change of a node that wakes them.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{Classes, Judged, Known, Rejected};
+use crate::{
+    device::ProfileName,
+    scheduling::{
+        decide::verdict::NodeVerdict,
+        model::{
+            pod::{Ask, Uid},
+            steps::LOOK,
+        },
+        plugin::{filter::filter, tdm},
+        world::snapshot::NodeState,
+    },
+};
+
+/// How a node has changed whose waiting pods are looked for.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Held {
+    /// Less is held of it, or it has become another: every pod may fit.
+    Less,
+    /// More is held of it: only pods of several shares may fit for that.
+    More,
+}
+
+impl Classes {
+    /// How many pods of all classes wait for a node to change.
+    pub fn waiting(&self) -> usize {
+        let classes = self.waiting.values().filter_map(|ask| self.by_ask.get(ask));
+        classes.map(|class| class.waiting.len() + class.waiting_around.len()).sum()
+    }
+
+    /// A pod of this class found no node: it waits for one to change. `Around` says that a plugin which looks at more than one node
+    /// has rejected some: what these were is no reason to decide again.
+    pub fn wait(&mut self, ask: &Arc<Ask>, uid: Uid, rejected: Rejected) {
+        let Some(class) = self.by_ask.get_mut(ask) else {
+            return;
+        };
+        match rejected {
+            Rejected::Itself => class.waiting.insert(uid),
+            Rejected::Around => class.waiting_around.insert(uid),
+        };
+        if class.waiting_place.is_none() {
+            let place = self.waiting.last_key_value().map_or(0, |(last, _)| last + 1);
+            class.waiting_place = Some(place);
+            self.waiting.insert(place, ask.clone());
+        }
+    }
+
+    /// As [`Self::wait`] for a pod whose class may not be known yet.
+    pub(in crate::scheduling) fn wait_known(&mut self, ask: &Arc<Ask>, uid: Uid) {
+        self.make_known(ask, Known::Decided);
+        self.wait(ask, uid, Rejected::Itself);
+    }
+
+    /// A pod of this class waits no more.
+    pub fn leave(&mut self, ask: &Arc<Ask>, uid: &Uid) {
+        if let Some(class) = self.by_ask.get_mut(ask) {
+            class.waiting.remove(uid);
+            class.waiting_around.remove(uid);
+            if class.has_none_waiting()
+                && let Some(place) = class.waiting_place.take()
+            {
+                self.waiting.remove(&place);
+            }
+        }
+    }
+
+    /// Whether the class is remembered: its pods can wait.
+    pub fn knows(&self, ask: &Arc<Ask>) -> bool {
+        self.by_ask.contains_key(ask)
+    }
+
+    /// Whether a pod of this class waits.
+    pub fn holds(&self, ask: &Arc<Ask>, uid: &Uid) -> bool {
+        let class = self.by_ask.get(ask);
+        class.is_some_and(|class| class.waiting.contains(uid) || class.waiting_around.contains(uid))
+    }
+
+    /// The pods that wait for a node to change and ask for cards or devices of one of these plugins, by uid.
+    pub(in crate::scheduling) fn waiting_for(&self, profiles: &BTreeSet<ProfileName>) -> BTreeSet<Uid> {
+        let asks = |ask: &&Arc<Ask>| ask.devices.iter().any(|asked| profiles.contains(&asked.profile.name));
+        let classes = self.waiting.values().filter(asks).filter_map(|ask| self.by_ask.get(ask));
+        classes.flat_map(|class| class.waiting.iter().chain(&class.waiting_around)).cloned().collect()
+    }
+
+    /// Forgets what was found of the node in this slot: it is judged anew, and wakes every waiting pod that it would have.
+    pub fn forget(&mut self, slot: usize) {
+        for class in self.by_ask.values_mut() {
+            if let Some(judged) = class.verdicts.get_mut(slot) {
+                *judged = Judged::default();
+            }
+        }
+    }
+
+    /// The waiting pods that the node in this slot, as it now is, would have, were it not for their quotas and for other nodes. Pods
+    /// that wait for other nodes and their pods are among them only if the node did not fit when their class was last decided.
+    pub fn wake(
+        &mut self,
+        slot: usize,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+        (held, now): (Held, Timestamp),
+    ) -> Vec<Uid> {
+        let several = |ask: &Ask| ask.devices.iter().any(|device| device.request.has_several_shares());
+        let may_fit = |ask: &Ask| held == Held::Less || several(ask);
+        let (mut woken, mut left) = (Vec::new(), Vec::new());
+        self.counts.steps().add(LOOK, self.waiting.len());
+        for (place, ask) in self.waiting.iter().filter(|(_, ask)| may_fit(ask)) {
+            let Some(class) = self.by_ask.get_mut(ask) else { continue };
+            let fitted = class
+                .verdicts
+                .get(slot)
+                .is_some_and(|judged| matches!(judged.verdict, NodeVerdict::Fits(..)));
+            if class.waiting.is_empty() && fitted {
+                continue;
+            }
+            self.counts.steps().add(ask.cost(), 1);
+            if filter(ask, node, device_resources, &[]).is_err() || !tdm::lasts(ask, node, now) {
+                continue;
+            }
+            woken.extend(std::mem::take(&mut class.waiting));
+            if !fitted {
+                woken.extend(std::mem::take(&mut class.waiting_around));
+            }
+            if class.has_none_waiting() {
+                class.waiting_place = None;
+                left.push(*place);
+            }
+        }
+        for place in left {
+            self.waiting.remove(&place);
+        }
+        woken
+    }
+}

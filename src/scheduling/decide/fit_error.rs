@@ -1,0 +1,234 @@
+//! Why no node can serve a pod, and its text in kube-scheduler's form.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use super::{
+    blame::{Blame, Resolvable},
+    nearest::Nearest,
+};
+use crate::scheduling::{
+    model::reason::{NodeReasons, Reason},
+    plan::preemption::Hopeless,
+    plugin::{Plugin, dynamic_resources::ClaimRejection},
+    world::quota::{Exceeded, QuotaStanding},
+};
+
+/// Why no node can serve a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FitError {
+    nodes: usize,
+    cause: Cause,
+    resolvable: Resolvable,
+    /// Whether a node failed for pods that it is kept for.
+    kept: bool,
+    /// The node that comes closest.
+    nearest: Option<Box<Nearest>>,
+    /// Why preemption makes no room, where it was tried.
+    preemption: Option<Hopeless>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Cause {
+    /// A reason that holds on every node, such as a constraint that is not served.
+    Pod(Reason),
+    /// The namespace's quota, whatever the node.
+    Quota(Exceeded),
+    /// So many nodes for each kind of reason; and how the quota stands, where nodes failed for it.
+    Nodes(BTreeMap<Reason, usize>, Option<QuotaStanding>),
+}
+
+/// What may make room for a pod that no node would have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Awaits {
+    /// A change of a node.
+    Node,
+    /// A change of the namespace's quota, or of what is used of it.
+    Quota,
+    /// Either.
+    NodeOrQuota,
+    /// The end of a comparison of its claims with devices.
+    Comparison,
+}
+
+impl FitError {
+    /// Why each node failed.
+    pub fn of_nodes<'a>(reasons: impl IntoIterator<Item = &'a NodeReasons>) -> Self {
+        let mut counts = BTreeMap::new();
+        let mut nodes = 0;
+        let mut resolvable = Resolvable::No;
+        for node in reasons {
+            nodes += 1;
+            if resolvable == Resolvable::No {
+                resolvable = Resolvable::on_node(node);
+            }
+            let kinds: BTreeSet<_> = node.iter().map(Reason::kind).collect();
+            for kind in kinds {
+                *counts.entry(kind).or_insert(0) += 1;
+            }
+        }
+        if nodes == 0 {
+            resolvable = Resolvable::Yes;
+        }
+        Self {
+            nodes,
+            cause: Cause::Nodes(counts, None),
+            resolvable,
+            kept: false,
+            nearest: None,
+            preemption: None,
+        }
+    }
+
+    /// The namespace's quota, whatever the node.
+    pub fn of_quota(exceeded: Exceeded) -> Self {
+        let (cause, resolvable) = (Cause::Quota(exceeded), Resolvable::Yes);
+        Self { nodes: 0, cause, resolvable, kept: false, nearest: None, preemption: None }
+    }
+
+    /// With how the namespace's quota stands, for which nodes failed.
+    #[must_use]
+    pub fn beside_quota(mut self, standing: QuotaStanding) -> Self {
+        if let Cause::Nodes(_, quota) = &mut self.cause {
+            *quota = Some(standing);
+        }
+        self
+    }
+
+    /// Whether this was said before, but for how much of the quota is used: that changes too often to report it to all pods that wait for it.
+    pub fn repeats(&self, said: &str) -> bool {
+        matches!(&self.cause, Cause::Quota(exceeded) if exceeded.is_said_in(said))
+    }
+
+    /// With the node that comes closest.
+    #[must_use]
+    pub fn beside_nearest(self, nearest: Option<Nearest>) -> Self {
+        Self { nearest: nearest.map(Box::new), ..self }
+    }
+
+    /// With why preemption makes no room.
+    #[must_use]
+    pub fn beside_preemption(self, preemption: Hopeless) -> Self {
+        Self { preemption: Some(preemption), ..self }
+    }
+
+    /// Whether preemption was tried in vain.
+    pub fn is_hopeless(&self) -> bool {
+        self.preemption.is_some()
+    }
+
+    /// The node that comes closest, and what it lacks.
+    pub fn nearest(&self) -> Option<&Nearest> {
+        self.nearest.as_deref()
+    }
+
+    /// Some node failed for pods that it is kept for.
+    #[must_use]
+    pub fn beside_nominated(self) -> Self {
+        Self { kept: true, ..self }
+    }
+
+    /// Whether some node failed for pods that it is kept for.
+    pub fn is_beside_nominated(&self) -> bool {
+        self.kept
+    }
+
+    /// The plugins that rejected a node.
+    pub fn plugins(&self) -> BTreeSet<Plugin> {
+        match &self.cause {
+            Cause::Nodes(counts, _) => counts.keys().map(Reason::plugin).collect(),
+            Cause::Pod(reason) => BTreeSet::from([reason.plugin()]),
+            Cause::Quota(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Why the pod waits, as far as that is counted.
+    pub fn blame(&self) -> Blame {
+        let reasons = match &self.cause {
+            Cause::Quota(_) => return Blame::Quota,
+            Cause::Pod(reason) => BTreeSet::from([reason.kind()]),
+            Cause::Nodes(counts, _) => counts.keys().cloned().collect(),
+        };
+        Blame::Reasons(reasons, self.resolvable)
+    }
+
+    /// What may make room for the pod.
+    pub fn awaits(&self) -> Awaits {
+        match &self.cause {
+            Cause::Quota(_) => Awaits::Quota,
+            Cause::Nodes(_, Some(_)) => Awaits::NodeOrQuota,
+            Cause::Pod(Reason::ResourceClaims(ClaimRejection::Unfinished)) => Awaits::Comparison,
+            Cause::Pod(_) | Cause::Nodes(_, None) => Awaits::Node,
+        }
+    }
+
+    /// A reason of the pod's own, whatever the node.
+    pub fn of_pod(nodes: usize, reason: Reason) -> Self {
+        Self {
+            nodes,
+            cause: Cause::Pod(reason),
+            resolvable: Resolvable::Yes,
+            kept: false,
+            nearest: None,
+            preemption: None,
+        }
+    }
+
+    /// The number of nodes that it is about.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.
+    pub fn counted(&self) -> String {
+        let Cause::Nodes(counts, _) = &self.cause else { return String::new() };
+        let mut counts: Vec<_> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+        counts.sort();
+        counts.join(", ")
+    }
+}
+
+/// A quota that is exceeded in the API server's words; the rest in kube-scheduler's form: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+/// (`pkg/scheduler/framework/types.go` `FitError`), followed by the nearest miss.
+impl fmt::Display for FitError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Quota(exceeded) => exceeded.fmt(formatter),
+            Cause::Pod(reason) => write!(formatter, "0/{} nodes are available: {reason}.", self.nodes),
+            Cause::Nodes(counts, quota) => {
+                let counted = if counts.is_empty() { "no nodes".to_owned() } else { self.counted() };
+                write!(formatter, "0/{} nodes are available: {counted}.", self.nodes)?;
+                quota.iter().try_for_each(|quota| write!(formatter, " Quota {quota}."))
+            }
+        }?;
+        // Where no node has a pod that may be preempted, there is nothing to say of preemption.
+        let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
+        tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
+        self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scheduling::model::reason::CardReason;
+
+    #[test]
+    fn a_fit_error_reads_as_kube_schedulers() {
+        let memory = Reason::Card { reason: CardReason::CardInsufficientMemory, count: 3, of: 4 };
+        let slots = Reason::Card { reason: CardReason::CardTimeSlicingExhausted, count: 1, of: 4 };
+        let nodes = [
+            vec![Reason::UntoleratedTaint],
+            vec![memory.clone(), slots],
+            vec![memory],
+            vec![Reason::Insufficient { resource: "cpu".into(), requested: 2, free: 1, capacity: 4 }],
+        ];
+        assert_eq!(
+            FitError::of_nodes(&nodes).to_string(),
+            "0/4 nodes are available: 1 Insufficient cpu, 1 node(s) had no free slot on a GPU, \
+             1 node(s) had untolerated taint(s), 2 Insufficient GPU memory."
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! The nearest miss: of the nodes that can't have a pod, the one that comes closest, and what it lacks.
+//!
+//! The closest node has passed the most filters; among those that stop at the same one, it lacks the least. Nodes without cards of the
+//! pod's kind come last.
+
+use std::{cmp::Ordering, fmt, sync::Arc};
+
+use super::{
+    Filters,
+    remedy::{Remedy, remedy},
+};
+use crate::device::{CardId, CoreUnit, Quota};
+use crate::scheduling::{
+    model::{
+        node::NodeName,
+        pod::Ask,
+        reason::{CardReason, NodeReasons, Reason},
+    },
+    plugin::{
+        Plugin,
+        allocate::explain::{self, Amounts, CardFailure},
+    },
+    world::snapshot::NodeState,
+};
+
+/// The node that comes closest to having a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nearest {
+    /// The node.
+    pub node: NodeName,
+    /// What it lacks.
+    pub lacks: Vec<Lack>,
+    /// The smallest change of the pod with which the node would have it, where one was found.
+    pub remedy: Option<Remedy>,
+    /// What the compute of its cards is counted in.
+    core_unit: CoreUnit,
+}
+
+/// One thing that a node lacks.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Lack {
+    /// Something of one card; the amounts where the test is about one.
+    Card(CardFailure),
+    /// So many cards more.
+    Cards(usize),
+    /// Anything else.
+    Node(Reason),
+}
+
+/// How close a node comes; the greater, the closer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closeness {
+    /// How many filters it passes.
+    passes: u8,
+    /// What it lacks: for each amount the part that is missing, for anything else more than 1.
+    lacks: f64,
+}
+
+impl Eq for Closeness {}
+
+impl PartialOrd for Closeness {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Closeness {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.passes.cmp(&other.passes).then_with(|| other.lacks.total_cmp(&self.lacks))
+    }
+}
+
+/// What can't be had by less of an amount is worth more than any amount.
+const NOT_AN_AMOUNT: f64 = 2.0;
+
+/// A card that is not there is worth more than one that does not fit.
+const NO_CARD: f64 = 3.0;
+
+impl Closeness {
+    /// How close the node comes to having a pod that it refuses for these reasons.
+    pub fn of(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> Self {
+        let offers_all = ask.profiles().all(|profile| node.info.offer(profile).is_some());
+        let passes = if offers_all { passes(reasons) } else { 0 };
+        let (_, lacks) = lacks(ask, node, reasons, quotas);
+        Self { passes, lacks: lacks.iter().map(Lack::weight).sum() }
+    }
+}
+
+/// How many filters a node has passed that is refused for these reasons, in the order in which they run.
+fn passes(reasons: &NodeReasons) -> u8 {
+    let of_quota = |reason: &Reason| matches!(reason, Reason::Card { reason, .. } if *reason == CardReason::ResourceQuotaNotFit);
+    if reasons.iter().any(of_quota) {
+        return 15;
+    }
+    match reasons.first().map(Reason::plugin) {
+        // Image locality only scores.
+        None | Some(Plugin::ImageLocality) => 0,
+        Some(Plugin::NodeUnschedulable) => 1,
+        Some(Plugin::TaintToleration) => 2,
+        Some(Plugin::NodeAffinity) => 3,
+        Some(Plugin::NodePorts) => 4,
+        Some(Plugin::NodeResourcesFit | Plugin::NodeResourcesBalancedAllocation) => 5,
+        Some(Plugin::VolumeRestrictions) => 6,
+        Some(Plugin::NodeDeclaredFeatures | Plugin::Tdm) => 7,
+        Some(Plugin::Devices) => 8,
+        Some(Plugin::NodeVolumeLimits) => 9,
+        Some(Plugin::VolumeBinding) => 10,
+        Some(Plugin::VolumeZone) => 11,
+        Some(Plugin::PodTopologySpread) => 12,
+        Some(Plugin::InterPodAffinity) => 13,
+        Some(Plugin::DynamicResources) => 14,
+    }
+}
+
+/// A node that is refused, for which reasons, and how close it comes all the same.
+pub type Refused<'a> = (&'a Arc<NodeState>, &'a NodeReasons, Closeness);
+
+/// The nearest of these nodes; equals go by name.
+pub fn nearest<'a>(filters: &Filters<'_>, refused: impl Iterator<Item = Refused<'a>>) -> Option<Nearest> {
+    let closest = refused.max_by(|(one, _, closeness), (other, _, than)| {
+        closeness.cmp(than).then_with(|| other.info.name.cmp(&one.info.name))
+    });
+    let (state, reasons, _) = closest?;
+    let (ask, quotas) = (&filters.demand.ask, filters.quotas());
+    let (at, lacks) = lacks(ask, state, reasons, quotas);
+    let cards = reasons.iter().any(Reason::is_of_cards);
+    let remedy = || remedy(ask, at, state, filters.around.device_resources, quotas);
+    Some(Nearest {
+        node: state.info.name.clone(),
+        lacks,
+        core_unit: ask.devices.get(at).map(|device| device.profile.core_budget.unit()).unwrap_or_default(),
+        // Nothing is said of a change that the other filters have not been asked about.
+        remedy: if cards && filters.look_at_one_node() { remedy() } else { None },
+    })
+}
+
+/// What a node lacks that is refused for these reasons: of its cards as many as are missing, those first that lack least; and the place
+/// of the request of cards that it lacks them for.
+fn lacks(ask: &Ask, node: &NodeState, reasons: &NodeReasons, quotas: &[Quota]) -> (usize, Vec<Lack>) {
+    let of_node = || reasons.iter().cloned().map(Lack::Node).collect();
+    let of_cards = reasons.iter().any(Reason::is_of_cards);
+    let short = of_cards.then(|| explain::short_on(ask, node, quotas)).flatten();
+    let Some((at, short)) = short else { return (0, of_node()) };
+    (at, short.lacks().unwrap_or_else(of_node))
+}
+
+impl explain::Short {
+    /// As many cards as are missing, those first that lack least; `None` where cards that fit one by one do not fit together: on one
+    /// NUMA node, or within the quota.
+    fn lacks(self) -> Option<Vec<Lack>> {
+        let Self { wanted, fitting, failures } = self;
+        let missing = wanted.saturating_sub(fitting).max(1);
+        let mut failed: Vec<_> = failures.into_iter().map(Lack::Card).collect();
+        failed.sort_by(|one, other| one.weight().total_cmp(&other.weight()));
+        failed.truncate(missing);
+        if failed.is_empty() && fitting >= wanted {
+            return None;
+        }
+        let absent = missing.saturating_sub(failed.len());
+        failed.extend((absent > 0).then_some(Lack::Cards(absent)));
+        Some(failed)
+    }
+}
+
+impl Lack {
+    /// The reason's name, as `berth simulate --explain` prints it.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Card(failure) => failure.reason.name().to_owned(),
+            Self::Cards(_) => Reason::NodeInsufficientDevice.name(),
+            Self::Node(reason) => reason.name(),
+        }
+    }
+
+    /// The card that it is about.
+    pub fn card(&self) -> Option<&CardId> {
+        match self {
+            Self::Card(failure) => Some(&failure.card),
+            Self::Cards(_) | Self::Node(_) => None,
+        }
+    }
+
+    /// How much is missing, where it is an amount: MiB, percent of compute, slots, cards; of another resource in its own unit, cpu in
+    /// thousandths.
+    pub fn by(&self) -> Option<u64> {
+        match self {
+            Self::Card(CardFailure { amounts, .. }) => amounts.map(Amounts::missing),
+            Self::Cards(count) => u64::try_from(*count).ok(),
+            Self::Node(Reason::Insufficient { requested, free, .. }) => {
+                u64::try_from(requested.saturating_sub(*free)).ok()
+            }
+            Self::Node(_) => None,
+        }
+    }
+
+    fn weight(&self) -> f64 {
+        match self {
+            Self::Card(CardFailure { amounts: Some(amounts), .. }) => amounts.part_missing(),
+            #[expect(clippy::cast_precision_loss, reason = "a node has few cards")]
+            Self::Cards(count) => NO_CARD * *count as f64,
+            Self::Node(Reason::Insufficient { requested, free, .. }) => {
+                let amount = |amount: i64| u64::try_from(amount).unwrap_or(0);
+                Amounts { needed: amount(*requested), free: amount(*free) }.part_missing()
+            }
+            Self::Card(_) | Self::Node(_) => NOT_AN_AMOUNT,
+        }
+    }
+
+    /// `2048 MiB on GPU-a`, `500m cpu`, `had untolerated taint(s)`.
+    fn words(&self, core_unit: CoreUnit) -> String {
+        match (self, self.by()) {
+            (Self::Card(CardFailure { card, reason, .. }), Some(by)) => match (reason, core_unit) {
+                (CardReason::CardInsufficientMemory, _) => format!("{by} MiB on {card}"),
+                (CardReason::CardInsufficientCore, CoreUnit::Percent) => format!("{by} % compute on {card}"),
+                (CardReason::CardInsufficientCore, CoreUnit::Units) => {
+                    format!("{by} {} on {card}", core_unit.name())
+                }
+                _ => format!("{by} slot(s) on {card}"),
+            },
+            (Self::Card(CardFailure { card, reason, .. }), None) => format!("{} on {card}", reason.name()),
+            (Self::Cards(count), _) => format!("{count} GPU(s)"),
+            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) if &**resource == "cpu" => {
+                if by % 1000 == 0 { format!("{} cpu", by / 1000) } else { format!("{by}m cpu") }
+            }
+            (Self::Node(Reason::Insufficient { resource, .. }), Some(by)) => format!("{by} {resource}"),
+            (Self::Node(reason), _) => {
+                let words = reason.to_string();
+                words.strip_prefix("node(s) ").unwrap_or(&words).to_owned()
+            }
+        }
+    }
+
+    /// Whether it reads as something that a node lacks; anything else is said of the node as it is.
+    fn is_amount(&self) -> bool {
+        self.by().is_some()
+    }
+}
+
+/// `node-7 lacks 2048 MiB on GPU-a; fits with at most 6144 MiB per card`.
+impl fmt::Display for Nearest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (amounts, others): (Vec<&Lack>, Vec<&Lack>) =
+            self.lacks.iter().partition(|lack| lack.is_amount());
+        let list = |lacks: Vec<&Lack>| {
+            lacks.into_iter().map(|lack| lack.words(self.core_unit)).collect::<Vec<_>>().join(", ")
+        };
+        write!(formatter, "{}", self.node)?;
+        if !amounts.is_empty() {
+            write!(formatter, " lacks {}", list(amounts))?;
+        }
+        if !others.is_empty() {
+            write!(formatter, ": {}", list(others))?;
+        }
+        self.remedy.iter().try_for_each(|remedy| write!(formatter, "; fits {remedy}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What one node makes of one pod: whether it fits, with which cards and which score; and the best of those that fit.
+
+use std::{collections::BTreeSet, iter, sync::Arc};
+
+use smallvec::SmallVec;
+
+use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Quota, usage};
+use crate::scheduling::{
+    model::{node::NodeName, pod::Ask, reason::NodeReasons},
+    plugin::{filter::filter, score::RawScores},
+    world::snapshot::NodeState,
+};
+
+/// What a pod would take of the quotas, one amount for each of its requests of cards.
+pub type Taken = SmallVec<[CardUsage; 1]>;
+
+/// What a class makes of a node.
+#[derive(Clone, Debug)]
+pub enum NodeVerdict {
+    /// It fits, whatever the quotas: with these scores, and so much of the quotas taken.
+    Fits(RawScores, Taken),
+    /// It does not.
+    Fails(NodeReasons),
+}
+
+/// Judges one node for one ask of a namespace that may still take so much for each request: the cards that it would give and its
+/// scores.
+pub fn judge(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quotas: &[Quota],
+) -> Result<(Vec<Allocation>, RawScores), NodeReasons> {
+    let allocations = filter(ask, node, device_resources, quotas)?;
+    let scores = RawScores::of(ask, node, &allocations);
+    Ok((allocations, scores))
+}
+
+impl NodeVerdict {
+    /// What becomes of the node for this ask, whatever the quotas.
+    pub(in crate::scheduling) fn of(
+        ask: &Ask,
+        node: &NodeState,
+        device_resources: &BTreeSet<String>,
+    ) -> Self {
+        let taken = |device: &DeviceRequest, given: &[Allocation]| {
+            let given = given.iter().find(|one| one.profile == device.profile.name);
+            // Of what a claim serves, what the pod says.
+            given
+                .map_or_else(|| device.request.least(), |one| usage::total(&one.assignment, InitPhase::Ahead))
+        };
+        match judge(ask, node, device_resources, &[]) {
+            Ok((given, scores)) => {
+                Self::Fits(scores, ask.devices.iter().map(|device| taken(device, &given)).collect())
+            }
+            Err(reasons) => Self::Fails(reasons),
+        }
+    }
+}
+
+/// The scores of a node that fits whatever the quotas, with these scores and so much taken, under the quotas; or why it would not do. Where
+/// that would take too much, other cards of the node may do.
+pub(in crate::scheduling) fn within(
+    ask: &Ask,
+    node: &NodeState,
+    device_resources: &BTreeSet<String>,
+    quotas: &[Quota],
+    (scores, taken): (RawScores, &[CardUsage]),
+) -> Result<RawScores, NodeReasons> {
+    if iter::zip(quotas, taken).all(|(quota, taken)| quota.admits(*taken)) {
+        return Ok(scores);
+    }
+    judge(ask, node, device_resources, quotas).map(|(_, scores)| scores)
+}
+
+/// Whether the scores of the nodes of one decision depend on each other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::scheduling) enum Relation {
+    /// They may.
+    Relative,
+    /// They don't: each is known from its node alone.
+    Independent,
+}
+
+/// The least rank among these nodes, and the least place of those that have it; `None`: there are none.
+pub fn first_of<'a, P: Ord>(
+    places: impl IntoIterator<Item = (&'a Arc<NodeState>, P)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<(usize, P)> {
+    places.into_iter().map(|(node, place)| (rank(&node.info.name), place)).min()
+}
+
+/// The best of the nodes that fit: a smaller `rank` comes before a higher score, 0 is the best; equals go by name.
+pub fn best<'a>(
+    fitting: impl IntoIterator<Item = (&'a Arc<NodeState>, f64)>,
+    rank: impl Fn(&NodeName) -> usize,
+) -> Option<&'a Arc<NodeState>> {
+    let mut best: Option<(usize, f64, &Arc<NodeState>)> = None;
+    for (node, score) in fitting {
+        let Some((best_rank, best_score, best_node)) = best else {
+            best = Some((rank(&node.info.name), score, node));
+            continue;
+        };
+        // Names are compared and ranks looked up only where they can matter: both are far from the scores in memory.
+        let by_score = score.total_cmp(&best_score);
+        let comes_before = by_score.then_with(|| best_node.info.name.cmp(&node.info.name)).is_gt();
+        if !comes_before && best_rank == 0 {
+            continue;
+        }
+        let own = rank(&node.info.name);
+        if own < best_rank || (own == best_rank && comes_before) {
+            best = Some((own, score, node));
+        }
+    }
+    best.map(|(_, _, node)| node)
+}

@@ -1,0 +1,289 @@
+//! A pod, as scheduling sees it: what it wants, what it holds, how far it is.
+
+use std::{fmt, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    footprint::{Exclusive, Footprint},
+    node::NodeName,
+    origin::Origin,
+    resources::ResourceAmounts,
+    steps::{COMPARE, JUDGE},
+    tdm::{Revocable, job::JobMember},
+};
+use crate::scheduling::{
+    plan::gang::Member,
+    plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
+};
+use crate::{
+    device::{Allocation, DeviceRequest, DeviceType, InitPhase, ProfileName},
+    object::{Toleration, pod::ExtendedResourceClaimStatus},
+};
+
+/// A pod's uid: everything is keyed by it, since a recreated pod of the same name is another pod.
+pub type Uid = Arc<str>;
+
+/// Whether one version of an object is older than another: versions are numbers that grow (KEP-5504); where they can't be read,
+/// neither is.
+pub fn is_older(version: &str, than: &str) -> bool {
+    match (version.parse::<u64>(), than.parse::<u64>()) {
+        (Ok(version), Ok(than)) => version < than,
+        _ => false,
+    }
+}
+
+/// How a pod is named.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PodKey {
+    /// Its uid.
+    pub uid: Uid,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for PodKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// What a pod wants of a node beside room.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Constraints {
+    /// Labels and names.
+    pub affinity: NodeAffinity,
+    /// Taints that it bears.
+    pub tolerations: Vec<Toleration>,
+    /// Ports and disks of the node that only one pod can have.
+    pub exclusive: Arc<Exclusive>,
+    /// Features of the kubelet that it needs.
+    pub features: Vec<Feature>,
+    /// Which revocable zones it may use, and how long it runs.
+    pub revocable: Revocable,
+}
+
+/// All that decides where a pod fits. Pods with equal asks form a class and are decided alike.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Ask {
+    /// Shares of cards, one request for each dialect; a node has to serve all of them.
+    pub devices: Vec<DeviceRequest>,
+    /// Resources that Kubernetes accounts.
+    pub resources: ResourceAmounts,
+    /// Labels, taints and the rest.
+    pub constraints: Constraints,
+}
+
+impl Ask {
+    /// What judging one node for it costs, in steps.
+    pub(in crate::scheduling) fn cost(&self) -> u64 {
+        let Constraints { affinity, tolerations, .. } = &self.constraints;
+        let compared = affinity.requirements() + tolerations.len() + self.resources.iter().count();
+        let containers: usize = self.devices.iter().map(|device| device.request.containers.len()).sum();
+        JUDGE
+            + COMPARE * u64::try_from(compared).unwrap_or(u64::MAX)
+            + JUDGE / 4 * u64::try_from(containers).unwrap_or(u64::MAX)
+    }
+
+    /// The dialects whose cards it asks for.
+    pub fn profiles(&self) -> impl Iterator<Item = &ProfileName> {
+        self.devices.iter().map(|device| &device.profile.name)
+    }
+
+    /// Those of them whose agents serve the pod. Of devices by type, agents of other projects serve GPUs alone.
+    pub fn served(&self) -> impl Iterator<Item = &ProfileName> {
+        let serves =
+            |device: &&DeviceRequest| device.joint.as_ref().is_none_or(|joint| joint.asks(DeviceType::Gpu));
+        self.devices.iter().filter(serves).map(|device| &device.profile.name)
+    }
+}
+
+/// A pod that is to be placed: what it asks of one node, and what it is among other pods.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Demand {
+    /// What decides on one node.
+    pub ask: Arc<Ask>,
+    /// What decides among other pods.
+    pub footprint: Arc<Footprint>,
+    /// Its priority: nodes that are kept for pods of no lower one have less room for it.
+    pub priority: i32,
+    /// Its uid: a node that is kept for it is its own.
+    pub uid: Uid,
+    /// Whether it may preempt pods of lower priority.
+    pub preemption_policy: PreemptionPolicy,
+    /// The node that is kept for it, as its status says: it is tried first.
+    pub nominated: Option<NodeName>,
+    /// What it is made from: it moves scores alone.
+    pub origin: Option<Arc<Origin>>,
+    /// The claim that serves extended resources of it, as its status says.
+    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
+}
+
+impl Demand {
+    /// Whether both pods may go to the same places: what is found out for one holds for the other.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        // A Reservation may be for one of them.
+        let alone =
+            |demand: &Self| !demand.footprint.looks_around() && demand.footprint.reservation.is_none();
+        self.ask == other.ask
+            && self.priority == other.priority
+            && self.footprint.namespace == other.footprint.namespace
+            && self.footprint.labels == other.footprint.labels
+            && self.nominated == other.nominated
+            && alone(self)
+            && alone(other)
+    }
+}
+
+/// What there is to do for a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Claim {
+    /// Nothing: it is not ours, bound, gated, or on its way out.
+    None,
+    /// A place.
+    Place(Arc<Ask>),
+    /// Nothing but to say why it can't be read.
+    Unreadable(String),
+}
+
+/// How far a pod is in its life.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Stage {
+    /// Not started: phase `Pending`.
+    Pending,
+    /// Started.
+    Running,
+    /// Ended: it holds nothing any more.
+    Ended,
+}
+
+/// What a pod holds on its node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holding {
+    /// The node.
+    pub node: NodeName,
+    /// Its shares of cards, one allocation for each dialect; none: it uses no cards.
+    pub allocations: Vec<Allocation>,
+    /// The dialects of which the pod asks for shares and carries no assignment, where it is bound.
+    pub unassigned: Vec<ProfileName>,
+    /// Whether its init containers still count.
+    pub init: InitPhase,
+    /// The dialects whose agents may serve another pod with its assignments once it is dead.
+    pub takeable: Vec<ProfileName>,
+    /// Whether the pod is bound there, or only meant to be by another scheduler.
+    pub binding: Binding,
+}
+
+/// Whether a pod may take the room of pods of lower priority: `spec.preemptionPolicy`.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum PreemptionPolicy {
+    /// It may.
+    #[default]
+    PreemptLowerPriority,
+    /// It waits until they end.
+    Never,
+}
+
+/// Whether a pod is being deleted, and for what.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Deletion {
+    /// It is not.
+    #[default]
+    None,
+    /// It is, for any reason but preemption.
+    Requested,
+    /// A scheduler deletes it to make room for another pod: its condition `DisruptionTarget` has the reason `PreemptionByScheduler`.
+    Preempted,
+}
+
+/// What decides whether, and in which order, a placed pod is a victim of preemption.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Importance {
+    /// Its priority. A pod is a victim of pods of higher priority only.
+    pub priority: i32,
+    /// When it was started; `None`: it is not yet.
+    pub started: Option<Timestamp>,
+    /// Whether it is marked as preemptable (`volcano.sh/preemptable: "true"`).
+    pub preemptable: bool,
+    /// Whether it is being deleted.
+    pub deletion: Deletion,
+}
+
+/// Who places a pod.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Placer {
+    /// Berth.
+    #[default]
+    Berth,
+    /// Another scheduler.
+    Another,
+}
+
+/// Whether an assignment has been committed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Binding {
+    /// `spec.nodeName` is set.
+    Bound,
+    /// Another scheduler has annotated the pod but not bound it.
+    Intended,
+}
+
+/// A pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PodInfo {
+    /// Its names.
+    pub key: PodKey,
+    /// Its version; what is older than what is known is passed over.
+    pub resource_version: String,
+    /// Its priority, and what else decides whether it is a victim of preemption.
+    pub importance: Importance,
+    /// Whether it may preempt pods of lower priority.
+    pub preemption_policy: PreemptionPolicy,
+    /// When it was created.
+    pub created: Timestamp,
+    /// The node that is kept for it while it waits, as its status says.
+    pub nominated: Option<NodeName>,
+    /// Who places it.
+    pub placer: Placer,
+    /// How far it is.
+    pub stage: Stage,
+    /// When it is to be gone, where it is being deleted.
+    pub leaving: Option<Timestamp>,
+    /// What there is to do for it.
+    pub claim: Claim,
+    /// What it holds.
+    pub holding: Option<Holding>,
+    /// What it is to the plugins beside its cards.
+    pub footprint: Arc<Footprint>,
+    /// What it is made from, while it waits.
+    pub origin: Option<Arc<Origin>>,
+    /// The claim that serves extended resources of it, as its status says.
+    pub served: Option<Arc<ExtendedResourceClaimStatus>>,
+    /// The group of pods that it is placed with.
+    pub gang: Option<Arc<Member>>,
+    /// What evictions at the end of a window read of it, where the settings have windows.
+    pub member: Option<Arc<JobMember>>,
+    /// The message of its `PodScheduled=False/Unschedulable` condition, where it has one.
+    pub told: Option<String>,
+}
+
+impl PodInfo {
+    /// What the pod asks for, where it is to be placed.
+    pub fn demand(&self) -> Option<Demand> {
+        match &self.claim {
+            Claim::Place(ask) => Some(Demand {
+                ask: ask.clone(),
+                footprint: self.footprint.clone(),
+                priority: self.importance.priority,
+                preemption_policy: self.preemption_policy,
+                uid: self.key.uid.clone(),
+                nominated: self.nominated.clone(),
+                origin: self.origin.clone(),
+                served: self.served.clone(),
+            }),
+            Claim::None | Claim::Unreadable(_) => None,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What has to be written for one of a pod's claims before the pod is bound.
+
+use std::sync::Arc;
+
+use super::extended_resources::ExtendedChoice;
+use crate::object::resource_claim::AllocationResult;
+use crate::scheduling::{plugin::volume_binding::VolumeChoice, world::resource_claims::ClaimChoice};
+
+/// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PrebindStep {
+    /// What binds a claim of a volume.
+    Volume(VolumeChoice),
+    /// What gives a claim its devices, or adds the pod to its users.
+    Devices(ClaimChoice),
+    /// What has a claim serve extended resources of the pod.
+    Extended(ExtendedChoice),
+}
+
+impl PrebindStep {
+    /// The claim's name in the pod's namespace.
+    pub fn claim(&self) -> &Arc<str> {
+        match self {
+            Self::Volume(choice) => choice.claim(),
+            Self::Devices(choice) => &choice.claim,
+            Self::Extended(choice) => &choice.claim,
+        }
+    }
+
+    /// What binds a claim of a volume.
+    pub fn volume(&self) -> Option<&VolumeChoice> {
+        match self {
+            Self::Volume(choice) => Some(choice),
+            Self::Devices(_) | Self::Extended(_) => None,
+        }
+    }
+
+    /// What a claim of devices is given.
+    pub fn devices(&self) -> Option<&ClaimChoice> {
+        match self {
+            Self::Devices(choice) => Some(choice),
+            Self::Volume(_) | Self::Extended(_) => None,
+        }
+    }
+
+    /// The claim that serves extended resources.
+    pub fn extended(&self) -> Option<&ExtendedChoice> {
+        match self {
+            Self::Extended(choice) => Some(choice),
+            Self::Volume(_) | Self::Devices(_) => None,
+        }
+    }
+
+    /// The claim that is given devices, and which.
+    pub fn given(&self) -> Option<(&Arc<str>, &Arc<AllocationResult>)> {
+        match self {
+            Self::Volume(_) => None,
+            Self::Devices(choice) => Some((&choice.claim, choice.allocation.as_ref()?)),
+            Self::Extended(choice) => Some((&choice.claim, &choice.made.as_ref()?.1)),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Which pods leave the nodes of zones that are closed: one round of evictions.
+//!
+//! The pods of all closed zones together, the least important first, as many as the budget of each job and the PodDisruptionBudgets let
+//! go. Which of them the API server really evicts is its own decision.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use super::{
+    Clock, ZoneState,
+    job::{Evictable, JobBudget, JobMember, JobName, Readiness, WITHOUT_BUDGET},
+};
+use crate::{
+    object::{PodDisruptionBudget, pod_disruption_budget::UnhealthyPods},
+    scheduling::{
+        model::{
+            node::NodeName,
+            pod::{Binding, PodInfo, PodKey, Stage, Uid},
+        },
+        world::object::Objects,
+    },
+};
+
+/// A pod that is to be evicted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Eviction {
+    /// The pod.
+    pub pod: PodKey,
+    /// Its node.
+    pub node: NodeName,
+    /// The zone that is closed.
+    pub zone: Arc<str>,
+    /// When the zone opens again; `None`: never.
+    pub until: Option<Clock>,
+}
+
+/// A pod of a closed zone that stays for now.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Postponed {
+    /// What would be done.
+    pub eviction: Eviction,
+    /// Why it is not.
+    pub why: Postponement,
+}
+
+/// Why a pod of a closed zone is not evicted in this round.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Postponement {
+    /// The budget of its job lets no other pod go.
+    Job,
+    /// The PodDisruptionBudget of this name lets no other pod go.
+    PodDisruptionBudget(Arc<str>),
+    /// More than one PodDisruptionBudget covers it: the API server evicts no such pod.
+    SeveralPodDisruptionBudgets,
+}
+
+/// `node n1: revocable zone rz1 is closed until 01:00`.
+impl fmt::Display for Eviction {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "node {}: revocable zone {} is closed", self.node, self.zone)?;
+        self.until.iter().try_for_each(|until| write!(formatter, " until {until}"))
+    }
+}
+
+/// In the words of an Event.
+impl fmt::Display for Postponement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job => formatter.write_str("the budget of its job does not allow another eviction now"),
+            Self::PodDisruptionBudget(name) => {
+                write!(formatter, "PodDisruptionBudget {name} does not allow another eviction now")
+            }
+            Self::SeveralPodDisruptionBudgets => formatter.write_str(
+                "more than one PodDisruptionBudget covers it, so the API server does not evict it",
+            ),
+        }
+    }
+}
+
+/// One round of evictions.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Round {
+    /// The pods that are to be evicted, in this order.
+    pub evictions: Vec<Eviction>,
+    /// The pods that would be, were it not for a budget.
+    pub postponed: Vec<Postponed>,
+}
+
+/// One job, as the budgets see it.
+#[derive(Default)]
+struct Job {
+    /// Its pods that have not ended.
+    total: usize,
+    /// Those of them that run and are not on their way out.
+    running: usize,
+    /// Every budget that is stated for it.
+    budgets: BTreeSet<JobBudget>,
+    /// How many have been chosen of those that run.
+    chosen: usize,
+}
+
+impl Job {
+    /// How many more of its running pods may go. Where several budgets are stated, each holds.
+    fn left(&self) -> usize {
+        let allowed = self.budgets.iter().map(|budget| budget.allows(self.total, self.running)).min();
+        allowed.unwrap_or(WITHOUT_BUDGET).saturating_sub(self.chosen)
+    }
+}
+
+/// One round: `pods` are all pods of the cluster, `zone` says in which zone a node is, and `asked` which pods' evictions have been granted
+/// and not been seen yet.
+pub fn round<'a>(
+    pods: impl Iterator<Item = &'a PodInfo> + Clone,
+    zone: impl Fn(&NodeName) -> Option<ZoneState>,
+    objects: &Objects,
+    asked: impl Fn(&Uid) -> bool,
+) -> Round {
+    let mut jobs = jobs(pods.clone(), objects, &asked);
+    let mut budgets = Budgets::new(objects);
+    let mut round = Round::default();
+    for (info, member, eviction) in candidates(pods, zone, objects, asked) {
+        let job = jobs.entry(&member.job).or_default();
+        let runs = info.stage == Stage::Running;
+        let why = if runs && job.left() == 0 {
+            Some(Postponement::Job)
+        } else {
+            budgets.take(info, member).err().filter(|_| runs)
+        };
+        if let Some(why) = why {
+            round.postponed.push(Postponed { eviction, why });
+        } else {
+            job.chosen += usize::from(runs);
+            round.evictions.push(eviction);
+        }
+    }
+    round
+}
+
+/// The jobs. A pod that waits or leaves states no budget: neither has anything to lose, and a user can have any number of either.
+fn jobs<'a>(
+    pods: impl Iterator<Item = &'a PodInfo>,
+    objects: &Objects,
+    asked: impl Fn(&Uid) -> bool,
+) -> BTreeMap<&'a JobName, Job> {
+    let mut jobs: BTreeMap<&JobName, Job> = BTreeMap::new();
+    for pod in pods.filter(|pod| pod.stage != Stage::Ended) {
+        let Some(member) = &pod.member else { continue };
+        let job = jobs.entry(&member.job).or_default();
+        job.total += 1;
+        job.running += usize::from(pod.stage == Stage::Running && !leaves(pod) && !asked(&pod.key.uid));
+        let of_group = member.group.as_ref().and_then(|group| objects.job_budget(group));
+        let own = member.budget.filter(|_| bound(pod).is_some() && !leaves(pod));
+        job.budgets.extend(of_group.or(own));
+    }
+    jobs
+}
+
+/// The pods that have to go, those that matter least first: by priority, then the youngest, as kube-scheduler chooses the victims of preemption.
+fn candidates<'a>(
+    pods: impl Iterator<Item = &'a PodInfo>,
+    zone: impl Fn(&NodeName) -> Option<ZoneState>,
+    objects: &Objects,
+    asked: impl Fn(&Uid) -> bool,
+) -> Vec<(&'a PodInfo, &'a JobMember, Eviction)> {
+    let candidate = |pod: &'a PodInfo| {
+        let member = pod.member.as_deref().filter(|member| may_go(&member.evictable, objects))?;
+        let node = bound(pod)?;
+        let stays = pod.stage != Stage::Ended && !leaves(pod) && !asked(&pod.key.uid);
+        let closed = zone(node).filter(|state| stays && !state.is_open())?;
+        let ZoneState { zone, until, .. } = closed;
+        let eviction = Eviction { pod: pod.key.clone(), node: node.clone(), zone, until };
+        Some((pod, member, eviction))
+    };
+    let mut candidates: Vec<_> = pods.filter_map(candidate).collect();
+    candidates.sort_by(|(one, ..), (other, ..)| {
+        let order = |pod: &'a PodInfo| {
+            (pod.importance.priority, Reverse(pod.created), &pod.key.namespace, &pod.key.name)
+        };
+        order(one).cmp(&order(other))
+    });
+    candidates
+}
+
+fn may_go(evictable: &Evictable, objects: &Objects) -> bool {
+    match evictable {
+        Evictable::Yes => true,
+        Evictable::UnlessOf(set) => !objects.may_have_daemon_set(set),
+        Evictable::No => false,
+    }
+}
+
+/// The node that the pod is bound to.
+fn bound(pod: &PodInfo) -> Option<&NodeName> {
+    pod.holding.as_ref().filter(|holding| holding.binding == Binding::Bound).map(|holding| &holding.node)
+}
+
+fn leaves(pod: &PodInfo) -> bool {
+    pod.leaving.is_some()
+}
+
+/// The PodDisruptionBudgets by namespace, and how many pods each still lets go.
+struct Budgets<'a>(BTreeMap<&'a str, Vec<(&'a PodDisruptionBudget, i32)>>);
+
+impl<'a> Budgets<'a> {
+    fn new(objects: &'a Objects) -> Self {
+        let mut budgets: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for budget in objects.disruption_budgets() {
+            let of_namespace = budgets.entry(&*budget.metadata.namespace).or_default();
+            of_namespace.push((&**budget, budget.status.disruptions_allowed));
+        }
+        Self(budgets)
+    }
+
+    /// Counts the eviction of a pod, if the budget that covers it allows it, as the Eviction API decides it (kubernetes v1.36
+    /// `pkg/registry/core/pod/storage/eviction.go`).
+    fn take(&mut self, pod: &PodInfo, member: &JobMember) -> Result<(), Postponement> {
+        let (namespace, labels) = (&pod.footprint.namespace, &pod.footprint.labels);
+        let of_namespace = self.0.get_mut(&**namespace).into_iter().flatten();
+        let mut covering = of_namespace.filter(|(budget, _)| budget.covers(namespace, labels));
+        let Some((budget, left)) = covering.next() else { return Ok(()) };
+        if covering.next().is_some() {
+            return Err(Postponement::SeveralPodDisruptionBudgets);
+        }
+        if budget.has_disrupted(&pod.key.name) || pod.stage != Stage::Running {
+            return Ok(());
+        }
+        let status = &budget.status;
+        let healthy = status.current_healthy >= status.desired_healthy && status.desired_healthy > 0;
+        if member.readiness == Readiness::Unready
+            && (budget.spec.unhealthy_pod_eviction_policy == UnhealthyPods::AlwaysAllow || healthy)
+        {
+            return Ok(());
+        }
+        if *left <= 0 {
+            return Err(Postponement::PodDisruptionBudget(budget.metadata.name.as_str().into()));
+        }
+        *left -= 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Room for a gang that is made by evicting pods of lower priority, on trial.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::place::{Applicant, OUTSIDE, Room};
+use crate::scheduling::{
+    decide::{Decision, class::Classes, fit_error::FitError},
+    model::{node::NodeName, pod::Uid},
+    plan::{
+        Plan,
+        preemption::{self, Candidate, Rules},
+    },
+    world::ledger::Charge,
+};
+
+/// Room that is made by evicting pods of lower priority where there is none.
+pub struct MadeRoom<'a, C> {
+    classes: &'a mut Classes,
+    rules: Rules,
+    names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+    charge: C,
+    /// For which pods others go.
+    candidates: BTreeMap<Uid, Candidate>,
+}
+
+impl<'a, C: Fn(&Uid, &Decision) -> Charge> MadeRoom<'a, C> {
+    /// Nothing is made yet; `names` gives the names of pods, by which budgets know them.
+    pub fn new(
+        classes: &'a mut Classes,
+        rules: Rules,
+        names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+        charge: C,
+    ) -> Self {
+        Self { classes, rules, names, charge, candidates: BTreeMap::new() }
+    }
+
+    /// The node of each pod that was placed in the end, with the pods that go for it, in the same order; none go for one that fits
+    /// as it is.
+    pub fn nominations(mut self, placed: Vec<(Uid, Decision)>) -> Vec<(Uid, Candidate)> {
+        let as_it_is = |node| Candidate { node, victims: Vec::new(), violations: 0 };
+        let nominations = placed.into_iter().map(|(uid, decision)| {
+            let candidate = self.candidates.remove(&uid).unwrap_or_else(|| as_it_is(decision.node));
+            (uid, candidate)
+        });
+        nominations.collect()
+    }
+}
+
+impl<C: Fn(&Uid, &Decision) -> Charge> Room for MadeRoom<'_, C> {
+    fn find(
+        &mut self,
+        applicant: &Applicant,
+        plan: &mut Plan<'_>,
+        rank: &dyn Fn(&NodeName) -> usize,
+    ) -> Result<Decision, Option<FitError>> {
+        let demand = &applicant.demand;
+        self.candidates.remove(&demand.uid);
+        let outside = |node: &NodeName| rank(node) == OUTSIDE;
+        let error = match self.classes.decide(demand, plan, rank) {
+            Ok(decision) if !outside(&decision.node) => return Ok(decision),
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        // A pod that fits outside the domain may preempt others inside.
+        if error.as_ref().is_some_and(|error| !preemption::is_tried(demand, error, plan)) {
+            return Err(error);
+        }
+        let (counts, allowed) = (self.classes.counts(), |node: &NodeName| !outside(node));
+        let chosen = preemption::choose_among(demand, plan, counts, self.rules, self.names, &allowed);
+        let Ok(candidate) = chosen else { return Err(error) };
+        for victim in &candidate.victims {
+            plan.evict(&victim.pod);
+        }
+        let there = |node: &NodeName| if *node == candidate.node { 0 } else { OUTSIDE };
+        let decision = self.classes.decide(demand, plan, there).map_err(Some)?;
+        self.candidates.insert(demand.uid.clone(), candidate);
+        Ok(decision)
+    }
+
+    fn charge(&self, uid: &Uid, decision: &Decision) -> Charge {
+        (self.charge)(uid, decision)
+    }
+}
+
+impl<C> fmt::Debug for MadeRoom<'_, C> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("MadeRoom").field("candidates", &self.candidates).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,335 @@
+//! Preemption: which pods of one node must go so that a pod of higher priority fits there, and on which node that does the least harm.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`, `framework/preemption/preemption.go`. Each
+//! node is tried in a plan that is undone; `scheduler/preempt` carries out the choice.
+
+mod budgets;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cmp::Reverse,
+    collections::BTreeSet,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::Plan;
+use crate::scheduling::{
+    decide::{Filters, blame::Resolvable, fit_error::FitError, verdict::NodeVerdict},
+    model::{
+        node::NodeName,
+        pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy, Uid},
+        reason::Reason,
+        steps::JUDGE,
+    },
+    world::{
+        ledger::{Charge, Commitment},
+        pod_counts::PodCounts,
+        snapshot::{NodeState, Snapshot},
+    },
+};
+use budgets::Budgets;
+
+/// At least so many nodes are compared, and at least a tenth of all (v1.36 `DefaultPreemptionArgs`).
+const FEWEST_CANDIDATES: usize = 100;
+
+/// Which pods may be preempted, and which of them first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rules {
+    /// Whether pods of other schedulers may be victims.
+    pub other_schedulers: bool,
+    /// Whether of pods of one priority those go first that are marked as preemptable (Volcano's `PreemptableFn`).
+    pub preemptable_first: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { other_schedulers: true, preemptable_first: true }
+    }
+}
+
+/// A pod that must go.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Victim {
+    /// The pod.
+    pub pod: Uid,
+    /// How much it matters.
+    pub importance: Importance,
+}
+
+/// A node on which the pod fits once these pods are gone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Candidate {
+    /// The node.
+    pub node: NodeName,
+    /// The pods, the most important first; at least one.
+    pub victims: Vec<Victim>,
+    /// How many of them a PodDisruptionBudget covers that allows no further disruption.
+    pub violations: usize,
+}
+
+/// Why preemption makes no room on any node, in kube-scheduler's words.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Hopeless {
+    /// Nodes without a pod that may be preempted.
+    pub without_victims: usize,
+    /// Nodes that would not have the pod without such pods either.
+    pub not_helpful: usize,
+}
+
+impl Hopeless {
+    /// Whether a node has pods that may be preempted.
+    pub fn was_tried(&self) -> bool {
+        self.not_helpful > 0
+    }
+}
+
+impl std::fmt::Display for Hopeless {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { without_victims, not_helpful } = *self;
+        write!(formatter, "preemption: 0/{} nodes are available: ", without_victims + not_helpful)?;
+        let counted = [
+            (without_victims, "No preemption victims found for incoming pod"),
+            (not_helpful, "Preemption is not helpful for scheduling"),
+        ];
+        let counted = counted.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();
+        write!(formatter, "{}.", counted.join(", "))
+    }
+}
+
+/// Whether victims are looked for, for a pod that fits nowhere for this reason: other pods could be in its way, it may preempt them now, and
+/// it is not known yet that preemption makes no room.
+pub fn is_tried(demand: &Demand, error: &FitError, snapshot: &Snapshot) -> bool {
+    !error.is_hopeless() && error.blame().resolvable() == Resolvable::Yes && is_eligible(demand, snapshot)
+}
+
+/// Whether the pod may preempt others now: its policy allows it, and it does not wait for victims to end.
+fn is_eligible(demand: &Demand, snapshot: &Snapshot) -> bool {
+    demand.preemption_policy != PreemptionPolicy::Never && !awaits_victims(demand, snapshot)
+}
+
+/// Whether victims of the pod are still ending on the node that is kept for it. They do not count if that node can't have the pod any more,
+/// whatever runs there.
+pub fn awaits_victims(demand: &Demand, snapshot: &Snapshot) -> bool {
+    // A decision that was taken back has ended the nomination; the pod's status states it all the same.
+    let nominated = snapshot.nominations().node_of(&demand.uid).or(demand.nominated.as_ref());
+    let Some(node) = nominated else { return false };
+    let Some(state) = snapshot.node(node) else { return false };
+    let is_waited_for = |charge: &Charge| {
+        charge.importance.priority < demand.priority && charge.importance.deletion == Deletion::Preempted
+    };
+    let waits = snapshot.ledger().on_node(node).any(|(_, charge)| is_waited_for(charge));
+    waits && !is_lost(demand, state, snapshot.device_resources())
+}
+
+/// Whether the node can't have the pod whatever runs there: kube-scheduler's `UnschedulableAndUnresolvable`.
+fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<String>) -> bool {
+    match NodeVerdict::of(&demand.ask, state, device_resources) {
+        NodeVerdict::Fits(..) => false,
+        NodeVerdict::Fails(reasons) => {
+            let is_of_node = |reason: &Reason| {
+                matches!(
+                    reason,
+                    Reason::Unschedulable
+                        | Reason::UntoleratedTaint
+                        | Reason::AffinityMismatch
+                        | Reason::ZoneNotPermitted
+                        | Reason::ZoneClosed { .. }
+                )
+            };
+            reasons.iter().any(is_of_node) || Resolvable::on_node(&reasons) == Resolvable::No
+        }
+    }
+}
+
+/// The node on which room is made for the pod, by kube-scheduler's rules: the fewest violated budgets, the lowest of the highest
+/// priorities, the lowest sum of priorities, the fewest victims, the one whose most important victim was started last; equals go by name.
+///
+/// `names` gives the names of pods, by which budgets know them.
+///
+/// # Errors
+///
+/// No node would have the pod, whichever pods of lower priority were gone.
+pub fn choose(
+    demand: &Demand,
+    snapshot: &mut Snapshot,
+    counts: &mut PodCounts,
+    rules: Rules,
+    names: &dyn Fn(&Uid) -> Option<Arc<str>>,
+) -> Result<Candidate, Hopeless> {
+    choose_among(demand, &mut snapshot.plan(), counts, rules, names, &|_| true)
+}
+
+/// As [`choose`], in a plan, which is as it was afterwards, and among some of the nodes.
+///
+/// # Errors
+///
+/// None of these nodes would have the pod, whichever pods of lower priority were gone.
+pub fn choose_among(
+    demand: &Demand,
+    plan: &mut Plan<'_>,
+    counts: &mut PodCounts,
+    rules: Rules,
+    names: &dyn Fn(&Uid) -> Option<Arc<str>>,
+    allowed: &dyn Fn(&NodeName) -> bool,
+) -> Result<Candidate, Hopeless> {
+    let snapshot: &Snapshot = plan;
+    if snapshot.ledger().lowest_priority().is_none_or(|lowest| lowest >= demand.priority) {
+        return Err(Hopeless { without_victims: snapshot.nodes().count(), not_helpful: 0 });
+    }
+    let budgets = Budgets::of(snapshot.objects());
+    let mut search = Search { demand, counts, rules, budgets, names };
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut hopeless = Hopeless::default();
+    let nodes = from_offset(snapshot, &demand.uid);
+    let enough = (nodes.len() / 10).max(FEWEST_CANDIDATES);
+    search.counts.steps().add(JUDGE, nodes.len());
+    for node in nodes.into_iter().filter(allowed) {
+        let mark = plan.mark();
+        let dry_run = search.dry_run(plan, &node);
+        plan.undo(mark);
+        match dry_run {
+            DryRun::NoVictims => hopeless.without_victims += 1,
+            DryRun::Fails => hopeless.not_helpful += 1,
+            DryRun::Fits(candidate) => candidates.push(candidate),
+        }
+        if candidates.len() >= enough && candidates.iter().any(|candidate| candidate.violations == 0) {
+            break;
+        }
+    }
+    candidates.into_iter().min_by_key(|candidate| candidate.harm(rules)).ok_or(hopeless)
+}
+
+/// Every node's name, in order from a place that the pod decides: where not all are compared, not always the same are.
+fn from_offset(snapshot: &Snapshot, pod: &Uid) -> Vec<NodeName> {
+    let mut nodes: Vec<NodeName> = snapshot.nodes().map(|state| state.info.name.clone()).collect();
+    let mut hasher = DefaultHasher::new();
+    pod.hash(&mut hasher);
+    let offset = usize::try_from(hasher.finish() % (nodes.len().max(1) as u64)).unwrap_or_default();
+    nodes.rotate_left(offset);
+    nodes
+}
+
+/// How much harm is done on a node; the least is chosen.
+type Harm = (usize, i32, i64, usize, usize, Reverse<Timestamp>, NodeName);
+
+impl Candidate {
+    fn harm(&self, rules: Rules) -> Harm {
+        let priorities = || self.victims.iter().map(|victim| victim.importance.priority);
+        let highest = priorities().max().unwrap_or(i32::MIN);
+        // As in kube-scheduler, none is negative: many pods of a negative priority do more harm than few.
+        let sum = priorities().map(|priority| i64::from(priority) - i64::from(i32::MIN)).sum();
+        let unmarked = self.victims.iter().filter(|victim| !victim.importance.preemptable);
+        let unmarked = if rules.preemptable_first { unmarked.count() } else { 0 };
+        let most_important = self.victims.iter().filter(|victim| victim.importance.priority == highest);
+        let earliest = most_important.map(|victim| started(victim.importance)).min();
+        let earliest = Reverse(earliest.unwrap_or(Timestamp::MAX));
+        (self.violations, highest, sum, unmarked, self.victims.len(), earliest, self.node.clone())
+    }
+}
+
+/// When the pod was started; one that is not yet counts as the latest.
+fn started(importance: Importance) -> Timestamp {
+    importance.started.unwrap_or(Timestamp::MAX)
+}
+
+/// What comes of a dry run on one node.
+enum DryRun {
+    NoVictims,
+    Fails,
+    Fits(Candidate),
+}
+
+struct Search<'a> {
+    demand: &'a Demand,
+    counts: &'a mut PodCounts,
+    rules: Rules,
+    budgets: Budgets,
+    names: &'a dyn Fn(&Uid) -> Option<Arc<str>>,
+}
+
+impl Search<'_> {
+    /// Takes every pod that may be preempted off the node, and puts back as many as the node can have beside the pod: those first
+    /// whose budget would be violated, of these the most important first.
+    fn dry_run(&mut self, plan: &mut Plan<'_>, node: &NodeName) -> DryRun {
+        let potential = self.potential_victims(plan, node);
+        if potential.is_empty() {
+            return DryRun::NoVictims;
+        }
+        if self.lacks_devices(plan, node) {
+            return DryRun::Fails;
+        }
+        for (pod, _) in &potential {
+            plan.evict(pod);
+        }
+        if !self.fits(plan, node) {
+            return DryRun::Fails;
+        }
+        let mut budgets = self.budgets.clone();
+        let (violating, others): (Vec<_>, Vec<_>) = potential
+            .into_iter()
+            .partition(|(pod, charge)| budgets.violate(charge, (self.names)(pod).as_deref()));
+        let mut victims = self.reprieve(plan, node, violating);
+        let violations = victims.len();
+        victims.extend(self.reprieve(plan, node, others));
+        victims.sort_by_key(|victim| self.importance(victim.importance));
+        if victims.is_empty() {
+            return DryRun::Fails;
+        }
+        DryRun::Fits(Candidate { node: node.clone(), victims, violations })
+    }
+
+    /// Whether the node has no devices for the pod's claims as they stand: pods that would be preempted free none, cards of theirs included
+    /// that a driver publishes as devices.
+    fn lacks_devices(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
+        if self.demand.footprint.resource_claims.is_empty() {
+            return false;
+        }
+        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        let has_devices = |state| filters.cycle.as_ref().is_ok_and(|cycle| cycle.has_devices(state));
+        !plan.node(node).is_some_and(|state| has_devices(state))
+    }
+
+    /// The pods of the node that may be preempted, the most important first.
+    fn potential_victims(&self, plan: &Plan<'_>, node: &NodeName) -> Vec<(Uid, Charge)> {
+        let may_go = |charge: &Charge| {
+            charge.importance.priority < self.demand.priority
+                && charge.commitment != Commitment::Intended
+                && (self.rules.other_schedulers || charge.placer == Placer::Berth)
+        };
+        let on_node = plan.ledger().on_node(node).filter(|(_, charge)| may_go(charge));
+        let mut potential: Vec<_> = on_node.map(|(pod, charge)| (pod.clone(), charge.clone())).collect();
+        potential.sort_by_key(|(_, charge)| self.importance(charge.importance));
+        potential
+    }
+
+    /// The place of a pod among others, the most important first.
+    fn importance(&self, importance: Importance) -> (Reverse<i32>, bool, Timestamp) {
+        let preemptable = self.rules.preemptable_first && importance.preemptable;
+        (Reverse(importance.priority), preemptable, started(importance))
+    }
+
+    /// Puts back each of these pods beside which the node would still have the pod; the others are victims.
+    fn reprieve(&mut self, plan: &mut Plan<'_>, node: &NodeName, pods: Vec<(Uid, Charge)>) -> Vec<Victim> {
+        let mut victims = Vec::new();
+        for (pod, charge) in pods {
+            let importance = charge.importance;
+            plan.place(&pod, charge);
+            if !self.fits(plan, node) {
+                plan.evict(&pod);
+                victims.push(Victim { pod, importance });
+            }
+        }
+        victims
+    }
+
+    fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
+        self.counts.steps().add(self.demand.ask.cost(), 1);
+        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
+    }
+}

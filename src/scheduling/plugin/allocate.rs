@@ -1,0 +1,62 @@
+//! Which cards of one node serve a pod: the one allocator for every dialect.
+//!
+//! Containers in starting order; for each, the cards in order of preference ([`order`]); each card is tested ([`fit`]) and taken
+//! if it passes ([`walk`]). Order and tests come from HAMi v2.10 `pkg/device/nvidia/device.go` `Fit` and Volcano `vgpu/utils.go`
+//! `checkNodeGPUSharingPredicateAndScore`; what differs between them is data in `Profile`.
+
+pub mod explain;
+pub mod fit;
+pub mod links;
+pub mod order;
+pub mod slice;
+#[cfg(test)]
+mod tests;
+pub mod walk;
+
+use crate::device::{
+    Assignment, Card, ContainerShares, Cores, Inventory, Mode, PodRequest, Profile, Quota, SlicesOfCard,
+    Slicing, Usage,
+};
+use crate::scheduling::model::reason::{NodeReasons, Reason};
+pub use fit::{Held, Scene};
+
+/// The shares for each container, or why a container finds too few cards.
+pub fn allocate(
+    request: &PodRequest,
+    inventory: &Inventory,
+    usage: &Usage,
+    profile: &Profile,
+    quota: Quota,
+) -> Result<Assignment, NodeReasons> {
+    let mut cards = inventory.cards().iter();
+    let several = cards.any(|card| takes_several(profile, card) && request.selection.admits_mode(card));
+    if request.widest() as usize > inventory.cards().len() && !several {
+        return Err(vec![Reason::NodeInsufficientDevice]);
+    }
+    let mut scene = Scene { request, inventory, usage, profile, quota, held: Held::default() };
+    let mut containers = Vec::with_capacity(request.containers.len());
+    for container in &request.containers {
+        let shares = match container.share {
+            Some(share) => walk::walk(&scene, container.role, share, &order::preferred(&scene, share))?,
+            None => Vec::new(),
+        };
+        scene.held.take(container.role, &shares);
+        containers.push(ContainerShares { role: container.role, shares });
+    }
+    Ok(Assignment { containers, marks: request.marks.clone(), ..Assignment::default() })
+}
+
+/// How much compute the card has to give.
+pub fn core_budget(profile: &Profile, card: &Card) -> Cores {
+    profile.core_budget.of(card.cores)
+}
+
+/// Whether shares of the card are hardware slices, each placed by itself.
+fn is_placed(card: &Card) -> bool {
+    card.mode == Mode::Mig && matches!(card.slicing, Slicing::Placements(_))
+}
+
+/// Whether the card may serve several shares of one container, each with a hardware slice of its own.
+fn takes_several(profile: &Profile, card: &Card) -> bool {
+    profile.slices == SlicesOfCard::Several && card.mode == Mode::Mig && card.slicing != Slicing::Unknown
+}

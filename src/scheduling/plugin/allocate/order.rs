@@ -1,0 +1,64 @@
+//! In which order a container tries the cards of a node.
+
+use std::cmp::Ordering;
+
+use super::{Scene, core_budget};
+use crate::{
+    device::{Blend, Card, CardUsage, Measure, Share, ShareRequest, Tie},
+    scheduling::plugin::score,
+};
+
+/// A card as it would stand with the share on it, beside what is in use now.
+struct Standing<'a> {
+    card: &'a Card,
+    now: CardUsage,
+    fullness: f64,
+}
+
+/// The node's cards, the one to be tried first first. What the container asks counts into how full a card is.
+pub fn preferred<'a>(scene: &Scene<'a>, ask: ShareRequest) -> Vec<&'a Card> {
+    let mut cards: Vec<_> =
+        scene.inventory.cards().iter().map(|card| Standing::of(scene, card, ask)).collect();
+    cards.sort_by(|a, b| {
+        let first = |order: Ordering, measure| order.then_with(|| compare(scene, measure, a, b));
+        let measures = scene.request.choice.order.iter().copied();
+        measures.fold(Ordering::Equal, first).then_with(|| tie(scene.profile.tie, a.card, b.card))
+    });
+    cards.into_iter().map(|standing| standing.card).collect()
+}
+
+impl<'a> Standing<'a> {
+    fn of(scene: &Scene<'_>, card: &'a Card, ask: ShareRequest) -> Self {
+        let now = scene.in_use(card);
+        let share = Share {
+            card: card.id.clone(),
+            memory: ask.memory.of(card.memory),
+            cores: ask.cores.of(card.cores),
+            slice: None,
+        };
+        let budget = core_budget(scene.profile, card);
+        let fullness = score::fullness(now.with(&share), card, budget, scene.request.choice.weights);
+        Self { card, now, fullness }
+    }
+}
+
+/// Less: the first is tried before the second.
+fn compare(scene: &Scene<'_>, measure: Measure, a: &Standing<'_>, b: &Standing<'_>) -> Ordering {
+    match (measure, scene.profile.blend) {
+        (Measure::Fullest, Blend::Even) => b.fullness.total_cmp(&a.fullness),
+        (Measure::Emptiest, Blend::Even) => a.fullness.total_cmp(&b.fullness),
+        (Measure::Fullest, Blend::MemoryThenSlots) => b.now.memory.cmp(&a.now.memory),
+        (Measure::FewestUsers, _) | (Measure::Emptiest, Blend::MemoryThenSlots) => {
+            a.now.slots.cmp(&b.now.slots)
+        }
+        (Measure::HighestNuma, _) => b.card.numa.cmp(&a.card.numa),
+        (Measure::LowestNuma, _) => a.card.numa.cmp(&b.card.numa),
+    }
+}
+
+fn tie(tie: Tie, a: &Card, b: &Card) -> Ordering {
+    match tie {
+        Tie::Highest => (b.index, &b.id).cmp(&(a.index, &a.id)),
+        Tie::Lowest => (a.index, &a.id).cmp(&(b.index, &b.id)),
+    }
+}

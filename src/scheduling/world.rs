@@ -1,0 +1,11 @@
+//! The cluster as the scheduler sees it: nodes with what is taken of them, and every other object that decides.
+
+pub mod ledger;
+pub mod node_state;
+pub mod nominations;
+pub mod object;
+pub mod pod_counts;
+pub mod quota;
+pub mod resource_claims;
+pub mod snapshot;
+pub mod topology;

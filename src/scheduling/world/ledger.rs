@@ -1,0 +1,345 @@
+//! What each pod holds on which node: one charge for a pod, whatever its dialects and whichever scheduler bound it.
+//!
+//! Nothing is added or subtracted here: what is in use of a node is folded from the charges on it.
+
+mod charge;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::SignedDuration;
+
+use self::charge::sized;
+pub use self::charge::{Charge, Commitment};
+use super::{object::full_name, quota, resource_claims::ClaimCharge};
+use crate::device::{Allocation, CardUsage, Cuts, ProfileName, Usage};
+use crate::scheduling::{
+    model::{footprint::Footprint, node::NodeName, pod::Uid, prebind_step::PrebindStep},
+    plugin::volume_binding::{Reservations, VolumeChoice},
+};
+
+/// What a pod holds at its peak over all cards of one dialect.
+type Peak = (ProfileName, CardUsage);
+
+/// Every charge, by pod, by node and by namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    charges: HashMap<Uid, Charge>,
+    by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+    /// With what each pod holds of each dialect's cards at its peak, as quotas count it.
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Uid, Vec<Peak>>>,
+    /// Those that have chosen volumes for their claims.
+    choosing: BTreeSet<Uid>,
+    /// By full name of a claim of devices, the pods that use it.
+    claimed: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// How many pods there are of each priority.
+    priorities: BTreeMap<i32, usize>,
+    /// How the cards of each node are cut, where some are: a slice holds its own size.
+    cuts: BTreeMap<NodeName, Cuts>,
+}
+
+impl Ledger {
+    /// Charges a pod; what it held before is replaced and returned.
+    pub fn charge(&mut self, uid: Uid, charge: Charge) -> Option<Charge> {
+        let before = self.release(&uid);
+        self.by_node.entry(charge.node.clone()).or_default().insert(uid.clone());
+        if charge.steps.iter().any(|step| step.volume().is_some()) {
+            self.choosing.insert(uid.clone());
+        }
+        for claim in charge.claims_of_devices() {
+            self.claimed.entry(claim).or_default().insert(uid.clone());
+        }
+        let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+        namespace.insert(uid.clone(), charge.peaks(self.cuts.get(&charge.node)));
+        *self.priorities.entry(charge.importance.priority).or_default() += 1;
+        self.charges.insert(uid, charge);
+        before
+    }
+
+    /// The lowest priority of a pod that holds something.
+    pub(in crate::scheduling) fn lowest_priority(&self) -> Option<i32> {
+        self.priorities.first_key_value().map(|(priority, _)| *priority)
+    }
+
+    /// Takes in how the cards of a node are cut; returns the namespaces of its pods where that has changed.
+    pub(in crate::scheduling) fn set_cuts(&mut self, node: &NodeName, cuts: Cuts) -> BTreeSet<Arc<str>> {
+        let before =
+            if cuts.is_empty() { self.cuts.remove(node) } else { self.cuts.insert(node.clone(), cuts) };
+        let cuts = self.cuts.get(node);
+        if before.as_ref() == cuts {
+            return BTreeSet::new();
+        }
+        let mut namespaces = BTreeSet::new();
+        for uid in self.by_node.get(node).into_iter().flatten() {
+            let Some(charge) = self.charges.get(uid) else { continue };
+            let namespace = self.by_namespace.entry(charge.namespace.clone()).or_default();
+            namespace.insert(uid.clone(), charge.peaks(cuts));
+            namespaces.insert(charge.namespace.clone());
+        }
+        namespaces
+    }
+
+    /// Forgets what a pod holds, and returns it.
+    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+        let charge = self.charges.remove(uid)?;
+        self.choosing.remove(uid);
+        for claim in charge.claims_of_devices() {
+            if let Some(pods) = self.claimed.get_mut(&claim) {
+                pods.remove(uid);
+                if pods.is_empty() {
+                    self.claimed.remove(&claim);
+                }
+            }
+        }
+        if let Some(pods) = self.priorities.get_mut(&charge.importance.priority) {
+            *pods -= 1;
+            if *pods == 0 {
+                self.priorities.remove(&charge.importance.priority);
+            }
+        }
+        if let Some(pods) = self.by_node.get_mut(&charge.node) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_node.remove(&charge.node);
+            }
+        }
+        if let Some(pods) = self.by_namespace.get_mut(&charge.namespace) {
+            pods.remove(uid);
+            if pods.is_empty() {
+                self.by_namespace.remove(&charge.namespace);
+            }
+        }
+        Some(charge)
+    }
+
+    /// What a pod holds.
+    pub fn get(&self, uid: &Uid) -> Option<&Charge> {
+        self.charges.get(uid)
+    }
+
+    /// What a pod holds, to change what does not move it.
+    pub(in crate::scheduling) fn get_mut(&mut self, uid: &Uid) -> Option<&mut Charge> {
+        self.charges.get_mut(uid)
+    }
+
+    /// Every charge, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (&Uid, &Charge)> {
+        self.charges.iter()
+    }
+
+    /// Every charge on a node, by uid.
+    pub fn on_node(&self, node: &NodeName) -> impl Iterator<Item = (&Uid, &Charge)> {
+        let uids = self.by_node.get(node).into_iter().flatten();
+        uids.filter_map(|uid| Some((uid, self.charges.get(uid)?)))
+    }
+
+    /// What is in use of each card of a node.
+    pub fn usage(&self, node: &NodeName) -> Usage {
+        self.usage_by(node, |_, _| true)
+    }
+
+    /// What is in use of each card of a node by these charges.
+    pub(in crate::scheduling) fn usage_by(
+        &self,
+        node: &NodeName,
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> Usage {
+        let charges = || {
+            let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
+            counted.map(|(_, charge)| charge)
+        };
+        let allocations =
+            || charges().flat_map(|charge| charge.allocations.iter().map(move |one| (one, charge.init)));
+        let cuts = self.cuts.get(node);
+        let held: Vec<_> = allocations().map(|(one, init)| (sized(&one.assignment, cuts), init)).collect();
+        let unread = allocations().filter(|(one, _)| one.unread.is_some());
+        Usage::of(held.iter().map(|(assignment, init)| (assignment.as_ref(), *init)))
+            .with_unread(unread.map(|(one, _)| one.profile.clone()))
+    }
+
+    /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
+    pub fn held_in(&self, namespace: &str) -> quota::Held {
+        let mut held = quota::Held::default();
+        let peaks = self.by_namespace.get(namespace).into_iter().flatten();
+        for (profile, peak) in peaks.flat_map(|(_, peaks)| peaks) {
+            let total = held.entry(profile.clone()).or_default();
+            *total = total.and(*peak);
+        }
+        held
+    }
+
+    /// The allocations, to be written a second after the last on the node, where its agents serve the earliest first: some read
+    /// whole seconds.
+    pub fn dated(&self, new: &[Allocation], node: &NodeName) -> Vec<Allocation> {
+        let allocations = self.on_node(node).flat_map(|(_, charge)| &charge.allocations);
+        let last = allocations.filter_map(|allocation| allocation.assignment.written).max();
+        let written = last.and_then(|last| last.checked_add(SignedDuration::from_secs(1)).ok());
+        let mut dated = new.to_vec();
+        if written.is_some() {
+            for one in &mut dated {
+                Arc::make_mut(&mut one.assignment).written = written;
+            }
+        }
+        dated
+    }
+
+    /// What pods that are being placed have chosen for their claims.
+    pub fn reservations(&self) -> Reservations {
+        let mut reservations = Reservations::default();
+        for charge in self.choosing.iter().filter_map(|uid| self.charges.get(uid)) {
+            for choice in charge.steps.iter().filter_map(PrebindStep::volume) {
+                let claim = full_name(&charge.namespace, choice.claim());
+                if let VolumeChoice::Bind { volume, .. } = choice {
+                    reservations.volumes.insert(volume.clone(), claim.clone());
+                }
+                reservations.claims.insert(claim, (charge.node.clone(), choice.clone()));
+            }
+        }
+        reservations
+    }
+
+    /// The pods that use a claim of devices, by the claim's full name.
+    pub(in crate::scheduling) fn users_of_claim(&self, claim: &str) -> impl Iterator<Item = &Uid> {
+        self.claimed.get(claim).into_iter().flatten()
+    }
+
+    /// What pods that are placed have of a claim of devices, by the claim's full name.
+    pub(in crate::scheduling) fn claim_charge(&self, claim: &str) -> ClaimCharge {
+        let Some(users) = self.claimed.get(claim) else { return ClaimCharge::default() };
+        let chosen = users.iter().filter_map(|uid| self.charges.get(uid)).find_map(|charge| {
+            let mut given = charge.steps.iter().filter_map(PrebindStep::given);
+            let own = given.find(|(name, _)| *full_name(&charge.namespace, name) == *claim);
+            own.map(|(_, allocation)| allocation.clone())
+        });
+        ClaimCharge { chosen, users: users.clone() }
+    }
+
+    /// Every pod on a node, by uid.
+    pub fn pods(&self, node: &NodeName) -> Vec<Arc<Footprint>> {
+        self.pods_by(node, |_, _| true)
+    }
+
+    /// These pods on a node, by uid.
+    pub(in crate::scheduling) fn pods_by(
+        &self,
+        node: &NodeName,
+        counts: impl Fn(&Uid, &Charge) -> bool,
+    ) -> Vec<Arc<Footprint>> {
+        let counted = self.on_node(node).filter(|(uid, charge)| counts(uid, charge));
+        counted.map(|(_, charge)| charge.footprint.clone()).collect()
+    }
+
+    /// The assignments with each hardware slice holding its own size, as far as it is known how the node's cards are cut.
+    pub(in crate::scheduling) fn sized(
+        &self,
+        allocations: Vec<Allocation>,
+        node: &NodeName,
+    ) -> Vec<Allocation> {
+        let Some(cuts) = self.cuts.get(node) else { return allocations };
+        let sized = |one: Allocation| Allocation {
+            assignment: Arc::new(cuts.sized(&one.assignment).into_owned()),
+            ..one
+        };
+        allocations.into_iter().map(sized).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{
+        device::{Answer, Assignment, CardId, ContainerShares, Cores, InitPhase, MiB, Role, Share},
+        scheduling::model::pod::{Importance, Placer, Stage},
+    };
+
+    fn charge(node: &str, allocations: Vec<Allocation>) -> Charge {
+        Charge {
+            node: node.into(),
+            namespace: "default".into(),
+            allocations,
+            init: InitPhase::Done,
+            footprint: Arc::default(),
+            steps: Vec::new(),
+            importance: Importance::default(),
+            placer: Placer::Berth,
+            commitment: Commitment::Bound,
+            stage: Stage::Pending,
+            since: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn allocation(profile: &str, card: impl Into<CardId>, memory: u64, answer: Answer) -> Allocation {
+        let share = Share { card: card.into(), memory: MiB::new(memory), cores: Cores::new(10), slice: None };
+        let containers = vec![ContainerShares { role: Role::App, shares: vec![share] }];
+        let assignment = Assignment { containers, ..Assignment::default() };
+        Allocation::new(profile.into(), Arc::new(assignment), answer)
+    }
+
+    /// A pod with a card of NVIDIA's and one of Cambricon's.
+    fn of_two_vendors(answers: [Answer; 2]) -> Charge {
+        let nvidia = allocation("hami-nvidia", "GPU-a", 8000, answers[0]);
+        charge("n1", vec![nvidia, allocation("hami-mlu", "MLU-a", 256, answers[1])])
+    }
+
+    #[test]
+    fn the_next_assignment_on_a_node_is_dated_after_the_last() {
+        let at = |second| Timestamp::from_second(second).ok();
+        let written = |second| Arc::new(Assignment { written: at(second), ..Assignment::default() });
+        let vgpu = |second| Allocation::new("volcano-vgpu".into(), written(second), Answer::Awaited);
+        let mut ledger = Ledger::default();
+        for (uid, node, second) in [("a", "n1", 100), ("b", "n1", 300), ("c", "n2", 900)] {
+            ledger.charge(uid.into(), charge(node, vec![vgpu(second)]));
+        }
+        let new = [Allocation::new("volcano-vgpu".into(), Arc::default(), Answer::Awaited)];
+        let dated = |node: &str| ledger.dated(&new, &node.into())[0].assignment.written;
+        assert_eq!((dated("n1"), dated("n3")), (at(301), None));
+    }
+
+    #[test]
+    fn each_allocation_counts_on_its_own_cards_and_in_the_quotas_of_its_own_dialect() {
+        let mut ledger = Ledger::default();
+        ledger.charge("a".into(), of_two_vendors([Answer::Succeeded; 2]));
+        ledger.charge(
+            "b".into(),
+            charge("n2", vec![allocation("hami-nvidia", "GPU-b", 1000, Answer::Succeeded)]),
+        );
+        let held: Vec<_> = ledger.held_in("default").into_iter().collect();
+        let held: Vec<_> =
+            held.iter().map(|(profile, held)| (profile.as_str(), held.slots, held.memory.get())).collect();
+        assert_eq!(held, [("hami-mlu", 1, 256), ("hami-nvidia", 2, 9000)]);
+        let usage = ledger.usage(&"n1".into());
+        assert_eq!(["GPU-a", "MLU-a"].map(|card| usage.card(&card.into()).memory.get()), [8000, 256]);
+    }
+
+    #[test]
+    fn a_pod_is_in_flight_while_one_of_its_agents_owes_an_answer() {
+        use Answer::{Awaited, Failed, Succeeded, Withdrawn};
+        for (answers, in_flight, whole) in [
+            ([Awaited, Awaited], true, Awaited),
+            ([Succeeded, Awaited], true, Awaited),
+            ([Awaited, Failed], true, Awaited),
+            ([Succeeded, Succeeded], false, Succeeded),
+            ([Succeeded, Failed], false, Failed),
+            ([Withdrawn, Succeeded], false, Withdrawn),
+        ] {
+            let charge = of_two_vendors(answers);
+            assert_eq!((charge.is_in_flight(), charge.answer()), (in_flight, whole), "{answers:?}");
+        }
+        assert!(!charge("n1", Vec::new()).is_in_flight());
+    }
+
+    #[test]
+    fn unknown_cards_of_one_allocation_are_of_its_own_dialect() {
+        let mut ledger = Ledger::default();
+        let mut charge = of_two_vendors([Answer::Succeeded; 2]);
+        charge.allocations[1].unread = Some("no card".to_owned());
+        assert_eq!(charge.unread().as_deref(), Some("no card"));
+        ledger.charge("a".into(), charge);
+        let usage = ledger.usage(&"n1".into());
+        assert_eq!(usage.unread().iter().map(ProfileName::as_str).collect::<Vec<_>>(), ["hami-mlu"]);
+    }
+}

@@ -1,0 +1,135 @@
+//! One node as it stands, with what is in use of it: an immutable value that is replaced when anything on the node changes.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::scheduling::model::{
+    footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, reservation::Reserved,
+    resources::ResourceAmounts, tdm::ZoneState,
+};
+use crate::{
+    device::{Allocation, ByClass, DeviceRequest, InitPhase, ProfileName, Usage},
+    dra::ExtendedResources,
+};
+
+/// Whether a node's device plugin does its work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Agent {
+    /// It owes nothing, or not for long.
+    Answering,
+    /// It owes an answer for too long: no further pod is sent there, since it would mix both up.
+    Silent,
+}
+
+/// One node and what is in use of it.
+#[derive(Clone, Debug)]
+pub struct NodeState {
+    /// The node.
+    pub info: Arc<NodeInfo>,
+    /// What is in use of its cards.
+    pub usage: Usage,
+    /// What is in use of its cards by pods' shares alone, where claims of devices hold some of them too; `None`: that is all.
+    pub beside_claims: Option<Usage>,
+    /// What is in use of its other resources.
+    pub requested: ResourceAmounts,
+    /// The pods on it.
+    pub pods: Vec<Arc<Footprint>>,
+    /// The Reservations on it: what is left of them counts as in use.
+    pub reservations: Vec<Arc<Reserved>>,
+    /// The Reservation within which a pod is judged here; `None`: as any pod.
+    pub within: Option<Arc<Reserved>>,
+    /// The required terms of anti-affinity of those pods.
+    pub anti_affinity: Vec<Arc<PodTerm>>,
+    /// Whether its device plugin answers.
+    pub agent: Agent,
+    /// The plugins that have given no sign for too long.
+    pub expired: BTreeSet<ProfileName>,
+    /// The revocable zone that it is in, as that stands now.
+    pub zone: Option<ZoneState>,
+    /// The classes that stand for extended resources, the same for all nodes.
+    pub classes: Arc<ExtendedResources>,
+    /// Greater after every change, over all nodes.
+    pub generation: u64,
+    /// Its place in the snapshot, which it keeps while the node exists.
+    pub slot: usize,
+}
+
+impl NodeState {
+    /// Whether a pod on it has required anti-affinity, which may keep others away.
+    pub(in crate::scheduling) fn repels(&self) -> bool {
+        !self.anti_affinity.is_empty()
+    }
+
+    /// Whether the terms of a pod on it move the scores of nodes for other pods.
+    pub(in crate::scheduling) fn weighs(&self) -> bool {
+        self.pods.iter().any(|pod| pod.weighs())
+    }
+
+    /// Whether a pod on it uses claims.
+    pub(in crate::scheduling) fn claims(&self) -> bool {
+        self.pods.iter().any(|pod| !pod.claims.is_empty())
+    }
+
+    /// What is in use of its cards by pods' shares.
+    pub(in crate::scheduling) fn registered(&self) -> &Usage {
+        self.beside_claims.as_ref().unwrap_or(&self.usage)
+    }
+
+    /// The class by which the node serves an extended resource; `None`: none stands for it, or a device plugin provides the resource.
+    pub(in crate::scheduling) fn class_of(&self, resource: &str) -> Option<&str> {
+        let class = self.classes.class(resource)?;
+        (self.info.allocatable.get(resource) == 0).then_some(class)
+    }
+
+    /// The class by which the node serves shares of a dialect's cards; `None`: there is none, or a device plugin serves them.
+    pub(in crate::scheduling) fn class_of_shares(&self, profile: &ProfileName, by: &ByClass) -> Option<&str> {
+        if self.info.offer(profile).is_some() || self.info.allocatable.get(&by.resource) > 0 {
+            return None;
+        }
+        self.classes.class_or(&by.resource, &by.otherwise)
+    }
+
+    /// Whether a claim serves the request here.
+    pub(in crate::scheduling) fn serves_by_claim(&self, device: &DeviceRequest) -> bool {
+        let class = device.by_class.as_ref().and_then(|by| self.class_of_shares(&device.profile.name, by));
+        class.is_some()
+    }
+
+    /// As it is for a pod that uses this one of its Reservations.
+    #[must_use]
+    pub(in crate::scheduling) fn within(&self, reserved: &Arc<Reserved>) -> Self {
+        Self {
+            usage: reserved.usage.clone(),
+            requested: reserved.requested.clone(),
+            within: Some(Arc::clone(reserved)),
+            ..self.clone()
+        }
+    }
+
+    /// With these pods on it too, which hold these cards.
+    #[must_use]
+    pub(in crate::scheduling) fn beside<'a>(
+        mut self,
+        pods: Vec<Arc<Footprint>>,
+        cards: impl Iterator<Item = &'a Allocation>,
+    ) -> Self {
+        let held = Usage::of(cards.map(|allocation| (&*allocation.assignment, InitPhase::Ahead)));
+        let held = self.info.joined(held);
+        self.beside_claims = self.beside_claims.map(|usage| usage.and(held.clone()));
+        self.usage = self.usage.and(held);
+        self.anti_affinity.extend(pods.iter().flat_map(|pod| pod.anti_affinity.iter().cloned()));
+        for pod in &pods {
+            self.requested.add(&pod.resources);
+        }
+        self.pods.extend(pods);
+        self
+    }
+}
+
+/// What these pods request together.
+pub(in crate::scheduling) fn requested(pods: &[Arc<Footprint>]) -> ResourceAmounts {
+    let mut requested = ResourceAmounts::default();
+    for pod in pods {
+        requested.add(&pod.resources);
+    }
+    requested
+}

@@ -1,0 +1,254 @@
+//! Pods that wait for room on a node that was nominated for them: it is kept for them against pods of lower priority, the cards that
+//! they will get included.
+//!
+//! Source: v1.36 `pkg/scheduler/framework/runtime/framework.go` (`RunFilterPluginsWithNominatedPods`). The pods of other schedulers
+//! count too: their room was made by evicting others. Of these no cards are known.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    node_state::NodeState,
+    pod_counts::{PodCounts, Surroundings},
+    quota::Held,
+};
+use crate::device::{Allocation, InitPhase, usage};
+use crate::scheduling::{
+    model::{
+        footprint::Footprint,
+        node::NodeName,
+        pod::{Ask, Claim, Demand, PodInfo, Uid},
+        reason::NodeReasons,
+    },
+    plugin::{cycle::Cycle, filter::filter},
+};
+
+/// Every nominated pod that holds nothing yet.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Nominations {
+    by_pod: BTreeMap<Uid, Nomination>,
+    by_node: BTreeMap<NodeName, BTreeSet<Uid>>,
+}
+
+/// A node that is kept for a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Nomination {
+    node: NodeName,
+    priority: i32,
+    footprint: Arc<Footprint>,
+    /// What it asks for, where Berth places it.
+    ask: Option<Arc<Ask>>,
+    /// Whether the pod's status states it.
+    stated: bool,
+    /// The pods that are deleted to make room for it.
+    victims: BTreeSet<Uid>,
+    /// The cards that are kept for it.
+    cards: Vec<Allocation>,
+}
+
+/// A nominated pod whose cards are to be chosen.
+#[derive(Debug)]
+pub(in crate::scheduling) struct Nominee {
+    /// The pod.
+    pub(in crate::scheduling) pod: Uid,
+    /// What it asks for.
+    pub(in crate::scheduling) ask: Arc<Ask>,
+    /// What it is to the plugins beside its cards.
+    pub(in crate::scheduling) footprint: Arc<Footprint>,
+    /// The pods that are deleted to make room for it.
+    pub(in crate::scheduling) victims: BTreeSet<Uid>,
+}
+
+impl Nominations {
+    /// Takes in what a pod's status says; whether that differs from what was known. A nomination that is still to be
+    /// written is kept where the status states none.
+    pub(in crate::scheduling) fn see(&mut self, pod: &PodInfo) -> bool {
+        let known = self.by_pod.get(&pod.key.uid);
+        let Some(node) = &pod.nominated else {
+            return known.is_some_and(|known| known.stated) && self.remove(&pod.key.uid);
+        };
+        let known = known.filter(|known| known.node == *node);
+        let (victims, cards) = known.map(|known| (known.victims.clone(), known.cards.clone())).unzip();
+        let nomination = Nomination {
+            stated: true,
+            victims: victims.unwrap_or_default(),
+            cards: cards.unwrap_or_default(),
+            ..Nomination::new(pod, node)
+        };
+        self.set(&pod.key.uid, nomination)
+    }
+
+    /// Keeps the node for the pod, for which these pods of it are deleted.
+    pub(in crate::scheduling) fn plan(&mut self, pod: &PodInfo, node: &NodeName, victims: BTreeSet<Uid>) {
+        self.set(&pod.key.uid, Nomination { victims, ..Nomination::new(pod, node) });
+    }
+
+    /// The pod's status states the nomination, whether that has been seen or not.
+    pub(in crate::scheduling) fn note_written(&mut self, pod: &Uid) {
+        if let Some(nomination) = self.by_pod.get_mut(pod) {
+            nomination.stated = true;
+        }
+    }
+
+    fn set(&mut self, pod: &Uid, nomination: Nomination) -> bool {
+        if self.by_pod.get(pod) == Some(&nomination) {
+            return false;
+        }
+        self.remove(pod);
+        self.by_node.entry(nomination.node.clone()).or_default().insert(pod.clone());
+        self.by_pod.insert(pod.clone(), nomination);
+        true
+    }
+
+    /// Takes out a pod that holds something or is gone; whether it was nominated.
+    pub(in crate::scheduling) fn remove(&mut self, pod: &Uid) -> bool {
+        let Some(nomination) = self.by_pod.remove(pod) else { return false };
+        if let Some(pods) = self.by_node.get_mut(&nomination.node) {
+            pods.remove(pod);
+            if pods.is_empty() {
+                self.by_node.remove(&nomination.node);
+            }
+        }
+        true
+    }
+
+    /// Whether no node is kept for a pod.
+    pub(in crate::scheduling) fn is_empty(&self) -> bool {
+        self.by_pod.is_empty()
+    }
+
+    /// Whether the pod is nominated.
+    pub(in crate::scheduling) fn holds(&self, pod: &Uid) -> bool {
+        self.by_pod.contains_key(pod)
+    }
+
+    /// The node that is kept for the pod.
+    pub fn node_of(&self, pod: &Uid) -> Option<&NodeName> {
+        self.by_pod.get(pod).map(|nomination| &nomination.node)
+    }
+
+    /// The pods for which this node is kept.
+    pub(in crate::scheduling) fn on_node(&self, node: &NodeName) -> Vec<Uid> {
+        self.by_node.get(node).into_iter().flatten().cloned().collect()
+    }
+
+    /// The pods that Berth places for which this node is kept and whose priority is lower than this.
+    pub(in crate::scheduling) fn below(&self, priority: i32, node: &NodeName) -> Vec<Uid> {
+        let pods = self.by_node.get(node).into_iter().flatten();
+        let is_below = |one: &Nomination| one.ask.is_some() && one.priority < priority;
+        pods.filter(|uid| self.by_pod.get(*uid).is_some_and(is_below)).cloned().collect()
+    }
+
+    /// The pods that Berth places for which this node is kept, in the order in which they choose their cards: by priority.
+    pub(in crate::scheduling) fn nominees(&self, node: &NodeName) -> Vec<Nominee> {
+        let pods = self.by_node.get(node).into_iter().flatten();
+        let mut nominees: Vec<_> = pods
+            .filter_map(|pod| {
+                let Nomination { ask, footprint, priority, victims, .. } = self.by_pod.get(pod)?;
+                let (ask, footprint, victims) = (ask.clone()?, footprint.clone(), victims.clone());
+                Some((Reverse(*priority), Nominee { pod: pod.clone(), ask, footprint, victims }))
+            })
+            .collect();
+        nominees.sort_by_key(|(priority, _)| *priority);
+        nominees.into_iter().map(|(_, nominee)| nominee).collect()
+    }
+
+    /// The cards that are kept for the pod.
+    pub fn cards(&self, pod: &Uid) -> &[Allocation] {
+        self.by_pod.get(pod).map_or(&[], |nomination| &nomination.cards)
+    }
+
+    /// Keeps these cards for the pod.
+    pub(in crate::scheduling) fn keep_cards(&mut self, pod: &Uid, cards: Vec<Allocation>) {
+        if let Some(nomination) = self.by_pod.get_mut(pod) {
+            nomination.cards = cards;
+        }
+    }
+
+    /// The other pods that are nominated and of no lower priority.
+    fn others<'a>(&'a self, demand: &'a Demand) -> impl Fn(&Uid) -> Option<&'a Nomination> {
+        move |uid| {
+            let nomination = self.by_pod.get(uid).filter(|_| *uid != demand.uid);
+            nomination.filter(|nomination| nomination.priority >= demand.priority)
+        }
+    }
+
+    /// What is kept of the quotas of a pod's namespace for other pods.
+    pub(in crate::scheduling) fn kept_of_quota(&self, demand: &Demand) -> Held {
+        let mut held = Held::default();
+        let of_namespace =
+            |nomination: &&Nomination| nomination.footprint.namespace == demand.footprint.namespace;
+        let others = self.by_pod.keys().filter_map(self.others(demand)).filter(of_namespace);
+        for allocation in others.flat_map(|nomination| &nomination.cards) {
+            let total = held.entry(allocation.profile.clone()).or_default();
+            *total = total.and(usage::total(&allocation.assignment, InitPhase::Ahead));
+        }
+        held
+    }
+
+    /// The node as it would be with the other pods on it that it is kept for against this one; `None`: there are none.
+    pub(in crate::scheduling) fn kept(&self, demand: &Demand, node: &NodeState) -> Option<NodeState> {
+        let pods = self.by_node.get(&node.info.name)?;
+        let others: Vec<_> = pods.iter().filter_map(self.others(demand)).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let footprints = others.iter().map(|nomination| nomination.footprint.clone()).collect();
+        let cards = others.iter().flat_map(|nomination| &nomination.cards);
+        Some(node.clone().beside(footprints, cards))
+    }
+
+    /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. `cycle` is what the plugins
+    /// found out for the pod without them.
+    pub fn test(
+        &self,
+        demand: &Demand,
+        node: &Arc<NodeState>,
+        around: Surroundings<'_>,
+        cycle: &Cycle<'_>,
+    ) -> Result<(), NodeReasons> {
+        let Some(kept) = self.kept(demand, node) else { return Ok(()) };
+        // What looks at more than one node has nothing to do for the pod, unless these pods keep others away or share its claims.
+        let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
+        let alone = alone && kept.anti_affinity.len() == node.anti_affinity.len();
+        let kept = Arc::new(kept);
+        filter(&demand.ask, &kept, around.device_resources, &[])?;
+        if alone {
+            return Ok(());
+        }
+        let mut slots = around.slots.to_vec();
+        let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
+        for (slot, state) in slots.iter_mut().enumerate() {
+            if state.as_ref().is_some_and(|state| state.info.name == kept.info.name) {
+                *state = Some(kept.clone());
+                repelling.insert(slot);
+                claiming.insert(slot);
+            }
+        }
+        let around = Surroundings { slots: &slots, repelling: &repelling, claiming: &claiming, ..around };
+        // Counts are kept by generation, and this state has none of its own.
+        let mut counts = PodCounts::default();
+        let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;
+        cycle.test(&kept)
+    }
+}
+
+impl Nomination {
+    fn new(pod: &PodInfo, node: &NodeName) -> Self {
+        Self {
+            node: node.clone(),
+            priority: pod.importance.priority,
+            footprint: pod.footprint.clone(),
+            ask: match &pod.claim {
+                Claim::Place(ask) => Some(ask.clone()),
+                Claim::None | Claim::Unreadable(_) => None,
+            },
+            stated: false,
+            victims: BTreeSet::new(),
+            cards: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Objects that plugins read beside pods, nodes and quotas. Each kind arrives as listed, seen and gone, on one path.
+
+mod devices;
+mod groups;
+mod kind;
+pub mod selecting;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use crate::scheduling::{
+    model::{
+        node::{NodeName, Offer},
+        reservation::Reservation,
+    },
+    plan::gang::Group,
+};
+use crate::{
+    device::ModelTemplates,
+    object::{
+        DeviceClass, Labels, PodDisruptionBudget, Requirement, ResourceClaim, ResourceSlice,
+        storage::{
+            CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+            VolumeAttachment,
+        },
+    },
+};
+pub use kind::Kind;
+
+/// An object that plugins read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Object {
+    /// A namespace and its labels.
+    Namespace(Arc<str>, Arc<Labels>),
+    /// A volume.
+    PersistentVolume(Arc<PersistentVolume>),
+    /// A claim of a volume.
+    PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
+    /// A class of volumes.
+    StorageClass(Arc<StorageClass>),
+    /// The CSI drivers on a node.
+    CsiNode(Arc<CsiNode>),
+    /// A CSI driver.
+    CsiDriver(Arc<CsiDriver>),
+    /// How much storage of a class there is for some nodes.
+    CsiStorageCapacity(Arc<CsiStorageCapacity>),
+    /// A volume that is attached to a node.
+    VolumeAttachment(Arc<VolumeAttachment>),
+    /// How many of its pods may be evicted.
+    PodDisruptionBudget(Arc<PodDisruptionBudget>),
+    /// A PodGroup of this kind, its full name, and what it says.
+    PodGroup(Kind, Arc<str>, Arc<Group>),
+    /// A node's name, and what its Device offers there.
+    Device(NodeName, Arc<Offer>),
+    /// A claim of devices.
+    ResourceClaim(Arc<ResourceClaim>),
+    /// Devices that a driver publishes.
+    ResourceSlice(Arc<ResourceSlice>),
+    /// A class of devices.
+    DeviceClass(Arc<DeviceClass>),
+    /// The ConfigMap's full name, and the templates of shares that it lists.
+    ShareTemplates(Arc<str>, Arc<ModelTemplates>),
+    /// A Reservation's name, and what it holds.
+    Reservation(Arc<str>, Arc<Reservation>),
+    /// A Service's full name, and the labels of its pods.
+    Service(Arc<str>, Arc<Labels>),
+    /// A ReplicationController's full name, and the labels of its pods.
+    ReplicationController(Arc<str>, Arc<Labels>),
+    /// A ReplicaSet's full name, and what its pods meet.
+    ReplicaSet(Arc<str>, Arc<Vec<Requirement>>),
+    /// A StatefulSet's full name, and what its pods meet.
+    StatefulSet(Arc<str>, Arc<Vec<Requirement>>),
+    /// A DaemonSet's full name, and its uid.
+    DaemonSet(Arc<str>, Arc<str>),
+    /// The kind and the full name of an object that is there and can't be read: it stays as it was last seen.
+    Unread(Kind, Arc<str>),
+}
+
+impl Object {
+    /// The object's kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Namespace(..) => Kind::Namespace,
+            Self::PersistentVolume(_) => Kind::PersistentVolume,
+            Self::PersistentVolumeClaim(_) => Kind::PersistentVolumeClaim,
+            Self::StorageClass(_) => Kind::StorageClass,
+            Self::CsiNode(_) => Kind::CsiNode,
+            Self::CsiDriver(_) => Kind::CsiDriver,
+            Self::CsiStorageCapacity(_) => Kind::CsiStorageCapacity,
+            Self::VolumeAttachment(_) => Kind::VolumeAttachment,
+            Self::PodDisruptionBudget(_) => Kind::PodDisruptionBudget,
+            Self::PodGroup(kind, ..) | Self::Unread(kind, _) => *kind,
+            Self::Device(..) => Kind::Device,
+            Self::ResourceClaim(_) => Kind::ResourceClaim,
+            Self::ResourceSlice(_) => Kind::ResourceSlice,
+            Self::DeviceClass(_) => Kind::DeviceClass,
+            Self::ShareTemplates(..) => Kind::ShareTemplates,
+            Self::Reservation(..) => Kind::Reservation,
+            Self::Service(..) => Kind::Service,
+            Self::ReplicationController(..) => Kind::ReplicationController,
+            Self::ReplicaSet(..) => Kind::ReplicaSet,
+            Self::StatefulSet(..) => Kind::StatefulSet,
+            Self::DaemonSet(..) => Kind::DaemonSet,
+        }
+    }
+
+    /// The object's name; behind its namespace and a `/` where its kind has one.
+    pub fn name(&self) -> Arc<str> {
+        let metadata = match self {
+            Self::Namespace(name, _)
+            | Self::PodGroup(_, name, _)
+            | Self::Device(name, _)
+            | Self::ShareTemplates(name, _)
+            | Self::Reservation(name, _)
+            | Self::Service(name, _)
+            | Self::ReplicationController(name, _)
+            | Self::ReplicaSet(name, _)
+            | Self::StatefulSet(name, _)
+            | Self::DaemonSet(name, _)
+            | Self::Unread(_, name) => return name.clone(),
+            Self::PersistentVolume(object) => &object.metadata,
+            Self::PersistentVolumeClaim(object) => &object.metadata,
+            Self::StorageClass(object) => &object.metadata,
+            Self::CsiNode(object) => &object.metadata,
+            Self::CsiDriver(object) => &object.metadata,
+            Self::CsiStorageCapacity(object) => &object.metadata,
+            Self::VolumeAttachment(object) => &object.metadata,
+            Self::PodDisruptionBudget(object) => &object.metadata,
+            Self::ResourceClaim(object) => &object.metadata,
+            Self::ResourceSlice(object) => &object.metadata,
+            Self::DeviceClass(object) => &object.metadata,
+        };
+        full_name(&metadata.namespace, &metadata.name)
+    }
+}
+
+/// A name behind its namespace and a `/`; the name alone where there is no namespace.
+pub fn full_name(namespace: &str, name: &str) -> Arc<str> {
+    if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
+}
+
+/// Every object that plugins read, by kind and name.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    by_kind: BTreeMap<Kind, BTreeMap<Arc<str>, Object>>,
+    listed: BTreeSet<Kind>,
+    /// Of these the API server serves none.
+    unserved: BTreeSet<Kind>,
+    no_labels: Arc<Labels>,
+    version: u64,
+    namespaces: u64,
+}
+
+impl Objects {
+    /// Takes in an object, new or changed; whether it differs from what was known.
+    pub fn set(&mut self, object: Object) -> bool {
+        if matches!(object, Object::Unread(..)) {
+            return false;
+        }
+        let (kind, name) = (object.kind(), object.name());
+        let known = self.by_kind.entry(kind).or_default();
+        if known.get(&name) == Some(&object) {
+            return false;
+        }
+        known.insert(name, object);
+        self.note_change(kind);
+        true
+    }
+
+    /// Takes an object out; whether it was known.
+    pub fn remove(&mut self, kind: Kind, name: &str) -> bool {
+        let known = self.by_kind.get_mut(&kind).is_some_and(|known| known.remove(name).is_some());
+        if known {
+            self.note_change(kind);
+        }
+        known
+    }
+
+    fn note_change(&mut self, kind: Kind) {
+        self.version += 1;
+        self.namespaces += u64::from(kind == Kind::Namespace);
+    }
+
+    /// Takes in that all objects of a kind are known.
+    pub fn note_listed(&mut self, kind: Kind) {
+        self.listed.insert(kind);
+        self.unserved.remove(&kind);
+        self.version += 1;
+    }
+
+    /// Takes in that the API server does not serve this kind.
+    pub fn note_unserved(&mut self, kind: Kind) {
+        self.note_listed(kind);
+        self.unserved.insert(kind);
+    }
+
+    /// Whether it is known that the API server does not serve this kind.
+    pub fn is_unserved(&self, kind: Kind) -> bool {
+        self.unserved.contains(&kind)
+    }
+
+    /// Whether all objects of these kinds are known.
+    pub fn are_listed(&self, kinds: &[Kind]) -> bool {
+        self.unlisted(kinds).next().is_none()
+    }
+
+    /// Those of these kinds whose objects are not all known.
+    pub fn unlisted(&self, kinds: &[Kind]) -> impl Iterator<Item = Kind> {
+        kinds.iter().copied().filter(|kind| !self.listed.contains(kind))
+    }
+
+    /// Every object of a kind, by name.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.by_kind.get(&kind).into_iter().flat_map(BTreeMap::values)
+    }
+
+    fn get(&self, kind: Kind, name: &str) -> Option<&Object> {
+        self.by_kind.get(&kind)?.get(name)
+    }
+
+    /// The labels of a namespace; none where it is not known.
+    pub fn namespace_labels(&self, name: &str) -> &Labels {
+        match self.get(Kind::Namespace, name) {
+            Some(Object::Namespace(_, labels)) => labels,
+            _ => &self.no_labels,
+        }
+    }
+
+    /// A volume.
+    pub fn volume(&self, name: &str) -> Option<&Arc<PersistentVolume>> {
+        match self.get(Kind::PersistentVolume, name)? {
+            Object::PersistentVolume(volume) => Some(volume),
+            _ => None,
+        }
+    }
+
+    /// Every volume, by name.
+    pub fn volumes(&self) -> impl Iterator<Item = &Arc<PersistentVolume>> {
+        self.of_kind(Kind::PersistentVolume).filter_map(|object| match object {
+            Object::PersistentVolume(volume) => Some(volume),
+            _ => None,
+        })
+    }
+
+    /// A claim of a namespace.
+    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<PersistentVolumeClaim>> {
+        match self.get(Kind::PersistentVolumeClaim, &full_name(namespace, name))? {
+            Object::PersistentVolumeClaim(claim) => Some(claim),
+            _ => None,
+        }
+    }
+
+    /// A class of volumes.
+    pub fn class(&self, name: &str) -> Option<&StorageClass> {
+        match self.get(Kind::StorageClass, name)? {
+            Object::StorageClass(class) => Some(class),
+            _ => None,
+        }
+    }
+
+    /// The CSI drivers on a node.
+    pub fn csi_node(&self, node: &str) -> Option<&CsiNode> {
+        match self.get(Kind::CsiNode, node)? {
+            Object::CsiNode(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// A CSI driver.
+    pub fn csi_driver(&self, name: &str) -> Option<&CsiDriver> {
+        match self.get(Kind::CsiDriver, name)? {
+            Object::CsiDriver(driver) => Some(driver),
+            _ => None,
+        }
+    }
+
+    /// How much storage there is, as far as CSI drivers say.
+    pub fn capacities(&self) -> impl Iterator<Item = &CsiStorageCapacity> {
+        self.of_kind(Kind::CsiStorageCapacity).filter_map(|object| match object {
+            Object::CsiStorageCapacity(capacity) => Some(&**capacity),
+            _ => None,
+        })
+    }
+
+    /// Volumes that are attached to nodes.
+    pub fn attachments(&self) -> impl Iterator<Item = &VolumeAttachment> {
+        self.of_kind(Kind::VolumeAttachment).filter_map(|object| match object {
+            Object::VolumeAttachment(attachment) => Some(&**attachment),
+            _ => None,
+        })
+    }
+
+    /// Every PodDisruptionBudget, by namespace and name.
+    pub fn disruption_budgets(&self) -> impl Iterator<Item = &Arc<PodDisruptionBudget>> {
+        self.of_kind(Kind::PodDisruptionBudget).filter_map(|object| match object {
+            Object::PodDisruptionBudget(budget) => Some(budget),
+            _ => None,
+        })
+    }
+
+    /// Greater after every change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Greater after every change of a namespace.
+    pub fn namespaces_version(&self) -> u64 {
+        self.namespaces
+    }
+}

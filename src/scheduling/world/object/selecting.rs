@@ -1,0 +1,100 @@
+//! Services and the controllers that make pods, as far as they say which pods are spread by default: names and selectors. Lists of
+//! ReplicaSets are long, so nothing else of them is kept. Of DaemonSets, only which there are.
+
+use std::sync::Arc;
+
+use super::{Kind, Object, Objects, full_name};
+use crate::object::{
+    LabelSelector, Labels, Metadata, Requirement,
+    metadata::Controller,
+    selecting::{BySelector, DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
+};
+use crate::scheduling::model::tdm::job::DaemonSetName;
+
+/// Which pods a controller says are its own.
+#[derive(Clone, Copy, Debug)]
+pub enum Selected<'a> {
+    /// Those with these labels.
+    Labels(&'a Labels),
+    /// Those that meet all of these requirements.
+    Requirements(&'a [Requirement]),
+}
+
+impl Object {
+    /// What is kept of a Service.
+    pub fn service(service: Arc<Service>) -> Self {
+        let Service { metadata, spec } = Arc::unwrap_or_clone(service);
+        Self::Service(name_of(&metadata), Arc::new(spec.selector))
+    }
+
+    /// What is kept of a ReplicationController.
+    pub fn replication_controller(controller: Arc<ReplicationController>) -> Self {
+        let ReplicationController { metadata, spec } = Arc::unwrap_or_clone(controller);
+        Self::ReplicationController(name_of(&metadata), Arc::new(spec.selector))
+    }
+
+    /// What is kept of a ReplicaSet.
+    pub fn replica_set(set: Arc<ReplicaSet>) -> Self {
+        let ReplicaSet { metadata, spec } = Arc::unwrap_or_clone(set);
+        Self::ReplicaSet(name_of(&metadata), requirements(spec))
+    }
+
+    /// What is kept of a StatefulSet.
+    pub fn stateful_set(set: Arc<StatefulSet>) -> Self {
+        let StatefulSet { metadata, spec } = Arc::unwrap_or_clone(set);
+        Self::StatefulSet(name_of(&metadata), requirements(spec))
+    }
+
+    /// What is kept of a DaemonSet.
+    pub fn daemon_set(set: Arc<DaemonSet>) -> Self {
+        let DaemonSet { metadata } = Arc::unwrap_or_clone(set);
+        Self::DaemonSet(name_of(&metadata), metadata.uid.into())
+    }
+}
+
+fn name_of(metadata: &Metadata) -> Arc<str> {
+    full_name(&metadata.namespace, &metadata.name)
+}
+
+/// None for a selector that is absent: it selects no pod, and upstream adds nothing for it.
+fn requirements(spec: BySelector) -> Arc<Vec<Requirement>> {
+    Arc::new(spec.selector.map(LabelSelector::into_requirements).unwrap_or_default())
+}
+
+impl Objects {
+    /// The labels by which each Service of a namespace selects its pods.
+    pub fn services(&self, namespace: &str) -> impl Iterator<Item = &Labels> {
+        let prefix = format!("{namespace}/");
+        let first: Arc<str> = prefix.as_str().into();
+        let known =
+            self.by_kind.get(&Kind::Service).into_iter().flat_map(move |known| known.range(first.clone()..));
+        known.take_while(move |(name, _)| name.starts_with(&prefix)).filter_map(|(_, object)| match object {
+            Object::Service(_, labels) => Some(&**labels),
+            _ => None,
+        })
+    }
+
+    /// Whether this DaemonSet exists, as far as is known: until all are listed, each may.
+    pub fn may_have_daemon_set(&self, set: &DaemonSetName) -> bool {
+        let known = self.get(Kind::DaemonSet, &set.name);
+        let exists = known.is_some_and(|known| matches!(known, Object::DaemonSet(_, uid) if *uid == set.uid));
+        exists || !self.are_listed(&[Kind::DaemonSet])
+    }
+
+    /// The pods of the controller of a pod in this namespace; `None`: it is not known, or of a kind that does not count.
+    pub fn selected_by(&self, controller: &Controller, namespace: &str) -> Option<Selected<'_>> {
+        let kind = match (controller.api_version(), controller.kind()) {
+            ("v1", "ReplicationController") => Kind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => Kind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => Kind::StatefulSet,
+            _ => return None,
+        };
+        match self.get(kind, &full_name(namespace, controller.name()))? {
+            Object::ReplicationController(_, labels) => Some(Selected::Labels(labels)),
+            Object::ReplicaSet(_, requirements) | Object::StatefulSet(_, requirements) => {
+                Some(Selected::Requirements(requirements))
+            }
+            _ => None,
+        }
+    }
+}

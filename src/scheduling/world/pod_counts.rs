@@ -1,0 +1,233 @@
+//! How many pods of a selector stand on each node, and in which domains the nodes are: found anew where a node has changed, kept
+//! everywhere else.
+//!
+//! A count is a function of one node's state, so nothing has to be undone when a pod is placed on trial.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+use super::{
+    nominations::Nominations, object::Objects, quota::Quotas, resource_claims::ResourceClaims,
+    snapshot::NodeState, topology::Topology,
+};
+use crate::scheduling::{
+    model::{
+        footprint::Footprint,
+        images::Images,
+        pod_selector::PodSelector,
+        steps::{Allowance, COMPARE, LOOK, Steps},
+    },
+    plugin::{dynamic_resources::ClaimFits, volume_binding::Reservations},
+};
+
+/// The nodes and what beside them plugins read that look at more than one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Every node by its slot.
+    pub slots: &'a [Option<Arc<NodeState>>],
+    /// The generation of each slot's node; 0: there is none.
+    pub generations: &'a [u64],
+    /// The slots of nodes with pods that have required anti-affinity.
+    pub repelling: &'a BTreeSet<usize>,
+    /// The slots of nodes with pods whose terms move the scores of nodes for other pods.
+    pub weighing: &'a BTreeSet<usize>,
+    /// The slots of nodes with pods that use claims.
+    pub claiming: &'a BTreeSet<usize>,
+    /// On how many nodes each image is.
+    pub images: &'a Images,
+    /// Other objects, namespaces among them.
+    pub objects: &'a Objects,
+    /// What pods that are being placed have chosen for their claims.
+    pub reservations: &'a Reservations,
+    /// Claims of devices, and what decides on them.
+    pub resource_claims: &'a ResourceClaims,
+    /// Pods that wait for room on a node that is kept for them.
+    pub nominations: &'a Nominations,
+    /// The quotas of namespaces.
+    pub quotas: &'a Quotas,
+    /// The dialects' own resources: a node need not advertise them.
+    pub device_resources: &'a BTreeSet<String>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Every node, in the order of slots.
+    pub fn nodes(&self) -> impl Iterator<Item = &'a Arc<NodeState>> + use<'a> {
+        self.slots.iter().flatten()
+    }
+}
+
+/// Whether pods that are being deleted are counted.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Terminating {
+    /// They are.
+    Counted,
+    /// They are not.
+    Skipped,
+}
+
+/// Which pods are counted: those that match every selector.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Counted {
+    /// The selectors.
+    pub selectors: Vec<PodSelector>,
+    /// Whether pods that are being deleted are among them.
+    pub terminating: Terminating,
+}
+
+impl Counted {
+    /// How many requirements are compared with a pod.
+    fn cost(&self) -> u64 {
+        u64::try_from(self.selectors.iter().map(PodSelector::cost).sum::<usize>()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the pod is counted.
+    pub fn matches(&self, pod: &Footprint, objects: &Objects) -> bool {
+        (self.terminating == Terminating::Counted || !pod.terminating)
+            && self.selectors.iter().all(|selector| selector.matches(pod, objects))
+    }
+}
+
+/// The counts of one selector.
+#[derive(Debug, Default)]
+struct Counts {
+    /// By slot: the node's generation when it was counted, and how many there were.
+    by_slot: Vec<(u64, usize)>,
+    /// When the counts were last asked for.
+    asked: u64,
+    /// Of which version the labels of namespaces were.
+    namespaces: u64,
+}
+
+/// The counts of every selector that was asked for lately.
+#[derive(Debug, Default)]
+pub struct PodCounts {
+    by_selector: HashMap<Counted, Counts>,
+    asked: u64,
+    topologies: HashMap<Arc<str>, Arc<Topology>>,
+    claim_fits: ClaimFits,
+    /// How much one decision may take to compare claims with devices.
+    claim_allowance: Allowance,
+    /// What decisions have cost.
+    steps: Steps,
+    /// Nothing is counted any more after so many steps.
+    limit: Option<u64>,
+    /// Whether something was not counted for that.
+    has_given_up: bool,
+}
+
+/// Selectors beyond this number are forgotten, those first that were not asked for longest.
+const REMEMBERED: usize = 512;
+
+/// Beyond this number of topology keys all of them are forgotten: few clusters have more than a handful.
+const KEYS: usize = 32;
+
+impl PodCounts {
+    /// Every node with its slot, and how many of these pods stand on it.
+    pub fn of<'s, 'a>(
+        &'s mut self,
+        counted: &Counted,
+        around: Surroundings<'a>,
+    ) -> impl Iterator<Item = (usize, &'a NodeState, i64)> + use<'s, 'a> {
+        self.asked += 1;
+        if !self.by_selector.contains_key(counted) {
+            self.forget_oldest();
+            self.by_selector.insert(counted.clone(), Counts::default());
+        }
+        let counts = self.by_selector.get_mut(counted).expect("it was just put there");
+        counts.asked = self.asked;
+        if counts.namespaces != around.objects.namespaces_version() {
+            counts.namespaces = around.objects.namespaces_version();
+            counts.by_slot.clear();
+        }
+        counts.by_slot.resize(around.slots.len(), (0, 0));
+        self.steps.add(LOOK, around.slots.len());
+        for (state, (generation, count)) in around.slots.iter().zip(&mut counts.by_slot) {
+            if self.limit.is_some_and(|limit| self.steps.count() > limit) {
+                self.has_given_up = true;
+                break;
+            }
+            let Some(state) = state else {
+                (*generation, *count) = (0, 0);
+                continue;
+            };
+            if *generation != state.generation {
+                self.steps.add(COMPARE * counted.cost(), state.pods.len());
+                let matching = state.pods.iter().filter(|pod| counted.matches(pod, around.objects));
+                (*generation, *count) = (state.generation, matching.count());
+            }
+        }
+        let counted = around.slots.iter().zip(&counts.by_slot).enumerate();
+        counted.filter_map(|(slot, (state, (_, count)))| {
+            Some((slot, &**state.as_ref()?, i64::try_from(*count).unwrap_or(i64::MAX)))
+        })
+    }
+
+    /// Counts that compare claims with devices for so many steps in one decision at most: what is left has to be compared beside it.
+    pub fn bounded(claim_allowance: Allowance) -> Self {
+        Self { claim_allowance, ..Self::default() }
+    }
+
+    /// Counts that give up after so many steps.
+    #[must_use]
+    pub fn up_to(self, steps: u64) -> Self {
+        Self { limit: Some(steps), ..self }
+    }
+
+    /// Whether pods were left uncounted: what follows from the counts is wrong then.
+    pub fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
+    /// How much one decision may take to compare claims with devices.
+    pub(in crate::scheduling) fn claim_allowance(&self) -> Allowance {
+        self.claim_allowance
+    }
+
+    /// What earlier decisions have left to be compared is no longer asked for.
+    pub(in crate::scheduling) fn forget_unfinished(&mut self) {
+        self.claim_fits.forget_unfinished();
+    }
+
+    /// Counts what a decision has taken to compare claims with devices, where so much is left.
+    pub(in crate::scheduling) fn take_claim_steps(&mut self, left: Allowance) {
+        let taken = self.claim_allowance.left() - left.left();
+        self.steps.add(taken, 1);
+    }
+
+    /// What decisions have cost, to be added to.
+    pub(in crate::scheduling) fn steps(&mut self) -> &mut Steps {
+        &mut self.steps
+    }
+
+    /// On which nodes there are devices for claims.
+    pub(in crate::scheduling) fn claim_fits(&mut self) -> &mut ClaimFits {
+        &mut self.claim_fits
+    }
+
+    /// The domains of a topology key.
+    pub fn topology(&mut self, key: &Arc<str>, around: Surroundings<'_>) -> Arc<Topology> {
+        if self.topologies.len() >= KEYS && !self.topologies.contains_key(key) {
+            self.topologies.clear();
+        }
+        let known = self.topologies.remove(key).unwrap_or_else(|| Arc::new(Topology::of_key(key)));
+        let topology = known.refreshed(around.slots);
+        self.topologies.insert(key.clone(), topology.clone());
+        topology
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.by_selector.len() < REMEMBERED {
+            return;
+        }
+        let mut asked: Vec<u64> = self.by_selector.values().map(|counts| counts.asked).collect();
+        asked.sort_unstable();
+        let middle = asked[asked.len() / 2];
+        self.by_selector.retain(|_, counts| counts.asked > middle);
+    }
+}

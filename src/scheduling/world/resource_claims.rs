@@ -1,0 +1,377 @@
+//! Claims of devices, and what decides on them: the slices that drivers publish, classes, and what claims hold.
+//!
+//! A claim holds what its status says, or else what pods that are being placed have chosen for it: a fold over their charges. What is
+//! held of a pool is folded anew where one of its claims changes, never adjusted.
+
+mod cards;
+mod claim_use;
+mod spec;
+mod twins;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::object::full_name;
+use crate::scheduling::model::{node::NodeName, pod::Uid};
+use crate::{
+    dra::{AllocationError, Claim, Classes, ExtendedResources, HeldDevices, Inventory, PoolId, held},
+    object::{DeviceClass, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
+};
+use cards::ClaimedCards;
+
+pub use crate::dra::held::unreadable;
+pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
+pub use claim_use::ResourceClaimUse;
+pub(in crate::scheduling) use spec::SpecId;
+use spec::Specs;
+pub(in crate::scheduling) use twins::Beside;
+
+/// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
+pub const MOST_CONSUMERS: usize = 256;
+
+/// Devices that a pod is given with its node for one of its claims.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClaimChoice {
+    /// The claim's name in the pod's namespace.
+    pub claim: Arc<str>,
+    /// The claim's uid: another claim of this name may ask for other devices.
+    pub uid: Arc<str>,
+    /// The devices; `None`: the claim has them already, and the pod is to be added to its users.
+    pub allocation: Option<Arc<AllocationResult>>,
+}
+
+/// What pods that are placed have of a claim.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ClaimCharge {
+    /// The devices that one of them chose for it.
+    pub chosen: Option<Arc<AllocationResult>>,
+    /// All of them.
+    pub users: BTreeSet<Uid>,
+}
+
+/// What a claim asks for: a number that is equal for claims that ask for the same, and as it is read.
+pub(in crate::scheduling) type Asked = (SpecId, Result<Arc<Claim>, AllocationError>);
+
+/// A claim as it stands.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    /// As it was last seen; `None`: it is gone.
+    seen: Option<Arc<ResourceClaim>>,
+    /// What it asks for while it waits, read by the classes as they stand.
+    asked: Option<Asked>,
+    /// What pods that are placed have of it.
+    charge: ClaimCharge,
+    /// What a write that may still arrive gives it, although the pod for which it was sent has gone elsewhere.
+    lingering: Option<Arc<AllocationResult>>,
+}
+
+impl Standing {
+    /// What the claim holds.
+    fn allocation(&self) -> Option<&AllocationResult> {
+        let seen = self.seen.as_ref().and_then(|claim| claim.status.allocation.as_ref());
+        seen.or(self.charge.chosen.as_deref()).or(self.lingering.as_deref())
+    }
+
+    /// Where it says what the claim holds, to be read once it has changed.
+    fn source(&self) -> Source {
+        match &self.seen {
+            Some(claim) if claim.status.allocation.is_some() => Source::Seen(claim.clone()),
+            _ => Source::Chosen(self.charge.chosen.clone().or_else(|| self.lingering.clone())),
+        }
+    }
+}
+
+/// Where it says what a claim holds.
+enum Source {
+    Seen(Arc<ResourceClaim>),
+    Chosen(Option<Arc<AllocationResult>>),
+}
+
+impl Source {
+    fn allocation(&self) -> Option<&AllocationResult> {
+        match self {
+            Self::Seen(claim) => claim.status.allocation.as_ref(),
+            Self::Chosen(allocation) => allocation.as_deref(),
+        }
+    }
+}
+
+/// Whether a change leaves more devices free.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(in crate::scheduling) enum Freed {
+    /// It may.
+    Some,
+    /// It does not.
+    Nothing,
+}
+
+/// The nodes for which something has changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(in crate::scheduling) enum ChangedNodes {
+    /// These.
+    These(BTreeSet<Arc<str>>),
+    /// It may be each of them.
+    Any,
+}
+
+/// Every claim of devices, and what decides on it.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceClaims {
+    inventory: Inventory,
+    classes: Classes,
+    /// The extended resources for which classes stand.
+    extended: Arc<ExtendedResources>,
+    claims: BTreeMap<Arc<str>, Standing>,
+    /// The claims that hold devices of each pool.
+    by_pool: BTreeMap<PoolId, BTreeSet<Arc<str>>>,
+    held: HeldDevices,
+    /// What claims hold of registered cards.
+    cards: ClaimedCards,
+    /// The drivers that publish devices of which none names its hardware.
+    nameless: BTreeSet<Arc<str>>,
+    /// The nodes for which that has changed since it was last asked.
+    moved: BTreeSet<NodeName>,
+    /// Greater after every change.
+    version: u64,
+    /// By pool, the version at which its devices or what is held of them changed last.
+    changed: BTreeMap<PoolId, u64>,
+    /// The same, the latest change last.
+    changes: BTreeSet<(u64, PoolId)>,
+    /// What claims asked for lately.
+    specs: Specs,
+    /// The version at which a pool last began or ceased to be reached by some node.
+    reach: u64,
+    /// The version at which a class changed last.
+    class_version: u64,
+}
+
+impl ResourceClaims {
+    /// Takes in a slice, new or changed.
+    pub(in crate::scheduling) fn set_slice(&mut self, slice: Arc<ResourceSlice>) {
+        let touched = self.inventory.set(slice);
+        self.note_published(touched);
+    }
+
+    /// Takes a slice out.
+    pub(in crate::scheduling) fn remove_slice(&mut self, name: &str) {
+        let touched = self.inventory.remove(name);
+        self.note_published(touched);
+    }
+
+    /// Takes in a class, new or changed.
+    pub(in crate::scheduling) fn set_class(&mut self, class: &DeviceClass) {
+        self.classes.set(class);
+        Arc::make_mut(&mut self.extended).set(class);
+        self.read_again();
+    }
+
+    /// Takes a class out.
+    pub(in crate::scheduling) fn remove_class(&mut self, name: &str) {
+        self.classes.remove(name);
+        Arc::make_mut(&mut self.extended).remove(name);
+        self.read_again();
+    }
+
+    /// The extended resources for which classes stand.
+    pub fn extended(&self) -> &Arc<ExtendedResources> {
+        &self.extended
+    }
+
+    /// A claim that does not exist yet, by the classes as they stand.
+    pub(in crate::scheduling) fn read_new(&self, claim: &ResourceClaim) -> Result<Claim, AllocationError> {
+        Claim::read(claim, &self.classes)
+    }
+
+    /// Takes in a claim as it is seen; `None`: it is gone.
+    pub(in crate::scheduling) fn see(&mut self, name: &Arc<str>, claim: Option<Arc<ResourceClaim>>) -> Freed {
+        let asked = claim.as_ref().and_then(|claim| self.specs.read(claim, &self.classes));
+        self.change(name, |standing| (standing.seen, standing.asked) = (claim, asked))
+    }
+
+    fn note_published(&mut self, pools: impl IntoIterator<Item = PoolId>) {
+        self.version += 1;
+        self.reach = self.version;
+        for pool in pools {
+            let nameless = !self.inventory.may_name_hardware(&pool.0);
+            if nameless == self.nameless.contains(&pool.0) {
+                self.refold_cards(&pool);
+            } else {
+                self.note_nameless(&pool.0, nameless);
+            }
+            self.note_changed(pool);
+        }
+    }
+
+    /// Devices of this driver that are no longer published can't be cards, or can again.
+    fn note_nameless(&mut self, driver: &Arc<str>, nameless: bool) {
+        if nameless {
+            self.nameless.insert(driver.clone());
+        } else {
+            self.nameless.remove(driver);
+        }
+        let first: PoolId = (driver.clone(), Arc::default());
+        let held = self.by_pool.range(first..).map(|(pool, _)| pool);
+        let held: Vec<PoolId> = held.take_while(|pool| pool.0 == *driver).cloned().collect();
+        for pool in &held {
+            self.refold_cards(pool);
+        }
+    }
+
+    /// The nodes for which what claims hold of registered cards has changed since this was last asked.
+    pub(in crate::scheduling) fn take_moved(&mut self) -> BTreeSet<NodeName> {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// What claims hold of the registered cards of a node; `None`: nothing.
+    pub(in crate::scheduling) fn on_node(&self, node: &str) -> Option<NodeClaims<'_>> {
+        self.cards.on_node(node)
+    }
+
+    fn refold_cards(&mut self, pool: &PoolId) {
+        let claims = self.by_pool.get(pool).into_iter().flatten();
+        let held = claims.filter_map(|name| self.claims.get(name)?.allocation());
+        let moved = self.cards.refold(pool, &self.inventory, held);
+        self.moved.extend(moved);
+    }
+
+    fn note_changed(&mut self, pool: PoolId) {
+        if let Some(before) = self.changed.insert(pool.clone(), self.version) {
+            self.changes.remove(&(before, pool.clone()));
+        }
+        self.changes.insert((self.version, pool));
+    }
+
+    /// Moves whenever the devices that a node can reach, or what is held of them, may have changed.
+    pub(in crate::scheduling) fn stamp(&self, node: &str) -> u64 {
+        let changed = self.inventory.pools_near(node).filter_map(|pool| self.changed.get(pool));
+        changed.copied().fold(self.reach, u64::max)
+    }
+
+    /// Greater after every change.
+    pub(in crate::scheduling) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The nodes whose stamp may have moved since this version.
+    pub(in crate::scheduling) fn changed_since(&self, version: u64) -> ChangedNodes {
+        let first = (version + 1, PoolId::default());
+        let mut nodes = BTreeSet::new();
+        if self.reach > version {
+            return ChangedNodes::Any;
+        }
+        for (_, pool) in self.changes.range(first..) {
+            match self.inventory.nodes_near(pool) {
+                Some(named) => nodes.extend(named),
+                None => return ChangedNodes::Any,
+            }
+        }
+        ChangedNodes::These(nodes)
+    }
+
+    /// Moves whenever a class changes.
+    pub(in crate::scheduling) fn class_version(&self) -> u64 {
+        self.class_version
+    }
+
+    /// Reads every claim anew, by the classes as they stand now.
+    fn read_again(&mut self) {
+        self.version += 1;
+        self.class_version = self.version;
+        for standing in self.claims.values_mut() {
+            let seen = standing.seen.as_ref();
+            standing.asked = seen.and_then(|claim| self.specs.read(claim, &self.classes));
+        }
+    }
+
+    /// What a claim of a namespace asks for; `None`: it is gone, or has its devices.
+    pub(in crate::scheduling) fn asked(&self, namespace: &str, name: &str) -> Option<Asked> {
+        self.claims.get(&full_name(namespace, name))?.asked.clone()
+    }
+
+    /// Takes in what pods that are placed have of a claim.
+    pub(in crate::scheduling) fn charge(&mut self, name: &Arc<str>, charge: ClaimCharge) -> Freed {
+        self.change(name, |standing| standing.charge = charge)
+    }
+
+    /// Takes in what a write that may still arrive gives a claim; `None`: none may any more.
+    pub(in crate::scheduling) fn linger(
+        &mut self,
+        name: &Arc<str>,
+        allocation: Option<Arc<AllocationResult>>,
+    ) -> Freed {
+        self.change(name, |standing| standing.lingering = allocation)
+    }
+
+    fn change(&mut self, name: &Arc<str>, change: impl FnOnce(&mut Standing)) -> Freed {
+        let standing = self.claims.entry(name.clone()).or_default();
+        let before = standing.source();
+        change(standing);
+        let after = standing.source();
+        let (before, after) = (before.allocation(), after.allocation());
+        if standing.seen.is_none()
+            && standing.charge == ClaimCharge::default()
+            && standing.lingering.is_none()
+        {
+            self.claims.remove(name);
+        }
+        if before == after {
+            return Freed::Nothing;
+        }
+        for pool in before.into_iter().flat_map(held::pools) {
+            if let Some(claims) = self.by_pool.get_mut(&pool)
+                && claims.remove(name)
+                && claims.is_empty()
+            {
+                self.by_pool.remove(&pool);
+            }
+        }
+        for pool in after.into_iter().flat_map(held::pools) {
+            self.by_pool.entry(pool).or_default().insert(name.clone());
+        }
+        for pool in before.into_iter().chain(after).flat_map(held::pools).collect::<BTreeSet<_>>() {
+            self.refold(&pool);
+        }
+        if before.is_some() { Freed::Some } else { Freed::Nothing }
+    }
+
+    /// Folds anew what is held of a pool.
+    fn refold(&mut self, pool: &PoolId) {
+        self.version += 1;
+        self.note_changed(pool.clone());
+        self.held.clear(pool);
+        self.refold_cards(pool);
+        let Some(claims) = self.by_pool.get(pool) else { return };
+        for allocation in claims.iter().filter_map(|name| self.claims.get(name)?.allocation()) {
+            self.held.add_of(allocation, pool);
+        }
+    }
+
+    /// A claim of a namespace, as it was last seen.
+    pub fn claim(&self, namespace: &str, name: &str) -> Option<&Arc<ResourceClaim>> {
+        self.claims.get(&full_name(namespace, name))?.seen.as_ref()
+    }
+
+    /// What a claim of a namespace holds, by its status or by the choice of a pod that is being placed.
+    pub fn allocation(&self, namespace: &str, name: &str) -> Option<&AllocationResult> {
+        self.claims.get(&full_name(namespace, name))?.allocation()
+    }
+
+    /// The pods that use a claim of a namespace or are going to: those of its status and those that are being placed.
+    pub fn users(&self, namespace: &str, name: &str) -> BTreeSet<&str> {
+        let Some(standing) = self.claims.get(&full_name(namespace, name)) else { return BTreeSet::new() };
+        let seen = standing.seen.iter().flat_map(|claim| &claim.status.reserved_for);
+        let placed = standing.charge.users.iter().map(|uid| &**uid);
+        seen.map(|user| user.uid.as_str()).chain(placed).collect()
+    }
+
+    pub(in crate::scheduling) fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// What is in use of each device.
+    pub fn held(&self) -> &HeldDevices {
+        &self.held
+    }
+}

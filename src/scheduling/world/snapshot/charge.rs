@@ -1,0 +1,60 @@
+//! What pods hold, charged and released, and what is folded anew for it.
+
+use super::Snapshot;
+use crate::scheduling::{
+    model::{change::Change, pod::Uid, prebind_step::PrebindStep},
+    plugin::volume_binding::VolumeChoice,
+    world::ledger::Charge,
+};
+
+impl Snapshot {
+    /// Charges a pod with what it holds.
+    pub fn charge(&mut self, uid: Uid, charge: Charge) {
+        let (node, namespace) = (charge.node.clone(), charge.namespace.clone());
+        self.end_nomination(&uid);
+        let before = self.ledger.get(&uid);
+        let reserves = !volumes(before.map_or(&[], |before| &before.steps)).eq(volumes(&charge.steps));
+        if before.is_some_and(|before| before.holds_as(&charge)) {
+            if let Some(before) = self.ledger.get_mut(&uid) {
+                *before = charge;
+            }
+            return;
+        }
+        let footprint = charge.footprint.clone();
+        let claims: Vec<_> =
+            before.into_iter().chain([&charge]).flat_map(Charge::claims_of_devices).collect();
+        self.changes.push(Change::Charged(node.clone()));
+        let before = self.ledger.charge(uid, charge);
+        if reserves {
+            self.fold_reservations();
+        }
+        let mut nodes = self.fold_claims(claims);
+        let moved = before.as_ref().is_none_or(|before| before.node != node || before.footprint != footprint);
+        if moved {
+            self.changes.extend(before.iter().map(|before| Change::PodRemoved(before.footprint.clone())));
+            self.changes.push(Change::PodAdded(footprint));
+        }
+        nodes.extend(before.map(|before| before.node));
+        nodes.insert(node);
+        self.refold_all(&nodes);
+        self.quotas.refold(&namespace, &self.ledger);
+    }
+
+    /// Forgets what a pod holds, and returns it.
+    pub fn release(&mut self, uid: &Uid) -> Option<Charge> {
+        let charge = self.ledger.release(uid)?;
+        self.changes.push(Change::PodRemoved(charge.footprint.clone()));
+        if volumes(&charge.steps).next().is_some() {
+            self.fold_reservations();
+        }
+        let mut nodes = self.fold_claims(charge.claims_of_devices());
+        nodes.insert(charge.node.clone());
+        self.refold_all(&nodes);
+        self.quotas.refold(&charge.namespace, &self.ledger);
+        Some(charge)
+    }
+}
+
+fn volumes(steps: &[PrebindStep]) -> impl Iterator<Item = &VolumeChoice> {
+    steps.iter().filter_map(PrebindStep::volume)
+}
