@@ -8,15 +8,16 @@ pub mod effect;
 pub mod event;
 pub mod model;
 pub mod node_flow;
-pub mod outlook;
 pub mod plan;
 pub mod plugin;
 pub mod queue;
 pub mod scheduler;
 pub mod shadow;
+pub mod snapshot;
 pub mod world;
 
 pub use decide::fit_error::FitError;
+pub use decide::outlook::{Outlook, Prospect};
 pub use effect::{Concern, Effect};
 pub use event::{
     BindOutcome, Event, EvictionOutcome, LockOutcome, ReleaseOutcome, Setback, TellOutcome, WithdrawOutcome,
@@ -24,14 +25,17 @@ pub use event::{
 };
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
-pub use model::node::{NodeInfo, NodeName, Offer};
-pub use model::pod::{
-    Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage, Uid,
-};
 pub use model::reason::{CardReason, NodeReasons, Reason};
 pub use model::resources::ResourceAmounts;
-pub use outlook::{Outlook, Prospect};
+pub use model::{
+    name::NodeName,
+    node::{NodeInfo, Offer},
+};
+pub use model::{
+    name::Uid,
+    pod::{Ask, Claim, Constraints, Demand, Holding, Importance, PodInfo, PodKey, PreemptionPolicy, Stage},
+};
 pub use plugin::dynamic_resources;
 pub use scheduler::Scheduler;
+pub use snapshot::Snapshot;
 pub use world::quota::{QuotaInfo, QuotaKey};
-pub use world::snapshot::Snapshot;

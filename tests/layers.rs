@@ -52,6 +52,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The folders of `scheduling`, each of which may import those before it. What stands beside them, the scheduler above all, may import all.
+const INSIDE_SCHEDULING: &[&str] =
+    &["model", "world", "plugin", "snapshot", "decide", "plan", "queue", "node_flow"];
+
 /// Words that no file of a pure layer may hold, with what they stand for.
 const IMPURE: &[(&str, &str)] = &[
     ("k8s_openapi", "the API server's types"),
@@ -130,6 +134,111 @@ fn named(path: &str) -> Vec<String> {
         }
     }
     modules
+}
+
+/// The paths of a text that begin with `crate` or `super`, with the branches of groups written out. Comments and unit tests do not count.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let tests = text.match_indices("#[cfg(test)]\n").find(|(at, mark)| {
+        text[at + mark.len()..].lines().next().is_some_and(|item| item.ends_with("mod tests {"))
+    });
+    let code = tests.map_or(text, |(at, _)| &text[..at]);
+    let lines = code.lines().map(|line| line.split("//").next().expect("split gives at least one part"));
+    let code = lines.collect::<Vec<_>>().join(" ");
+    let mut paths = Vec::new();
+    for root in ["crate::", "super::"] {
+        for (at, _) in code.match_indices(root) {
+            let before = code[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                continue;
+            }
+            spread(&mut Vec::new(), &code[at..], &mut paths);
+        }
+    }
+    paths
+}
+
+/// Adds the paths that a text begins with behind these segments, and returns what follows.
+fn spread<'a>(before: &mut Vec<String>, text: &'a str, paths: &mut Vec<Vec<String>>) -> &'a str {
+    let depth = before.len();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(group) = rest.strip_prefix('{') {
+            rest = group.trim_start();
+            while !rest.starts_with('}') && !rest.is_empty() {
+                rest = spread(before, rest, paths).trim_start();
+                rest = rest.trim_start_matches(',').trim_start();
+            }
+            rest = rest.strip_prefix('}').unwrap_or(rest);
+            break;
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (segment, after) = rest.split_at(end);
+        if segment.is_empty() {
+            // A glob, or no path at all.
+            rest = after.get(1..).unwrap_or_default();
+            break;
+        }
+        before.push(segment.to_owned());
+        rest = after;
+        if let Some(more) = rest.strip_prefix("::") {
+            rest = more;
+            continue;
+        }
+        paths.push(before.clone());
+        rest = rest.trim_start();
+        if let Some(alias) = rest.strip_prefix("as ") {
+            rest = alias.trim_start().trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+        }
+        break;
+    }
+    before.truncate(depth);
+    rest
+}
+
+/// Where a path leads, from a module: its segments below the crate.
+fn resolved(module: &[String], path: &[String]) -> Vec<String> {
+    let ups = path.iter().take_while(|segment| *segment == "super").count();
+    let base = if ups > 0 { &module[..module.len().saturating_sub(ups)] } else { &[] };
+    base.iter().chain(&path[ups.max(1)..]).cloned().collect()
+}
+
+#[test]
+fn the_folders_of_scheduling_import_only_those_before_them() {
+    let place = |folder: &str| INSIDE_SCHEDULING.iter().position(|known| *known == folder);
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut faults = Vec::new();
+    for (path, _) in sources().into_iter().filter(|(_, module)| module == "scheduling") {
+        let inside = path.strip_prefix(&src).expect("the file is below src").with_extension("");
+        let module: Vec<String> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let Some(own) = module.get(1).and_then(|folder| place(folder)) else { continue };
+        if module.last().is_some_and(|last| last == "tests") || module.iter().any(|part| part == "tests") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source file can be read");
+        for import in paths(&text) {
+            let to = resolved(&module, &import);
+            if to.first().is_none_or(|first| first != "scheduling") {
+                continue;
+            }
+            let Some(folder) = to.get(1) else { continue };
+            if place(folder).is_none_or(|of_folder| of_folder > own) {
+                faults.push(format!("{}: imports {}", path.display(), to.join("::")));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "imports of `scheduling` that point up or sideways:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn the_reader_of_paths_writes_groups_out() {
+    let found = paths(
+        "use super::{\n    a::{self, B as C},\n    d, // crate::x\n};\nfn f(_: crate::e::F) {}\n#[cfg(test)]\nmod tests {\n    use crate::g;\n}",
+    );
+    let found: Vec<_> = found.iter().map(|path| path.join("::")).collect();
+    assert_eq!(found, ["crate::e::F", "super::a::self", "super::a::B", "super::d"]);
+    let module = ["scheduling", "world", "ledger"].map(str::to_owned);
+    let path = ["super", "super", "model", "name"].map(str::to_owned);
+    assert_eq!(resolved(&module, &path), ["scheduling", "model", "name"]);
 }
 
 #[test]

@@ -8,10 +8,11 @@ use berth::{
     object::{Node, Pod, ResourceClaim, resource_claim::ConsumerReference},
     scheduling::{
         BindOutcome, Effect, Event, NodeInfo, PodInfo, PodKey,
-        effect::{FINALIZER, PrebindWrite},
+        effect::PrebindWrite,
         event::WriteOutcome,
+        model::{claim_use::FINALIZER, kind::Kind},
         scheduler::{Scheduler, Settings},
-        world::object::{Kind, Object},
+        world::object::Object,
     },
 };
 use jiff::Timestamp;

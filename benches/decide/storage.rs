@@ -1,6 +1,6 @@
 //! The objects of storage that a family's cluster has: claims, volumes, classes, and what CSI drivers say of nodes.
 
-use berth::scheduling::world::object::{Kind, Object};
+use berth::scheduling::{model::kind::Kind, world::object::Object};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -2,14 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
+use berth::scheduling::plan::Plan;
 use berth::scheduling::{
     Uid,
     decide::Decision,
+    model::gang::{Gang, GangName, GroupApi, Member, Tally},
     plan::{
-        gang::{Applicant, AsItIs, Gang, GangName, GroupApi, Member, Pool, Tally, place},
+        gang::{Applicant, AsItIs, Pool, place},
         preemption::{Rules, choose},
     },
-    world::pod_counts::PodCounts,
+    plugin::pod_counts::PodCounts,
 };
 use tokio::time::Instant;
 
@@ -54,7 +56,7 @@ impl World {
         };
         let started = Instant::now();
         let mut room = AsItIs { classes: &mut self.classes, charge: charge_of };
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let found = place(&pool, &mut plan, &mut room, &|_| 0);
         if found.is_ok() {
             plan.commit();

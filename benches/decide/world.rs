@@ -13,12 +13,8 @@ use berth::{
     scheduling::{
         Ask, Constraints, Demand, Footprint, NodeInfo, Offer, ResourceAmounts, Snapshot, Stage,
         decide::{Decision, class::Classes},
-        model::prebind_step::PrebindStep,
-        plugin::node_affinity::NodeAffinity,
-        world::{
-            ledger::{Charge, Commitment},
-            object::Kind,
-        },
+        model::{kind::Kind, node_affinity::NodeAffinity, prebind_step::PrebindStep},
+        world::ledger::{Charge, Commitment},
     },
 };
 use jiff::Timestamp;

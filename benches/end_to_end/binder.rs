@@ -82,7 +82,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
     let settings = scheduler::Settings {
         device_resources: reader.device_resources(),
         lock_expiry: LOCK_EXPIRY,
-        weights: score::ScoreWeights::default(),
+        weights: score::weights::ScoreWeights::default(),
         preemption: None,
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,

@@ -9,7 +9,7 @@ use crate::{
         Allocation, Card, CardId, CardUsage, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Usage,
     },
     dialect::{CardNaming, Dialects},
-    scheduling::{plugin::allocate::core_budget, world::snapshot::NodeState},
+    scheduling::{plugin::allocate::core_budget, world::node_state::NodeState},
 };
 
 /// One card of a node.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::scheduling::{
-    dynamic_resources::{ClaimComparison, ComparedClaims},
+    decide::comparison::{ClaimComparison, ComparedClaims},
     model::steps::{Allowance, PER_MILLISECOND},
 };
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler, scheduler, world::quota::Used},
+    scheduling::{Claim, Event, Outlook, Scheduler, scheduler, world::ledger::Used},
 };
 
 /// The shortest time between two published views.

@@ -25,10 +25,10 @@ use crate::{
     excerpt::{FIELD, excerpt},
     scheduling::{
         Scheduler, Snapshot, Uid,
-        model::node::NodeName,
+        model::name::NodeName,
         world::{
             ledger::{Charge, Commitment},
-            snapshot::NodeState,
+            node_state::NodeState,
         },
     },
 };

@@ -19,8 +19,8 @@ use prometheus_client::{
 use super::unread::UnreadObjects;
 use crate::scheduling::{
     Attempt, BindOutcome, Event, LockOutcome, Measure, Standing,
-    model::node::NodeInfo,
-    world::object::{Kind, Object},
+    model::{kind::Kind, node::NodeInfo},
+    world::object::Object,
 };
 use evictions::Evictions;
 use gangs::Gangs;

@@ -34,15 +34,14 @@ use crate::{
             extended_resources::ShareRequests,
             footprint::Footprint,
             images::NodeImages,
+            name::full_name,
             node::{NodeLock, Signature},
             origin::{Origin, PodImages},
+            plugin::Plugin,
             pod::Placer,
         },
-        plugin::{Plugin, score::ScoreWeights},
-        world::{
-            object::{Object, full_name},
-            quota::Bound,
-        },
+        plugin::score::weights::ScoreWeights,
+        world::{object::Object, quota::Bound},
     },
 };
 

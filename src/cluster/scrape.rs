@@ -23,8 +23,8 @@ use crate::{
     dialect::Dialects,
     scheduling::{
         PodKey, Scheduler,
-        model::{measure::Waiting, node::NodeName},
-        world::{quota::Quotas, snapshot::NodeState},
+        model::{measure::Waiting, name::NodeName},
+        world::{node_state::NodeState, quota::Quotas},
     },
 };
 

@@ -26,11 +26,8 @@ use crate::{
     },
     scheduling::{
         Event, QuotaKey,
-        plugin::Plugin,
-        world::{
-            object::{Kind, Object, full_name},
-            resource_claims::unreadable,
-        },
+        model::{kind::Kind, name::full_name, plugin::Plugin},
+        world::{object::Object, resource_claims::unreadable},
     },
 };
 

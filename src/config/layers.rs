@@ -32,7 +32,7 @@ use crate::{
         volcano::{self, ModelGeometries},
     },
     object::Workloads,
-    scheduling::{self, model::tdm::RevocableZones, plugin::score::ScoreWeights},
+    scheduling::{self, model::tdm::RevocableZones, plugin::score::weights::ScoreWeights},
 };
 
 /// The time after which Volcano's own scheduler considers a lock abandoned (`pkg/scheduler/plugins/util/nodelock/nodelock.go`).

@@ -9,10 +9,7 @@ use super::{
     duration,
     section::{Section, Trouble},
 };
-use crate::scheduling::{
-    plan::preemption::Rules,
-    plugin::{Plugin, score::SCORING},
-};
+use crate::scheduling::{model::plugin::Plugin, plan::preemption::Rules, plugin::score::weights::SCORING};
 
 /// How nodes are compared, and which pods are preempted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Authentication, hami, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
-    scheduling::plugin::score::SCORING,
+    scheduling::plugin::score::weights::SCORING,
 };
 
 /// The dialect of JSON Schema in which the schema is written.

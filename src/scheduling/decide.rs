@@ -3,9 +3,12 @@
 
 pub mod blame;
 pub mod class;
+pub mod comparison;
 pub mod evaluation;
 pub mod fit_error;
 pub mod nearest;
+mod nominated;
+pub mod outlook;
 pub mod remedy;
 pub mod verdict;
 
@@ -16,17 +19,21 @@ use smallvec::SmallVec;
 use super::{
     model::{
         devices::Shortfall,
-        node::NodeName,
+        name::NodeName,
         pod::Demand,
         prebind_step::PrebindStep,
         reason::{NodeReasons, Reason},
-        reservation::{Preference, Reserved},
     },
-    plugin::{cycle::Cycle, score::RawScores},
+    plugin::{
+        cycle::{Cycle, Preferences},
+        pod_counts::PodCounts,
+        score::{RawScores, weights::ScoreWeights},
+    },
     world::{
-        pod_counts::{PodCounts, Surroundings},
+        node_state::NodeState,
         quota::QuotaStanding,
-        snapshot::NodeState,
+        reservation::{Preference, Reserved},
+        surroundings::Surroundings,
     },
 };
 use crate::device::{Allocation, CardUsage, DeviceRequest, Quota};
@@ -128,6 +135,11 @@ impl<'a> Filters<'a> {
         let bounded = quotas.iter().any(|quota| *quota != Quota::default()) || !around.nominations.is_empty();
         let open = !bounded && cycle.as_ref().is_ok_and(Cycle::is_empty);
         Self { demand, around, quotas, cycle, open }
+    }
+
+    /// What the plugins that score by more than one node find out for the pod.
+    pub fn preferences(&self, counts: &mut PodCounts, weights: &ScoreWeights) -> Preferences<'a> {
+        Preferences::prepare(self.demand, self.around, self.cycle.as_ref().ok(), counts, weights)
     }
 
     /// Why no node can have the pod, where that is known without looking at them: a quota that the pod exceeds

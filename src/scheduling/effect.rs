@@ -5,12 +5,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    decide::comparison::ClaimComparison,
     model::{
-        extended_resources::ExtendedClaim, node::NodeName, pod::PodKey, prebind_step::PrebindStep,
-        tdm::eviction::Eviction,
+        extended_resources::ExtendedClaim,
+        gang::GangName,
+        name::NodeName,
+        pod::PodKey,
+        prebind_step::{PrebindStep, VolumeChoice},
     },
-    plan::gang::GangName,
-    plugin::{dynamic_resources::ClaimComparison, volume_binding::VolumeChoice},
+    plan::eviction::Eviction,
 };
 use crate::{
     device::{Allocation, DevicePlace, LockName, LockOwner, ProfileName},
@@ -25,9 +28,6 @@ use crate::{
 /// The longest time after the sending of a write in which the write can still take effect. Who carries out effects must hold to it; the
 /// scheduler waits so long before it relies on a write that had no answer not arriving.
 pub const REACH: SignedDuration = SignedDuration::from_secs(6);
-
-/// Keeps a claim of devices until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
-pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
 /// A write for one of a pod's claims, or one that takes it back: a compare-and-swap on the version of the object that is given, where one is.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,15 +1,17 @@
 //! Everything that can happen to the scheduler: one closed list.
 
 use super::{
+    decide::comparison::ComparedClaims,
     effect::PrebindWrite,
     model::{
-        node::{NodeInfo, NodeName},
-        pod::{Ask, PodInfo, PodKey, Uid},
-        tdm::eviction::Eviction,
+        kind::Kind,
+        name::{NodeName, Uid},
+        node::NodeInfo,
+        pod::{Ask, PodInfo, PodKey},
     },
-    plugin::dynamic_resources::ComparedClaims,
+    plan::eviction::Eviction,
     world::{
-        object::{Kind, Object},
+        object::Object,
         quota::{QuotaInfo, QuotaKey},
     },
 };

@@ -3,6 +3,7 @@
 //! Undoing puts back the very node states that were there, generations included: what classes remember of them stays valid, so that
 //! a trial costs only the nodes that it touched.
 
+pub mod eviction;
 pub mod extension;
 pub mod gang;
 pub mod preemption;
@@ -10,11 +11,9 @@ pub mod preemption;
 use std::ops::Deref;
 
 use super::{
-    model::pod::Uid,
-    world::{
-        ledger::Charge,
-        snapshot::{Before, Snapshot},
-    },
+    model::name::Uid,
+    snapshot::{Before, Snapshot},
+    world::ledger::Charge,
 };
 
 /// A transaction over the cluster. Dropping it undoes it.

@@ -13,7 +13,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::model::pod::{PodInfo, Uid};
+use super::model::{name::Uid, pod::PodInfo};
 pub use shares::{SHARE, Shares};
 
 /// A pod's place among others: priority, creation, first sighting.

@@ -51,11 +51,15 @@ use super::{
     decide::class::{Classes, Held},
     effect::Effect,
     event::Event,
-    model::{node::NodeName, pod::Uid, tdm::RevocableZones},
+    model::{
+        kind::Kind,
+        name::{NodeName, Uid},
+        tdm::RevocableZones,
+    },
     node_flow::line::Lines,
     plan::preemption::Rules,
-    plugin::score::ScoreWeights,
-    world::{object::Kind, snapshot::Snapshot},
+    plugin::score::weights::ScoreWeights,
+    snapshot::Snapshot,
 };
 use agent::Agents;
 use compare::CLAIM_ALLOWANCE;

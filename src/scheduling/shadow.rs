@@ -11,8 +11,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     event::Event,
-    model::pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage, Uid},
-    plugin::score::ScoreWeights,
+    model::{
+        name::Uid,
+        pod::{Binding, Claim, Demand, Holding, PodInfo, PodKey, Stage},
+    },
+    plugin::score::weights::ScoreWeights,
     scheduler::Scheduler,
 };
 use comparison::{Comparison, Placement, compare, prospect};

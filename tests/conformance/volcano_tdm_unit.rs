@@ -9,12 +9,9 @@ use berth::{
     scheduling::{
         PodInfo, Snapshot,
         decide::{Filters, evaluation::Evaluation},
-        model::{
-            node::NodeName,
-            tdm::{Window, eviction},
-        },
-        plugin::Plugin,
-        world::{object::Kind, pod_counts::PodCounts},
+        model::{kind::Kind, name::NodeName, plugin::Plugin, tdm::Window},
+        plan::eviction,
+        plugin::pod_counts::PodCounts,
     },
 };
 use jiff::Timestamp;

@@ -6,10 +6,7 @@ use berth::{
     cluster::{Clock, scrape::Holdings},
     config::Config,
     object::Node,
-    scheduling::{
-        Event, EvictionOutcome, Scheduler,
-        world::object::{Kind, Object},
-    },
+    scheduling::{Event, EvictionOutcome, Scheduler, model::kind::Kind, world::object::Object},
 };
 use jiff::Timestamp;
 use prometheus_client::{encoding::text::encode, registry::Registry};

@@ -16,16 +16,15 @@ use berth::{
         Claim, Effect, Event, Footprint, Holding, Importance, NodeInfo, Offer, PodInfo, PodKey,
         PreemptionPolicy, Scheduler, Stage,
         model::{
+            gang::{Gang, GangName, Group, GroupApi, Member, Policy},
+            kind::Kind,
             pod::{Binding, Deletion, Placer},
             tdm::RevocableZones,
         },
-        plan::{
-            gang::{Gang, GangName, Group, GroupApi, Member, Policy},
-            preemption::Rules,
-        },
-        plugin::score::ScoreWeights,
+        plan::preemption::Rules,
+        plugin::score::weights::ScoreWeights,
         scheduler::Settings,
-        world::object::{Kind, Object},
+        world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};

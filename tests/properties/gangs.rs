@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use berth::scheduling::plan::gang::{Gang, SharedTopology, Strictness};
+use berth::scheduling::model::gang::{Gang, SharedTopology, Strictness};
 use jiff::SignedDuration;
 use proptest::prelude::*;
 

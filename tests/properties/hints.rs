@@ -10,13 +10,13 @@ use berth::{
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Demand, Effect, Event, Footprint, Holding, NodeInfo, Offer,
         PodInfo, PodKey, ResourceAmounts, Scheduler, Stage,
-        model::pod::{Binding, Placer},
-        plugin::score::ScoreWeights,
-        scheduler::Settings,
-        world::{
-            object::Kind,
-            quota::{Bound, QuotaInfo, QuotaKey},
+        model::{
+            kind::Kind,
+            pod::{Binding, Placer},
         },
+        plugin::score::weights::ScoreWeights,
+        scheduler::Settings,
+        world::quota::{Bound, QuotaInfo, QuotaKey},
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use berth::scheduling::plan::Plan;
 use berth::{
     device::{Answer, Card, CoreUnit, Cores, Health, InitPhase, Inventory, MiB, Mode, Slicing},
     object::{DeviceClass, ResourceClaim, ResourceSlice},
@@ -12,13 +13,12 @@ use berth::{
         Ask, Constraints, Demand, Footprint, Importance, NodeInfo, Offer, PreemptionPolicy, ResourceAmounts,
         Snapshot, Stage, Uid,
         decide::{Decision, class::Classes},
-        model::{pod::Placer, prebind_step::PrebindStep},
-        plugin::score::ScoreWeights,
+        model::{claim_use::ResourceClaimUse, pod::Placer, prebind_step::PrebindStep},
+        plugin::score::weights::ScoreWeights,
         world::{
             ledger::{Charge, Commitment},
+            node_state::NodeState,
             object::Object,
-            resource_claims::ResourceClaimUse,
-            snapshot::NodeState,
         },
     },
 };
@@ -269,7 +269,7 @@ impl World {
         let demands: Vec<Demand> = (0..PODS).map(|pod| self.demand(pod)).collect();
         let mut snapshot = std::mem::take(&mut self.snapshot);
         let mut classes = std::mem::replace(&mut self.classes, Classes::new(ScoreWeights::default()));
-        let mut plan = snapshot.plan();
+        let mut plan = Plan::new(&mut snapshot);
         for &(pod, comes) in pods {
             if !comes {
                 plan.evict(&uid(pod));

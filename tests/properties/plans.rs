@@ -10,14 +10,15 @@ use berth::{
     object::resource_claim::{AllocatedDevice, AllocationResult, DeviceAllocationResult},
     scheduling::{
         Footprint, NodeInfo, QuotaInfo, QuotaKey, Snapshot, Stage, Uid,
-        model::prebind_step::PrebindStep,
+        model::{
+            claim_use::ResourceClaimUse,
+            prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
+        },
         plan::{Mark, Plan},
-        plugin::volume_binding::VolumeChoice,
         world::{
             ledger::{Charge, Commitment},
+            node_state::NodeState,
             quota::Bound,
-            resource_claims::{ClaimChoice, ResourceClaimUse},
-            snapshot::NodeState,
         },
     },
 };
@@ -190,7 +191,7 @@ proptest! {
     ) {
         let mut snapshot = cluster(&held);
         let before = Seen::of(&snapshot);
-        run(&mut snapshot.plan(), &steps)?;
+        run(&mut Plan::new(&mut snapshot), &steps)?;
         prop_assert!(before.is_same(&Seen::of(&snapshot)));
     }
 
@@ -200,7 +201,7 @@ proptest! {
         steps in steps(),
     ) {
         let (mut planned, mut direct) = (cluster(&held), cluster(&held));
-        let mut plan = planned.plan();
+        let mut plan = Plan::new(&mut planned);
         run(&mut plan, &steps)?;
         plan.commit();
         for step in effective(&steps) {

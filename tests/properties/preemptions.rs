@@ -12,11 +12,8 @@ use berth::{
         decide::class::Classes,
         model::pod::Placer,
         plan::preemption::{Candidate, Rules, choose},
-        plugin::score::ScoreWeights,
-        world::{
-            ledger::{Charge, Commitment},
-            pod_counts::PodCounts,
-        },
+        plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
+        world::ledger::{Charge, Commitment},
     },
 };
 use jiff::Timestamp;

@@ -4,9 +4,8 @@ use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
     scheduling::{
-        BindOutcome, Effect, Event, Setback, TellOutcome, WriteOutcome,
-        effect::PrebindWrite,
-        world::object::{Kind, Object},
+        BindOutcome, Effect, Event, Setback, TellOutcome, WriteOutcome, effect::PrebindWrite,
+        model::kind::Kind, world::object::Object,
     },
 };
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Effect, Event, TellOutcome, world::object::Kind},
+    scheduling::{Effect, Event, TellOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 

@@ -8,8 +8,8 @@ use berth::{
     scheduling::{
         Effect, Event, Setback, WriteOutcome,
         effect::PrebindWrite,
-        model::extended_resources::ExtendedClaim,
-        world::object::{Kind, Object},
+        model::{extended_resources::ExtendedClaim, kind::Kind},
+        world::object::Object,
     },
 };
 use serde_json::{Value, json};

@@ -11,8 +11,7 @@ use berth::{
     device::{Lock, LockOwner},
     scheduling::{
         Attempt, BindOutcome, Effect, Event, LockOutcome, Measure, NodeInfo, PodKey, Scheduler,
-        scheduler::Settings,
-        world::object::{Kind, Object},
+        model::kind::Kind, scheduler::Settings, world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -3,11 +3,7 @@
 use berth::{
     config::Config,
     object::resource_claim::AllocationResult,
-    scheduling::{
-        Effect, Event,
-        effect::PrebindWrite,
-        world::object::{Kind, Object},
-    },
+    scheduling::{Effect, Event, effect::PrebindWrite, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use berth::{
     config::Config,
-    scheduling::{
-        Effect, Event,
-        world::object::{Kind, Object},
-    },
+    scheduling::{Effect, Event, model::kind::Kind, world::object::Object},
 };
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{BindOutcome, Effect, Event, WriteOutcome, world::object::Kind},
+    scheduling::{BindOutcome, Effect, Event, WriteOutcome, model::kind::Kind},
 };
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@ use berth::{
     config::Config,
     scheduling::{
         Event, Scheduler, Uid,
+        model::kind::Kind,
         shadow::{
             Finding, LeftPending, Shadow,
             comparison::{Comparison, Outcome},
         },
-        world::object::Kind,
     },
 };
 use jiff::{SignedDuration, Timestamp};

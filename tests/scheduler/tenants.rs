@@ -8,9 +8,7 @@ use berth::{
     config::Config,
     dra::Toll,
     scheduling::{
-        Effect, Event,
-        dynamic_resources::ClaimComparison,
-        world::object::{Kind, Object},
+        Effect, Event, decide::comparison::ClaimComparison, model::kind::Kind, world::object::Object,
     },
 };
 use serde_json::{Value, json};

@@ -11,10 +11,7 @@ use berth::{
     },
     config::Config,
     object::{Device, Namespace, Node, Pod, Reservation, ResourceQuota},
-    scheduling::{
-        Effect, Event, PodKey, Scheduler,
-        world::object::{Kind, Object},
-    },
+    scheduling::{Effect, Event, PodKey, Scheduler, model::kind::Kind, world::object::Object},
 };
 use berth_sandbox::Sandbox;
 use serde::de::DeserializeOwned;

@@ -13,7 +13,7 @@ use crate::{
     cluster::keep::keep,
     dialect::Dialects,
     object::ResourceQuota,
-    scheduling::world::quota::Used,
+    scheduling::world::ledger::Used,
 };
 
 /// The ResourceQuotas there are.

@@ -10,7 +10,7 @@ use crate::{
         Node, Pod,
         workload::{Count, KeptPod, Places, Workloads},
     },
-    scheduling::plugin::{node_affinity::NodeAffinity, taint_toleration::tolerates_all},
+    scheduling::{model::node_affinity::NodeAffinity, plugin::taint_toleration::tolerates_all},
 };
 
 /// A pod of a workload, as a document, and where its fields stand in the workload.

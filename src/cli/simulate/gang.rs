@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{charge::placed, place::Run, report::PodRow};
+use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     PodInfo, Uid,
     decide::Decision,
+    model::gang::{Gang, GangName, Member, Membership, Policy, Tally},
     plan::{
-        gang::{
-            Applicant, AsItIs, Gang, GangName, MadeRoom, Member, Membership, Policy, Pool, Shortfall, Tally,
-            Ungathered, Words, place,
-        },
+        gang::{Applicant, AsItIs, MadeRoom, Pool, Shortfall, Ungathered, Words, place},
         preemption::{Candidate, Rules},
     },
     world::ledger::Charge,
@@ -92,7 +91,7 @@ impl Run<'_> {
             entries.iter().map(|(_, _, info)| (info.key.uid.clone(), info.clone())).collect();
         let now = self.now;
         let charge = |uid: &Uid, decision: &Decision| placed(&infos[uid], decision.clone(), now);
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let found = place(pool, &mut plan, &mut room, &|_| 0);
         drop(plan);
@@ -166,7 +165,7 @@ impl Run<'_> {
         let (names, now) = (&self.names, self.now);
         let name = |pod: &Uid| names.get(pod).and_then(|name| name.rsplit('/').next()).map(Arc::from);
         let charge = |uid: &Uid, decision: &Decision| placed(infos[uid], decision.clone(), now);
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let mut room = MadeRoom::new(&mut self.classes, rules, &name, charge);
         let found = place(pool, &mut plan, &mut room, &|_| 0).ok()?;
         Some(room.nominations(found).into_iter().collect())

@@ -23,18 +23,18 @@ use crate::{
     scheduling::{
         Ask, Claim, Demand, FitError, NodeReasons, PodInfo, Reason, Snapshot, Uid,
         decide::{Decision, Filters, Refusal, class::Classes, evaluation::Evaluation, remedy::remedy},
-        model::{node::NodeName, prebind_step::PrebindStep, tdm::eviction},
-        plan::preemption::{self, Candidate},
+        model::{kind::Kind, name::NodeName, prebind_step::PrebindStep},
+        plan::{
+            eviction,
+            preemption::{self, Candidate},
+        },
         plugin::{
             allocate::explain,
-            score::{ScoreWeights, Scores},
+            pod_counts::PodCounts,
+            score::{Scores, weights::ScoreWeights},
         },
         queue::Queue,
-        world::{
-            object::{Kind, Object},
-            pod_counts::PodCounts,
-            snapshot::NodeState,
-        },
+        world::{node_state::NodeState, object::Object},
     },
 };
 

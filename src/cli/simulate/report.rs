@@ -16,10 +16,7 @@ use crate::{
     },
     cluster::ledger::{CardRow, NodeRow},
     dialect::Record,
-    scheduling::{
-        FitError,
-        model::{node::NodeName, tdm::eviction::Eviction},
-    },
+    scheduling::{FitError, model::name::NodeName, plan::eviction::Eviction},
 };
 
 pub(super) use nearest::NearestRow;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     object::storage::{ClaimRef, PersistentVolumeClaim},
-    scheduling::{Snapshot, plugin::volume_binding::VolumeChoice, world::object::Object},
+    scheduling::{Snapshot, model::prebind_step::VolumeChoice, world::object::Object},
 };
 
 /// A claim that is bound with the pod: to a volume, or to one that is made on the pod's node.

@@ -4,7 +4,7 @@ use super::{Hands, News, send};
 use crate::{
     cluster::{evict, metrics::Written},
     excerpt::{MESSAGE, excerpt},
-    scheduling::{Event, EvictionOutcome, PodKey, model::tdm::eviction::Eviction, plan::gang::GangName},
+    scheduling::{Event, EvictionOutcome, PodKey, model::gang::GangName, plan::eviction::Eviction},
 };
 
 impl Hands {

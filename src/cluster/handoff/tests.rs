@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     dialect::Dialects,
-    scheduling::{NodeInfo, plugin::score::ScoreWeights, scheduler::Settings, world::object::Kind},
+    scheduling::{NodeInfo, model::kind::Kind, plugin::score::weights::ScoreWeights, scheduler::Settings},
 };
 
 fn node(name: &str) -> Event {

@@ -10,7 +10,7 @@ use crate::{
     },
     scheduling::{
         Uid,
-        world::{ledger::Charge, snapshot::NodeState},
+        world::{ledger::Charge, node_state::NodeState},
     },
 };
 

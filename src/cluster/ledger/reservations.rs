@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::devices::{HeldDeviceRow, Resources, held_rows};
-use crate::scheduling::world::snapshot::NodeState;
+use crate::scheduling::world::node_state::NodeState;
 
 /// One Reservation on its node.
 #[derive(Clone, Debug, Serialize)]

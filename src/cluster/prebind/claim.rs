@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Patch, STRATEGIC};
 use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
-    scheduling::{PodKey, effect::FINALIZER},
+    scheduling::{PodKey, model::claim_use::FINALIZER},
 };
 
 /// Adds the finalizer.

@@ -11,8 +11,11 @@ use crate::{
     object::{ResourceClaim, pod::ExtendedResourceClaimStatus},
     scheduling::{
         PodKey,
-        effect::{FINALIZER, PrebindWrite},
-        model::extended_resources::{ANNOTATION, ExtendedClaim},
+        effect::PrebindWrite,
+        model::{
+            claim_use::FINALIZER,
+            extended_resources::{ANNOTATION, ExtendedClaim},
+        },
     },
 };
 

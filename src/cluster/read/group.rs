@@ -13,8 +13,12 @@ use crate::{
     dialect::marks,
     object::{Pod, PodGroup},
     scheduling::{
-        plan::gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-        world::object::{Kind, Object, full_name},
+        model::{
+            gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+            kind::Kind,
+            name::full_name,
+        },
+        world::object::Object,
     },
 };
 

@@ -6,8 +6,10 @@ use crate::{
     object::{Affinity, Pod, Toleration, constraints::TooManyConstraints},
     scheduling::{
         Claim, Constraints, Importance, PreemptionPolicy, ResourceAmounts, Stage,
-        model::{footprint::Footprint, node::NodeName, pod::Deletion},
-        plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
+        model::{
+            feature::Feature, footprint::Footprint, name::NodeName, node_affinity::NodeAffinity,
+            pod::Deletion,
+        },
     },
 };
 

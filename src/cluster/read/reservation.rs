@@ -8,12 +8,11 @@ use crate::{
     dialect::{Dialects, Problem, Unreadable, koordinator},
     object::{self, Pod},
     scheduling::{
-        model::{
-            devices::AllocatePolicy,
-            reservation::{Admission, PodReservation, Reservation, Use},
-            resources::ResourceAmounts,
+        model::{devices::AllocatePolicy, pod_reservation::PodReservation, resources::ResourceAmounts},
+        world::{
+            object::Object,
+            reservation::{Admission, Reservation, Use},
         },
-        world::object::Object,
     },
 };
 

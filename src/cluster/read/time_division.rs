@@ -7,15 +7,13 @@ use jiff::SignedDuration;
 use crate::{
     dialect::{duration, marks},
     object::{Metadata, Pod, metadata::Controller},
-    scheduling::{
-        model::{
-            pod::Placer,
-            tdm::{
-                Permission, Revocable,
-                job::{DaemonSetName, Evictable, JobBudget, JobMember, JobName, Quantum, Readiness},
-            },
+    scheduling::model::{
+        name::full_name,
+        pod::Placer,
+        tdm::{
+            Permission, Revocable,
+            job::{DaemonSetName, Evictable, JobBudget, JobMember, JobName, Quantum, Readiness},
         },
-        world::object::full_name,
     },
 };
 

@@ -7,9 +7,13 @@ use crate::{
     object::Metadata,
     scheduling::{
         Claim, NodeInfo, PodInfo,
-        model::{reservation::Admission, resources::ResourceAmounts},
-        plan::gang::{Group, Policy},
-        world::object::{Kind, Object, full_name},
+        model::{
+            gang::{Group, Policy},
+            kind::Kind,
+            name::full_name,
+            resources::ResourceAmounts,
+        },
+        world::{object::Object, reservation::Admission},
     },
 };
 

@@ -6,7 +6,7 @@ use super::super::unread::{Unread, UnreadObjects};
 use crate::{
     excerpt::{FIELD, shortened},
     object::Metadata,
-    scheduling::world::object::full_name,
+    scheduling::model::name::full_name,
 };
 
 /// The objects of one watch.

@@ -9,7 +9,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use super::{Holdings, gauge};
 use crate::{
     device::{Amounts, DeviceType, Health, Inventory, Minor, NodeDevice, NodeDevices, Proportion, Unit},
-    scheduling::world::snapshot::NodeState,
+    scheduling::world::node_state::NodeState,
 };
 
 /// One device of a node.

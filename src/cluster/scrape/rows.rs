@@ -8,7 +8,7 @@ use super::{Holdings, PodHolding};
 use crate::{
     cluster::cards::{HeldCard, NodeCards, OfferedCard, held_nowhere},
     excerpt::{FIELD, excerpt},
-    scheduling::model::node::NodeName,
+    scheduling::model::name::NodeName,
 };
 
 /// One card of a node.

@@ -8,10 +8,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::inquiry::{Answer, Version};
-use crate::scheduling::{
-    Event, Scheduler,
-    world::object::{self, full_name},
-};
+use crate::scheduling::{Event, Scheduler, model::kind, model::name::full_name};
 
 /// The objects that must still be delivered, as far as they are known.
 #[derive(Debug, Default)]
@@ -53,7 +50,7 @@ impl Awaited {
                 Event::PodSeen(pod) => self.pods.note(&pod.resource_version),
                 Event::NodeSeen(node) => self.nodes.note(&node.resource_version),
                 Event::PodGone(uid) | Event::PodEnded(uid) => drop(self.gone.insert(uid.clone())),
-                Event::NodeGone(name) | Event::Gone(object::Kind::ResourceClaim, name) => {
+                Event::NodeGone(name) | Event::Gone(kind::Kind::ResourceClaim, name) => {
                     self.gone.insert(name.clone());
                 }
                 _ => {}

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::scheduling::{
-    model::reason::{CardReason, NodeReasons, Reason},
+use crate::scheduling::model::{
     plugin::Plugin,
+    reason::{CardReason, NodeReasons, Reason},
 };
 
 /// Why a pod waits.

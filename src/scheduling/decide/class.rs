@@ -18,18 +18,17 @@ use super::{
 use crate::device::{Allocation, Quota};
 use crate::scheduling::{
     model::{
-        node::NodeName,
-        pod::{Ask, Demand, Uid},
+        name::{NodeName, Uid},
+        pod::{Ask, Demand},
         steps::{Allowance, LOOK, TEST},
     },
     plugin::{
         cycle::Preferences,
-        score::{Feasible, Scale, ScoreWeights},
-    },
-    world::{
         pod_counts::PodCounts,
-        snapshot::{NodeState, Snapshot},
+        score::{Feasible, Scale, weights::ScoreWeights},
     },
+    snapshot::Snapshot,
+    world::node_state::NodeState,
 };
 pub use waiting::Held;
 
@@ -192,7 +191,7 @@ impl Classes {
         {
             return Err(error.clone().beside_quota(filters.standing()));
         }
-        let preferences = Preferences::prepare(&filters, &mut self.counts, &self.weights);
+        let preferences = filters.preferences(&mut self.counts, &self.weights);
         let tested = if filters.is_open() { 0 } else { class.verdicts.len() };
         self.counts.steps().add(TEST, tested);
         let mut refusals = Refusals::default();

@@ -8,12 +8,13 @@ use super::{
     verdict::{NodeVerdict, best, first_of},
 };
 use crate::scheduling::{
-    model::{node::NodeName, reservation::Preference},
+    model::name::NodeName,
     plugin::{
         cycle::Preferences,
-        score::{Feasible, RawScores, Scale, ScoreWeights, Scores},
+        pod_counts::PodCounts,
+        score::{Feasible, RawScores, Scale, Scores, weights::ScoreWeights},
     },
-    world::{pod_counts::PodCounts, snapshot::NodeState},
+    world::{node_state::NodeState, reservation::Preference},
 };
 
 /// What every node makes of one pod.
@@ -52,7 +53,7 @@ impl<'a> Evaluation<'a> {
             };
             nodes.push((state, judged));
         }
-        let preferences = Preferences::prepare(&filters, counts, weights);
+        let preferences = filters.preferences(counts, weights);
         Some(Self { filters, preferences, nodes, reserved })
     }
 

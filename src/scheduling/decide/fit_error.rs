@@ -10,9 +10,11 @@ use super::{
     nearest::Nearest,
 };
 use crate::scheduling::{
-    model::reason::{NodeReasons, Reason},
-    plan::preemption::Hopeless,
-    plugin::{Plugin, dynamic_resources::ClaimRejection},
+    model::{
+        claim_rejection::ClaimRejection,
+        plugin::Plugin,
+        reason::{NodeReasons, Reason},
+    },
     world::quota::{Exceeded, QuotaStanding},
 };
 
@@ -207,6 +209,36 @@ impl fmt::Display for FitError {
         let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
         tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
         self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
+    }
+}
+
+/// Why preemption makes no room on any node, in kube-scheduler's words.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Hopeless {
+    /// Nodes without a pod that may be preempted.
+    pub without_victims: usize,
+    /// Nodes that would not have the pod without such pods either.
+    pub not_helpful: usize,
+}
+
+impl Hopeless {
+    /// Whether a node has pods that may be preempted.
+    pub fn was_tried(&self) -> bool {
+        self.not_helpful > 0
+    }
+}
+
+impl std::fmt::Display for Hopeless {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { without_victims, not_helpful } = *self;
+        write!(formatter, "preemption: 0/{} nodes are available: ", without_victims + not_helpful)?;
+        let counted = [
+            (without_victims, "No preemption victims found for incoming pod"),
+            (not_helpful, "Preemption is not helpful for scheduling"),
+        ];
+        let counted = counted.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();
+        write!(formatter, "{}.", counted.join(", "))
     }
 }
 

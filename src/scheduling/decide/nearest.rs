@@ -12,15 +12,13 @@ use super::{
 use crate::device::{CardId, CoreUnit, Quota};
 use crate::scheduling::{
     model::{
-        node::NodeName,
+        name::NodeName,
+        plugin::Plugin,
         pod::Ask,
         reason::{CardReason, NodeReasons, Reason},
     },
-    plugin::{
-        Plugin,
-        allocate::explain::{self, Amounts, CardFailure},
-    },
-    world::snapshot::NodeState,
+    plugin::allocate::explain::{self, Amounts, CardFailure},
+    world::node_state::NodeState,
 };
 
 /// The node that comes closest to having a pod.

@@ -12,7 +12,7 @@ use crate::device::{
 use crate::scheduling::{
     model::pod::Ask,
     plugin::{allocate::core_budget, filter::filter},
-    world::snapshot::NodeState,
+    world::node_state::NodeState,
 };
 
 /// A change with which the node would have the pod.

@@ -6,9 +6,9 @@ use smallvec::SmallVec;
 
 use crate::device::{Allocation, CardUsage, DeviceRequest, InitPhase, Quota, usage};
 use crate::scheduling::{
-    model::{node::NodeName, pod::Ask, reason::NodeReasons},
+    model::{name::NodeName, pod::Ask, reason::NodeReasons},
     plugin::{filter::filter, score::RawScores},
-    world::snapshot::NodeState,
+    world::node_state::NodeState,
 };
 
 /// What a pod would take of the quotas, one amount for each of its requests of cards.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{footprint::Footprint, node::NodeName};
-use crate::scheduling::world::object::Kind;
+use super::kind::Kind;
+use super::{footprint::Footprint, name::NodeName};
 
 /// A change beside the one node that has more room.
 #[derive(Clone, Debug)]

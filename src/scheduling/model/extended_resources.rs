@@ -9,8 +9,6 @@ mod tests;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-pub use crate::dra::ExtendedResources;
-use crate::scheduling::world::node_state::NodeState;
 use crate::{
     device::{ByClass, CardUsage, ProfileName},
     dra::extended_resources::is_extended,
@@ -20,6 +18,8 @@ use crate::{
         resource_claim::{AllocationResult, DeviceClaim, RequestedDevices, ResourceClaimSpec},
     },
 };
+
+pub use crate::dra::ExtendedResources;
 
 /// Marks a claim that was made for extended resources (kubernetes `api/resource/v1`, `ExtendedResourceClaimAnnotation`).
 pub const ANNOTATION: &str = "resource.kubernetes.io/extended-resource-claim";
@@ -135,23 +135,6 @@ impl ExtendedRequests {
     pub fn resources(&self) -> BTreeSet<&str> {
         let asked = self.containers.iter().flat_map(|container| &container.resources);
         asked.map(|asked| &*asked.resource).collect()
-    }
-
-    /// What of it a node serves by claim: of what a device plugin provides there nothing, and nothing of the dialects' own but shares
-    /// for which there is a class.
-    pub(in crate::scheduling) fn served_on<'a>(
-        &'a self,
-        node: &'a NodeState,
-        own: &BTreeSet<String>,
-    ) -> Vec<Served<'a>> {
-        let class = |resource: &str| match &self.shares {
-            Some(Shares { profile, by_class, .. }) if *by_class.resource == *resource => {
-                node.class_of_shares(profile, by_class)
-            }
-            _ if own.contains(resource) => None,
-            _ => node.class_of(resource),
-        };
-        self.resources().into_iter().filter_map(|resource| Some((resource, class(resource)?))).collect()
     }
 
     /// Whether a node could serve any of it by claim, as far as classes decide.

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use super::{claim_use::ResourceClaimUse, name::full_name};
 use super::{
     extended_resources::{ExtendedRequests, ShareRequests},
+    pod_reservation::PodReservation,
     pod_selector::{PodSelector, PodTerm, WeightedTerm, requirements},
-    reservation::PodReservation,
     resources::ResourceAmounts,
 };
 use crate::device::ByClass;
@@ -16,7 +17,6 @@ use crate::object::{
     container::Protocol,
     pod::{ExtendedResourceClaimStatus, TopologySpread},
 };
-use crate::scheduling::world::{object::full_name, resource_claims::ResourceClaimUse};
 
 /// How the claim is called in a pod that serves its extended resources: entries of a pod have names of DNS labels.
 const EXTENDED: &str = "<extended-resources>";

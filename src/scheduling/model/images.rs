@@ -3,6 +3,7 @@
 //! What an image is worth for a pod is `plugin/image_locality`'s to say.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, btree_map::Entry},
     sync::Arc,
 };
@@ -85,6 +86,12 @@ impl Images {
     }
 }
 
+/// The name of an image as nodes report it: with the tag `latest` where it has neither tag nor digest.
+pub(in crate::scheduling) fn normalized(name: &str) -> Cow<'_, str> {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if last.contains(':') { name.into() } else { format!("{name}:latest").into() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +108,19 @@ mod tests {
         images.remove(&one);
         assert_eq!((images.nodes("a"), images.nodes("b")), (0, 1));
         assert_eq!(images.nodes.len(), 1, "a name that no node has is forgotten");
+    }
+
+    #[test]
+    fn an_image_without_a_tag_is_the_latest() {
+        for (name, expected) in [
+            ("root", "root:latest"),
+            ("root:tag", "root:tag"),
+            ("gcr.io:5000/root", "gcr.io:5000/root:latest"),
+            ("gcr.io:5000/root:tag", "gcr.io:5000/root:tag"),
+            ("root@sha256:12", "root@sha256:12"),
+            ("", ":latest"),
+        ] {
+            assert_eq!(normalized(name), expected);
+        }
     }
 }

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     images::NodeImages,
+    name::NodeName,
     pod::{Ask, Claim},
     resources::ResourceAmounts,
 };
@@ -20,9 +21,6 @@ use crate::{
     },
     object::Taint,
 };
-
-/// A node's name.
-pub type NodeName = Arc<str>;
 
 /// What one device plugin offers on a node.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::images::normalized;
 use crate::object::{Pod, metadata::Controller};
-use crate::scheduling::plugin::image_locality::normalized;
 
 /// What a pod is made from.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -5,24 +5,20 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
+    feature::Feature,
     footprint::{Exclusive, Footprint},
-    node::NodeName,
+    gang::Member,
+    name::{NodeName, Uid},
+    node_affinity::NodeAffinity,
     origin::Origin,
     resources::ResourceAmounts,
     steps::{COMPARE, JUDGE},
     tdm::{Revocable, job::JobMember},
 };
-use crate::scheduling::{
-    plan::gang::Member,
-    plugin::{node_affinity::NodeAffinity, node_declared_features::Feature},
-};
 use crate::{
     device::{Allocation, DeviceRequest, DeviceType, InitPhase, ProfileName},
     object::{Toleration, pod::ExtendedResourceClaimStatus},
 };
-
-/// A pod's uid: everything is keyed by it, since a recreated pod of the same name is another pod.
-pub type Uid = Arc<str>;
 
 /// Whether one version of an object is older than another: versions are numbers that grow (KEP-5504); where they can't be read,
 /// neither is.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::extended_resources::ExtendedChoice;
 use crate::object::resource_claim::AllocationResult;
-use crate::scheduling::{plugin::volume_binding::VolumeChoice, world::resource_claims::ClaimChoice};
 
 /// What has to be written for one of a pod's claims before the pod is bound, chosen together with the pod's node.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -59,4 +58,40 @@ impl PrebindStep {
             Self::Extended(choice) => Some((&choice.claim, &choice.made.as_ref()?.1)),
         }
     }
+}
+
+/// What binds a claim with the pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum VolumeChoice {
+    /// This volume is bound to the claim.
+    Bind {
+        /// The claim's name.
+        claim: Arc<str>,
+        /// The volume's name.
+        volume: Arc<str>,
+    },
+    /// A volume is made for the claim on the pod's node.
+    Provision {
+        /// The claim's name.
+        claim: Arc<str>,
+    },
+}
+
+impl VolumeChoice {
+    /// The claim's name.
+    pub fn claim(&self) -> &Arc<str> {
+        let (Self::Bind { claim, .. } | Self::Provision { claim }) = self;
+        claim
+    }
+}
+
+/// Devices that a pod is given with its node for one of its claims.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClaimChoice {
+    /// The claim's name in the pod's namespace.
+    pub claim: Arc<str>,
+    /// The claim's uid: another claim of this name may ask for other devices.
+    pub uid: Arc<str>,
+    /// The devices; `None`: the claim has them already, and the pod is to be added to its users.
+    pub allocation: Option<Arc<AllocationResult>>,
 }

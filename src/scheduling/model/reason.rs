@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{devices::Shortfall, tdm::Clock};
-use crate::scheduling::{plugin::Plugin, world::object::Kind};
+use super::{kind::Kind, plugin::Plugin};
 
 /// Why one card can't serve one container. The names are HAMi's, so that people find them again.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -142,7 +142,7 @@ pub enum Reason {
     /// Another pod uses a claim that only one pod may use.
     ClaimInUse,
     /// Its claims of devices.
-    ResourceClaims(crate::scheduling::plugin::dynamic_resources::ClaimRejection),
+    ResourceClaims(crate::scheduling::model::claim_rejection::ClaimRejection),
     /// No pod that the pod must be near stands in its domain.
     PodAffinity,
     /// A pod that the pod must be away from stands in its domain.

@@ -3,7 +3,6 @@
 //! Volcano ed72c7c `pkg/scheduler/plugins/tdm/tdm.go`, without its defects. Values and decisions only: the time is a parameter, and the
 //! rules of the time zone come in with the settings.
 
-pub mod eviction;
 pub mod job;
 pub mod permission;
 pub mod window;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 
-use crate::scheduling::model::{node::NodeName, pod::Uid};
+use crate::scheduling::model::name::{NodeName, Uid};
 
 /// How far the pod at the head of a line is.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -8,17 +8,16 @@ use std::collections::BTreeSet;
 use super::Plan;
 use crate::device::{Quota, Usage};
 use crate::scheduling::{
-    decide::verdict::judge,
+    decide::{outlook::Outlook, verdict::judge},
     model::{
-        node::NodeName,
-        pod::{Demand, Uid},
+        name::{NodeName, Uid},
+        pod::Demand,
         reason::{NodeReasons, Reason},
     },
-    outlook::Outlook,
+    snapshot::Snapshot,
     world::{
-        node_state,
-        quota::Held,
-        snapshot::{NodeState, Snapshot},
+        ledger::Held,
+        node_state::{self, NodeState},
     },
 };
 

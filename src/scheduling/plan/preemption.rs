@@ -18,17 +18,23 @@ use jiff::Timestamp;
 
 use super::Plan;
 use crate::scheduling::{
-    decide::{Filters, blame::Resolvable, fit_error::FitError, verdict::NodeVerdict},
+    decide::{
+        Filters,
+        blame::Resolvable,
+        fit_error::{FitError, Hopeless},
+        verdict::NodeVerdict,
+    },
     model::{
-        node::NodeName,
-        pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy, Uid},
+        name::{NodeName, Uid},
+        pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy},
         reason::Reason,
         steps::JUDGE,
     },
+    plugin::pod_counts::PodCounts,
+    snapshot::Snapshot,
     world::{
         ledger::{Charge, Commitment},
-        pod_counts::PodCounts,
-        snapshot::{NodeState, Snapshot},
+        node_state::NodeState,
     },
 };
 use budgets::Budgets;
@@ -69,36 +75,6 @@ pub struct Candidate {
     pub victims: Vec<Victim>,
     /// How many of them a PodDisruptionBudget covers that allows no further disruption.
     pub violations: usize,
-}
-
-/// Why preemption makes no room on any node, in kube-scheduler's words.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Hopeless {
-    /// Nodes without a pod that may be preempted.
-    pub without_victims: usize,
-    /// Nodes that would not have the pod without such pods either.
-    pub not_helpful: usize,
-}
-
-impl Hopeless {
-    /// Whether a node has pods that may be preempted.
-    pub fn was_tried(&self) -> bool {
-        self.not_helpful > 0
-    }
-}
-
-impl std::fmt::Display for Hopeless {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { without_victims, not_helpful } = *self;
-        write!(formatter, "preemption: 0/{} nodes are available: ", without_victims + not_helpful)?;
-        let counted = [
-            (without_victims, "No preemption victims found for incoming pod"),
-            (not_helpful, "Preemption is not helpful for scheduling"),
-        ];
-        let counted = counted.iter().filter(|(count, _)| *count > 0);
-        let counted: Vec<_> = counted.map(|(count, reason)| format!("{count} {reason}")).collect();
-        write!(formatter, "{}.", counted.join(", "))
-    }
 }
 
 /// Whether victims are looked for, for a pod that fits nowhere for this reason: other pods could be in its way, it may preempt them now, and
@@ -161,7 +137,7 @@ pub fn choose(
     rules: Rules,
     names: &dyn Fn(&Uid) -> Option<Arc<str>>,
 ) -> Result<Candidate, Hopeless> {
-    choose_among(demand, &mut snapshot.plan(), counts, rules, names, &|_| true)
+    choose_among(demand, &mut Plan::new(snapshot), counts, rules, names, &|_| true)
 }
 
 /// As [`choose`], in a plan, which is as it was afterwards, and among some of the nodes.

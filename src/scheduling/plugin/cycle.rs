@@ -4,30 +4,27 @@
 use std::sync::Arc;
 
 use super::{
-    Plugin,
     dynamic_resources::PodClaims,
     image_locality::LocalImages,
     inter_pod_affinity::{Neighbours, scoring::PreferredNeighbours},
     node_volume_limits::Attachments,
+    pod_counts::PodCounts,
     pod_topology_spread::{Spread, scoring::PreferredSpread},
-    score::ScoreWeights,
+    score::weights::ScoreWeights,
     tdm::Finish,
-    volume_binding::{Claims, VolumeChoice, scoring::VolumeCapacity},
+    volume_binding::{Claims, scoring::VolumeCapacity},
     volume_restrictions,
     volume_zone::Zones,
 };
 use crate::scheduling::{
-    decide::Filters,
     model::{
+        plugin::Plugin,
         pod::Demand,
-        prebind_step::PrebindStep,
+        prebind_step::{PrebindStep, VolumeChoice},
         reason::{NodeReasons, Reason},
         steps::COMPARE,
     },
-    world::{
-        pod_counts::{PodCounts, Surroundings},
-        snapshot::NodeState,
-    },
+    world::{node_state::NodeState, surroundings::Surroundings},
 };
 
 /// What the plugins found out for one pod. It holds as long as no pod, no node and no other object changes, and
@@ -119,10 +116,15 @@ pub struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Asks each plugin whose score has a weight above 0 and that has something to score for the pod of these filters.
-    pub fn prepare(filters: &Filters<'a>, counts: &mut PodCounts, weights: &ScoreWeights) -> Self {
-        let Filters { demand, around, cycle, .. } = filters;
-        let (demand, around) = (*demand, *around);
+    /// Asks each plugin whose score has a weight above 0 and that has something to score for the pod. `cycle` is what the plugins
+    /// found out for its filters.
+    pub fn prepare(
+        demand: &'a Demand,
+        around: Surroundings<'a>,
+        cycle: Option<&Cycle<'a>>,
+        counts: &mut PodCounts,
+        weights: &ScoreWeights,
+    ) -> Self {
         let mut preferences = Self::default();
         if weights.counts(Plugin::PodTopologySpread) {
             preferences.spread = PreferredSpread::prepare(demand, around, counts);
@@ -134,8 +136,7 @@ impl<'a> Preferences<'a> {
             preferences.images = LocalImages::prepare(demand, around);
         }
         if weights.counts(Plugin::VolumeBinding) {
-            preferences.volumes =
-                cycle.as_ref().ok().and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
+            preferences.volumes = cycle.and_then(|cycle| VolumeCapacity::of(cycle.claims.as_ref()?));
         }
         preferences
     }

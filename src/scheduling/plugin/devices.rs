@@ -2,7 +2,7 @@
 
 use std::{iter, sync::Arc};
 
-use super::{allocate::allocate, filter::Scene};
+use super::{allocate::allocate, scene::Scene};
 use crate::{
     device::{
         Allocation, Answer, Assignment, DeviceRequest, DeviceType, JointRequest, NodeDevices, Profile, Quota,
@@ -13,7 +13,7 @@ use crate::{
             devices::{self, Shortfall},
             reason::{NodeReasons, Reason},
         },
-        world::snapshot::{Agent, NodeState},
+        world::node_state::{Agent, NodeState},
     },
 };
 

@@ -4,77 +4,38 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/dynamicresources`. Claims are decided on as they stand: pods that would be preempted
 //! free none, as upstream has it.
 
-pub mod comparison;
 mod extended;
-mod fits;
 
-use std::{fmt, ops::ControlFlow, sync::Arc};
+use std::{ops::ControlFlow, sync::Arc};
 
+use super::{
+    claim_fits::{Asked, AskedOf, NodeFits},
+    pod_counts::PodCounts,
+};
 use crate::{
     dra::{self, AllocationError, Claim, GoOn, Selected},
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
         model::{
             change::Change,
+            claim_rejection::ClaimRejection,
+            claim_use::ResourceClaimUse,
             footprint::Footprint,
+            kind::Kind,
+            name::full_name,
             pod::{Ask, Demand},
-            prebind_step::PrebindStep,
+            prebind_step::{ClaimChoice, PrebindStep},
             reason::Reason,
             steps::Allowance,
         },
         world::{
-            object::{Kind, full_name},
-            pod_counts::{PodCounts, Surroundings},
-            resource_claims::{Beside, ClaimChoice, MOST_CONSUMERS, ResourceClaimUse, ResourceClaims},
-            snapshot::NodeState,
+            node_state::NodeState,
+            resource_claims::{Beside, MOST_CONSUMERS, ResourceClaims},
+            surroundings::Surroundings,
         },
     },
 };
-pub use comparison::{ClaimComparison, ComparedClaims};
 use extended::PodExtended;
-pub use fits::ClaimFits;
-use fits::{Asked, AskedOf, NodeFits};
-
-/// Why a pod's claims keep it from a node.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum ClaimRejection {
-    /// The node has no devices for them.
-    Unallocatable,
-    /// One was given devices that can't be used from the node.
-    Elsewhere,
-    /// The one for extended resources was made for another node.
-    Stale,
-    /// One can't be decided on, as this text says.
-    Undecidable(Arc<str>),
-    /// Comparing them with all devices takes longer than a decision may.
-    Unfinished,
-}
-
-impl ClaimRejection {
-    /// The name, as `berth simulate --explain` prints it.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Unallocatable => "ResourceClaimUnallocatable",
-            Self::Elsewhere => "ResourceClaimElsewhere",
-            Self::Stale => "ResourceClaimStale",
-            Self::Undecidable(_) => "ResourceClaimUndecidable",
-            Self::Unfinished => "ResourceClaimUnfinished",
-        }
-    }
-}
-
-/// In kube-scheduler's words, where it has some.
-impl fmt::Display for ClaimRejection {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Unallocatable => "cannot allocate all claims",
-            Self::Elsewhere => "resourceclaim not available on the node",
-            Self::Stale => "cannot schedule extended resource claim",
-            Self::Undecidable(why) => why,
-            Self::Unfinished => "resourceclaims are still being compared with devices",
-        })
-    }
-}
 
 /// The claims of one pod that is to be placed.
 #[derive(Debug)]
@@ -122,7 +83,11 @@ impl<'a> PodClaims<'a> {
     }
 
     /// As [`Self::prepare`], without a look at any node.
-    fn read(demand: &Demand, around: Surroundings<'a>, allowance: Allowance) -> Result<Option<Self>, Reason> {
+    pub(in crate::scheduling) fn read(
+        demand: &Demand,
+        around: Surroundings<'a>,
+        allowance: Allowance,
+    ) -> Result<Option<Self>, Reason> {
         let uses = &demand.footprint.resource_claims;
         let extended = PodExtended::prepare(demand, around);
         if uses.is_empty() && extended.is_none() {
@@ -190,7 +155,7 @@ impl<'a> PodClaims<'a> {
         self.test_allocated(node)?;
         let (selected, mut allowance) = (self.fits.selected(node), self.allowance);
         let mut found = self.allocate(node, &mut selected.clone(), &mut |toll| allowance.take(toll));
-        if fits::is_unfinished(&found) {
+        if super::claim_fits::is_unfinished(&found) {
             // Rare: the node has changed since it was judged, and so that the devices that were found are not to be had.
             found = self.allocate(node, &mut selected.clone(), &mut |_| ControlFlow::Continue(()));
         }
@@ -211,7 +176,7 @@ impl<'a> PodClaims<'a> {
     }
 
     /// Devices of the node for the waiting claims, and for the one that serves extended resources.
-    fn allocate(
+    pub(in crate::scheduling) fn allocate(
         &self,
         node: &NodeState,
         selected: &mut Selected,
@@ -296,7 +261,7 @@ fn rejected(message: &str) -> Reason {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::scheduling) mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::{Value, json};
@@ -304,11 +269,11 @@ mod tests {
     use super::*;
     use crate::scheduling::{
         Ask, Constraints, PreemptionPolicy, ResourceAmounts, Snapshot,
-        model::footprint::Footprint,
-        world::{object::Object, resource_claims::ResourceClaimUse},
+        model::{claim_use::ResourceClaimUse, footprint::Footprint},
+        world::object::Object,
     };
 
-    pub(super) fn demand(pod: &str) -> Demand {
+    pub(in crate::scheduling) fn demand(pod: &str) -> Demand {
         let used = ResourceClaimUse { entry: "gpu".into(), claim: Some("shared".into()), own: true };
         let ask = Ask {
             devices: Vec::new(),

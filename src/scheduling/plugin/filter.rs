@@ -2,23 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{NODE_TESTS, devices};
-use crate::device::{Allocation, Quota};
-use crate::scheduling::{
-    model::{pod::Ask, reason::NodeReasons},
-    world::snapshot::NodeState,
+use super::{NODE_TESTS, devices, scene::Scene};
+use crate::{
+    device::{Allocation, Quota},
+    scheduling::{
+        model::{pod::Ask, reason::NodeReasons},
+        world::node_state::NodeState,
+    },
 };
-
-/// All that the plugins which look at one node may read.
-#[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
-    /// What the pod asks for.
-    pub ask: &'a Ask,
-    /// The node as it stands.
-    pub node: &'a NodeState,
-    /// The dialects' own resources: a node need not advertise them.
-    pub device_resources: &'a BTreeSet<String>,
-}
 
 /// The cards that the node would give, one allocation for each request, or every reason of the first plugin that rejects it.
 ///

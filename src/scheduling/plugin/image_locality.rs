@@ -3,12 +3,10 @@
 //! Source: v1.36 `pkg/scheduler/framework/plugins/imagelocality/image_locality.go`. Upstream takes the size of an image from the node
 //! that reported its name first; here each node's own counts.
 
-use std::borrow::Cow;
-
-use super::score::{MOST, float, whole};
+use super::score::range::{MOST, float, whole};
 use crate::scheduling::{
     model::{node::NodeInfo, pod::Demand},
-    world::pod_counts::Surroundings,
+    world::surroundings::Surroundings,
 };
 
 const MB: i64 = 1024 * 1024;
@@ -47,29 +45,4 @@ impl<'a> LocalImages<'a> {
 
 fn count(nodes: usize) -> f64 {
     float(i64::try_from(nodes).unwrap_or(i64::MAX))
-}
-
-/// The name of an image as nodes report it: with the tag `latest` where it has neither tag nor digest.
-pub(in crate::scheduling) fn normalized(name: &str) -> Cow<'_, str> {
-    let last = name.rsplit('/').next().unwrap_or_default();
-    if last.contains(':') { name.into() } else { format!("{name}:latest").into() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_image_without_a_tag_is_the_latest() {
-        for (name, expected) in [
-            ("root", "root:latest"),
-            ("root:tag", "root:tag"),
-            ("gcr.io:5000/root", "gcr.io:5000/root:latest"),
-            ("gcr.io:5000/root:tag", "gcr.io:5000/root:tag"),
-            ("root@sha256:12", "root@sha256:12"),
-            ("", ":latest"),
-        ] {
-            assert_eq!(normalized(name), expected);
-        }
-    }
 }

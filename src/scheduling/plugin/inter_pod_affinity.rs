@@ -7,14 +7,12 @@ pub(in crate::scheduling) mod scoring;
 
 use std::{collections::HashMap, sync::Arc};
 
+use super::pod_counts::{Counted, PodCounts, Terminating};
 use crate::scheduling::{
-    model::{change::Change, footprint::Footprint, pod::Demand, pod_selector::PodTerm, reason::Reason},
-    world::{
-        object::{Kind, Objects},
-        pod_counts::{Counted, PodCounts, Surroundings, Terminating},
-        snapshot::NodeState,
-        topology::ByDomain,
+    model::{
+        change::Change, footprint::Footprint, kind::Kind, pod::Demand, pod_selector::PodTerm, reason::Reason,
     },
+    world::{node_state::NodeState, object::Objects, surroundings::Surroundings, topology::ByDomain},
 };
 
 /// Domains that attract or repel one pod that is to be placed.

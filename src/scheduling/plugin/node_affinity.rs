@@ -1,113 +1,11 @@
 //! Node selector and node affinity, as `k8s.io/component-helpers/scheduling/corev1/nodeaffinity` matches them.
 
-use std::collections::BTreeMap;
-
-use super::filter::Scene;
-use crate::{
-    object::{NodeSelector, NodeSelectorTerm, PreferredTerm, Requirement},
-    scheduling::model::reason::{NodeReasons, Reason},
-};
+use super::scene::Scene;
+use crate::scheduling::model::reason::{NodeReasons, Reason};
 
 /// Fails on a node that the pod's node selector or required node affinity does not match.
 pub(super) fn test(scene: &Scene<'_>) -> Result<(), NodeReasons> {
     let info = &scene.node.info;
     let matched = scene.ask.constraints.affinity.admits(&info.name, &info.labels);
     if matched { Ok(()) } else { Err(vec![Reason::AffinityMismatch]) }
-}
-
-/// What a pod wants of a node's labels and name.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct NodeAffinity {
-    /// Labels that must be equal.
-    pub selector: BTreeMap<String, String>,
-    /// Terms of which one must match.
-    pub required: Option<NodeSelector>,
-    /// Terms that are preferred.
-    pub preferred: Vec<PreferredTerm>,
-}
-
-impl NodeAffinity {
-    /// How many requirements and values are compared with a node at most.
-    pub fn requirements(&self) -> usize {
-        let required = self.required.iter().map(NodeSelector::requirements);
-        let preferred = self.preferred.iter().map(|term| term.preference.requirements());
-        self.selector.len() + required.chain(preferred).sum::<usize>()
-    }
-
-    /// Whether every node will do.
-    pub fn admits_all(&self) -> bool {
-        self.selector.is_empty() && self.required.is_none()
-    }
-
-    /// Whether a node of this name and these labels will do.
-    pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
-        let selected = self.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        selected && self.required.as_ref().is_none_or(|required| matches_one_of(required, name, labels))
-    }
-
-    /// The sum of the weights of the preferred terms that match the node.
-    pub fn preference(&self, name: &str, labels: &BTreeMap<String, String>) -> i64 {
-        let matching = self.preferred.iter().filter(|term| matches_term(&term.preference, name, labels));
-        matching.map(|term| i64::from(term.weight)).sum()
-    }
-}
-
-/// Whether one of the terms matches a node of this name and these labels.
-pub(super) fn matches_one_of(required: &NodeSelector, name: &str, labels: &BTreeMap<String, String>) -> bool {
-    required.node_selector_terms.iter().any(|term| matches_term(term, name, labels))
-}
-
-/// An empty term matches nothing.
-fn matches_term(term: &NodeSelectorTerm, name: &str, labels: &BTreeMap<String, String>) -> bool {
-    let empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-    let label = |requirement: &Requirement| labels.get(&requirement.key).map(String::as_str);
-    let field = |requirement: &Requirement| (requirement.key == "metadata.name").then_some(name);
-    !empty
-        && term.match_expressions.iter().all(|requirement| requirement.is_met(label(requirement)))
-        && term.match_fields.iter().all(|requirement| requirement.is_met(field(requirement)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(required: &str, expected: bool) {
-        let affinity = NodeAffinity {
-            required: Some(serde_json::from_str(required).unwrap()),
-            ..NodeAffinity::default()
-        };
-        let labels =
-            BTreeMap::from([("zone".to_owned(), "a".to_owned()), ("gen".to_owned(), "4".to_owned())]);
-        assert_eq!(affinity.admits("n1", &labels), expected, "{required}");
-    }
-
-    #[test]
-    fn terms_are_alternatives_and_requirements_hold_together() {
-        check(r#"{"nodeSelectorTerms":[]}"#, false);
-        check(r#"{"nodeSelectorTerms":[{}]}"#, false);
-        check(
-            r#"{"nodeSelectorTerms":[{},{"matchExpressions":[{"key":"zone","operator":"In","values":["a","b"]}]}]}"#,
-            true,
-        );
-        check(
-            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"In","values":["a"]},{"key":"x","operator":"Exists"}]}]}"#,
-            false,
-        );
-        check(
-            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"x","operator":"NotIn","values":["a"]}]}]}"#,
-            true,
-        );
-        check(
-            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"gen","operator":"Gt","values":["3"]}]}]}"#,
-            true,
-        );
-        check(
-            r#"{"nodeSelectorTerms":[{"matchExpressions":[{"key":"zone","operator":"Lt","values":["3"]}]}]}"#,
-            false,
-        );
-        check(
-            r#"{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]}"#,
-            true,
-        );
-    }
 }

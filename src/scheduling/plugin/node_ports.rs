@@ -2,7 +2,7 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/nodeports/node_ports.go`.
 
-use super::filter::Scene;
+use super::scene::Scene;
 use crate::scheduling::model::reason::{NodeReasons, Reason};
 
 /// Fails on a node where another pod has one of the ports.

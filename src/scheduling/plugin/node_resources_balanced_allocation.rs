@@ -2,8 +2,8 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
 
-use super::score::{MOST, float, whole};
-use crate::scheduling::{model::resources::ResourceAmounts, world::snapshot::NodeState};
+use super::score::range::{MOST, float, whole};
+use crate::scheduling::{model::resources::ResourceAmounts, world::node_state::NodeState};
 
 /// The resources that are balanced.
 const BALANCED: [&str; 2] = ["cpu", "memory"];

@@ -2,7 +2,7 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/noderesources/fit.go`.
 
-use super::filter::Scene;
+use super::scene::Scene;
 use crate::device::DeviceRequest;
 use crate::scheduling::model::reason::{NodeReasons, Reason};
 

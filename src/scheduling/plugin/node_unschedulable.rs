@@ -1,6 +1,6 @@
 //! Whether a node is cordoned.
 
-use super::filter::Scene;
+use super::scene::Scene;
 use super::taint_toleration::tolerates;
 use crate::{
     object::Taint,

@@ -5,11 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::scheduling::{
-    model::{change::Change, footprint::Footprint, pod::Demand, reason::Reason},
-    world::{
-        object::{Kind, Objects},
-        snapshot::NodeState,
-    },
+    model::{change::Change, footprint::Footprint, kind::Kind, pod::Demand, reason::Reason},
+    world::{node_state::NodeState, object::Objects},
 };
 
 /// A volume: its driver and what that calls it.

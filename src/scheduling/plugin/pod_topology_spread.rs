@@ -7,8 +7,10 @@ mod system_default;
 
 use std::sync::Arc;
 
-use super::{node_affinity::NodeAffinity, taint_toleration::tolerates_all};
+use super::pod_counts::{Counted, PodCounts, Terminating};
+use super::taint_toleration::tolerates_all;
 use crate::object::Toleration;
+use crate::scheduling::model::node_affinity::NodeAffinity;
 use crate::scheduling::{
     model::{
         change::Change,
@@ -17,9 +19,9 @@ use crate::scheduling::{
         reason::Reason,
     },
     world::{
+        node_state::NodeState,
         object::Objects,
-        pod_counts::{Counted, PodCounts, Surroundings, Terminating},
-        snapshot::NodeState,
+        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };

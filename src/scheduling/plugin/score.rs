@@ -4,58 +4,25 @@
 //! `RunScorePlugins`). Which nodes fit is not decided here.
 
 pub mod cards;
+pub mod range;
+pub mod weights;
 
 use super::{
-    Plugin, cycle::Preferences, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
+    cycle::Preferences, image_locality::LocalImages, inter_pod_affinity::scoring::NeighbourScale,
     node_resources_balanced_allocation, pod_topology_spread::scoring::SpreadScale, taint_toleration, tdm,
     volume_binding::scoring::VolumeCapacity,
 };
-use crate::device::Allocation;
-use crate::scheduling::{model::pod::Ask, world::snapshot::NodeState};
+use crate::{
+    device::Allocation,
+    scheduling::{
+        model::{plugin::Plugin, pod::Ask},
+        world::node_state::NodeState,
+    },
+};
+use range::{MOST, float};
+use weights::{SCORING, ScoreWeights};
 
 pub use cards::{fullness, of_request};
-
-/// The highest score that a plugin gives a node.
-pub(in crate::scheduling) const MOST: i64 = 100;
-
-/// The plugins that score, with their default weights (v1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`). [`Plugin::Devices`]
-/// is Berth's own. [`Plugin::ImageLocality`] has weight 1 in kube-scheduler; here its weight is 0 unless it is set, since it makes
-/// every node's images be kept. [`Plugin::Tdm`] is Volcano's, which adds its score to others of about one tenth of that: with this weight a
-/// pod takes a node of an open revocable zone before any other. [`Plugin::VolumeBinding`] scores in kube-scheduler by a feature gate that is off by default in v1.36.
-pub const SCORING: [(Plugin, u32); 9] = [
-    (Plugin::TaintToleration, 3),
-    (Plugin::NodeAffinity, 2),
-    (Plugin::PodTopologySpread, 2),
-    (Plugin::InterPodAffinity, 2),
-    (Plugin::NodeResourcesBalancedAllocation, 1),
-    (Plugin::ImageLocality, 0),
-    (Plugin::VolumeBinding, 0),
-    (Plugin::Tdm, 10),
-    (Plugin::Devices, 1),
-];
-
-/// By how much each plugin's score is multiplied, in the order of [`SCORING`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ScoreWeights([u32; SCORING.len()]);
-
-impl Default for ScoreWeights {
-    fn default() -> Self {
-        Self(SCORING.map(|(_, weight)| weight))
-    }
-}
-
-impl ScoreWeights {
-    /// The weights that `of` gives for each plugin.
-    pub fn each(of: impl Fn(Plugin) -> u32) -> Self {
-        Self(SCORING.map(|(plugin, _)| of(plugin)))
-    }
-
-    /// Whether the plugin's score can decide between nodes: its weight is above 0. As in kube-scheduler, a plugin whose score can't is
-    /// not asked for one where the score depends on more than one node.
-    pub fn counts(&self, plugin: Plugin) -> bool {
-        SCORING.iter().zip(self.0).any(|((scoring, _), weight)| *scoring == plugin && weight > 0)
-    }
-}
 
 /// What the plugins that look at one node make of it, before normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -173,17 +140,6 @@ impl Scores {
     pub fn by_plugin(&self) -> impl Iterator<Item = (Plugin, f64)> {
         SCORING.into_iter().zip(self.0).filter_map(|((plugin, _), score)| Some((plugin, score?)))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "amounts and scores are far below 2^52, or compared roughly")]
-pub(in crate::scheduling) fn float(whole: i64) -> f64 {
-    whole as f64
-}
-
-/// The whole part.
-#[expect(clippy::cast_possible_truncation, reason = "scores are far below 2^52")]
-pub(in crate::scheduling) fn whole(score: f64) -> i64 {
-    score as i64
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Taints of a node and tolerations of a pod, as `k8s.io/api/core/v1/toleration.go` matches them.
 
-use super::filter::Scene;
+use super::scene::Scene;
 use crate::{
     object::{Taint, Toleration},
     scheduling::model::reason::{NodeReasons, Reason},

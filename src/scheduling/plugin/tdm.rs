@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use super::{filter::Scene, score::MOST};
+use super::{scene::Scene, score::range::MOST};
 use crate::scheduling::{
     model::{
         pod::Ask,

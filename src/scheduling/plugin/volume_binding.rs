@@ -8,14 +8,8 @@ mod by_label;
 mod delayed;
 pub(in crate::scheduling) mod scoring;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
-use delayed::Delayed;
-
-use super::node_affinity::matches_one_of;
 use crate::{
     object::{
         Amount, Labels, Quantity, Requirement,
@@ -25,53 +19,21 @@ use crate::{
         model::{
             change::Change,
             footprint::{ClaimUse, Footprint},
-            node::{NodeInfo, NodeName},
+            kind::Kind,
+            name::full_name,
+            node::NodeInfo,
+            node_affinity::matches_one_of,
             pod::Demand,
+            prebind_step::VolumeChoice,
             reason::{NodeReasons, Reason},
         },
-        world::{
-            object::{Kind, Objects, full_name},
-            pod_counts::Surroundings,
-        },
+        world::{object::Objects, surroundings::Surroundings},
     },
 };
+use delayed::Delayed;
 
 /// The node that a claim's volume is made for, as the scheduler writes it on the claim.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
-
-/// What binds a claim with the pod.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum VolumeChoice {
-    /// This volume is bound to the claim.
-    Bind {
-        /// The claim's name.
-        claim: Arc<str>,
-        /// The volume's name.
-        volume: Arc<str>,
-    },
-    /// A volume is made for the claim on the pod's node.
-    Provision {
-        /// The claim's name.
-        claim: Arc<str>,
-    },
-}
-
-impl VolumeChoice {
-    /// The claim's name.
-    pub fn claim(&self) -> &Arc<str> {
-        let (Self::Bind { claim, .. } | Self::Provision { claim }) = self;
-        claim
-    }
-}
-
-/// What pods that are being placed have chosen for their claims.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Reservations {
-    /// By volume, the full name of the claim that it is to be bound to.
-    pub volumes: BTreeMap<Arc<str>, Arc<str>>,
-    /// By a claim's full name, the node and the choice.
-    pub claims: BTreeMap<Arc<str>, (NodeName, VolumeChoice)>,
-}
 
 /// The node that the claim's volume is made for.
 pub fn selected_node(claim: &PersistentVolumeClaim) -> Option<&str> {

@@ -2,15 +2,16 @@
 //!
 //! Source: v1.36 `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`.
 
-use super::filter::Scene;
+use super::scene::Scene;
 use crate::scheduling::{
     model::{
         change::Change,
         footprint::{ClaimUse, Footprint},
+        kind::Kind,
         pod::Demand,
         reason::{NodeReasons, Reason},
     },
-    world::{object::Kind, pod_counts::Surroundings},
+    world::surroundings::Surroundings,
 };
 
 /// Fails on a node where another pod has one of the disks and either of them may write.

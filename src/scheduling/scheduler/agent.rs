@@ -6,28 +6,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Scheduler, blocked::USUAL, locks::is_held_by, withdraw::Remnant};
+use super::{
+    Scheduler,
+    blocked::USUAL,
+    locks::is_held_by,
+    withdraw::{CLEARANCE, Remnant},
+};
 use crate::{
     device::{Answer, Lock, ProfileName},
     scheduling::{
         effect::Effect,
         model::{
-            node::NodeName,
-            pod::{Placer, PodInfo, Stage, Uid},
+            name::{NodeName, Uid},
+            pod::{Placer, PodInfo, Stage},
         },
         world::{
             ledger::{Charge, Commitment},
-            snapshot::Agent,
+            node_state::Agent,
         },
     },
 };
 
 /// How long a node is held back after its plugin has left its first pod without an answer.
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(30);
-
-/// So long after a pod is gone its node's plugin may still be at work for it: it gives some containers their cards, each in
-/// seconds, and finds its pod by the node's lock or by its annotations, which by then would be the next pod's.
-pub(super) const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);
 
 /// A plugin that has left a pod without an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

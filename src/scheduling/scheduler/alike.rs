@@ -7,7 +7,10 @@ use crate::{
     object::Labels,
     scheduling::{
         decide::{Decision, fit_error::FitError},
-        model::pod::{Ask, Claim, PodInfo, PreemptionPolicy, Uid},
+        model::{
+            name::Uid,
+            pod::{Ask, Claim, PodInfo, PreemptionPolicy},
+        },
     },
 };
 

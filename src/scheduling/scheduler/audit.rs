@@ -18,14 +18,12 @@ use crate::scheduling::{
     decide::fit_error::{Awaits, FitError},
     effect::{Concern, Effect},
     model::{
-        node::NodeName,
-        pod::{Binding, Claim, Holding, Stage, Uid},
+        gang::GangName,
+        name::{NodeName, Uid},
+        pod::{Binding, Claim, Holding, Stage},
     },
-    plan::gang::GangName,
-    world::{
-        ledger::{Charge, Commitment},
-        snapshot::Check,
-    },
+    snapshot::Check,
+    world::ledger::{Charge, Commitment},
 };
 
 /// How long until the next audit.

@@ -5,14 +5,16 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work, decide::assumed};
+use crate::scheduling::plan::Plan;
 use crate::{
     device::Lock,
     scheduling::{
         decide::Decision,
         effect::Effect,
         model::{
-            node::{NodeInfo, NodeName},
-            pod::{Ask, Demand, Uid},
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            pod::{Ask, Demand},
         },
         node_flow::line::Blocked,
     },
@@ -94,7 +96,7 @@ impl Scheduler {
     fn move_on(&mut self, uid: &Uid, from: &NodeName, now: Timestamp) -> bool {
         let Some(info) = self.pods.get(uid).map(|entry| &entry.info) else { return false };
         let Some(demand) = info.demand() else { return false };
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         if plan.evict(uid).is_none() {
             return false;
         }

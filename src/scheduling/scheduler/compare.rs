@@ -10,13 +10,15 @@ use std::{
 
 use super::{Scheduler, Work, show::outlook};
 use crate::scheduling::{
-    decide::fit_error::{Awaits, FitError},
+    decide::{
+        comparison::{ClaimComparison, ComparedClaims},
+        fit_error::{Awaits, FitError},
+    },
     effect::Effect,
     model::{
-        pod::Uid,
+        name::Uid,
         steps::{Allowance, PER_MILLISECOND},
     },
-    plugin::dynamic_resources::{ClaimComparison, ComparedClaims},
 };
 
 /// How long one decision compares claims with devices: about 10 ms. A search of 4,000 steps takes as long.

@@ -13,8 +13,8 @@ use crate::{
         decide::{Decision, blame::Blame, fit_error::FitError},
         model::{
             measure::{Attempt, Measure},
-            node::NodeName,
-            pod::{Ask, Claim, Demand, PodInfo, Stage, Uid},
+            name::{NodeName, Uid},
+            pod::{Ask, Claim, Demand, PodInfo, Stage},
             prebind_step::PrebindStep,
         },
         queue::backoff_end,

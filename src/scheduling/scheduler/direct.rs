@@ -9,11 +9,12 @@ use crate::device::Allocation;
 use crate::scheduling::{
     decide::Filters,
     model::{
-        node::NodeName,
-        pod::{Claim, Demand, Uid},
+        name::{NodeName, Uid},
+        pod::{Claim, Demand},
     },
     plan::extension::{is_relieved, words},
-    world::{ledger::Commitment, pod_counts::PodCounts},
+    plugin::pod_counts::PodCounts,
+    world::ledger::Commitment,
 };
 
 /// How far a pod is whose node was chosen.

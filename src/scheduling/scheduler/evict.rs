@@ -12,11 +12,10 @@ use crate::scheduling::{
     effect::{Effect, REACH},
     event::EvictionOutcome,
     model::{
-        node::NodeName,
-        pod::Uid,
-        tdm::eviction::{Eviction, Postponed, Round, round},
+        kind::Kind,
+        name::{NodeName, Uid},
     },
-    world::object::Kind,
+    plan::eviction::{Eviction, Postponed, Round, round},
 };
 
 /// The shortest time between two rounds: what the API server has just refused it refuses again.

@@ -9,10 +9,7 @@ use crate::{
     device::{Card, CardId, CardUsage, CoreUnit, Cores, Usage},
     scheduling::{
         effect::Effect,
-        model::{
-            node::{NodeInfo, NodeName},
-            pod::PodKey,
-        },
+        model::{name::NodeName, node::NodeInfo, pod::PodKey},
         world::ledger::{Charge, Commitment},
     },
 };

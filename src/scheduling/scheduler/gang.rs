@@ -18,14 +18,12 @@ use super::{Course, Scheduler, Work, decide::assumed, pods::Pods};
 use crate::scheduling::{
     decide::Decision,
     model::{
-        node::NodeName,
-        pod::{PodInfo, Stage, Uid},
+        gang::{GangName, Member, Membership, Policy, Tally},
+        kind::Kind,
+        name::{NodeName, Uid},
+        pod::{PodInfo, Stage},
     },
-    plan::gang::{GangName, Member, Membership, Policy, Tally},
-    world::{
-        ledger::{Charge, Commitment},
-        object::Kind,
-    },
+    world::ledger::{Charge, Commitment},
 };
 
 /// For so long pods wait for the lists of PodGroups after a start.

@@ -17,7 +17,8 @@ use crate::{
         event::ReleaseOutcome,
         model::{
             measure::Measure,
-            node::{NodeInfo, NodeLock, NodeName},
+            name::NodeName,
+            node::{NodeInfo, NodeLock},
             pod::{Ask, Claim, Placer, PodInfo, PodKey, Stage, is_older},
         },
         node_flow::line::Step,

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use crate::{
     device::{Lock, LockOwner, ProfileName},
     scheduling::model::{
-        node::{NodeInfo, NodeLock, NodeName, Signature},
+        name::NodeName,
+        node::{NodeInfo, NodeLock, Signature},
         pod::PodKey,
     },
 };

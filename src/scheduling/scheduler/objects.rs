@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::Scheduler;
 use crate::scheduling::{
     event::Event,
-    model::node::{NodeInfo, NodeName},
-    world::object::{Kind, Object},
+    model::{kind::Kind, name::NodeName, node::NodeInfo},
+    world::object::Object,
 };
 
 impl Scheduler {

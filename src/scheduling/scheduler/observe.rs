@@ -8,8 +8,9 @@ use super::{Scheduler, Work};
 use crate::scheduling::{
     model::{
         measure::Measure,
-        node::{NodeInfo, NodeName},
-        pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, Uid, is_older},
+        name::{NodeName, Uid},
+        node::NodeInfo,
+        pod::{Binding, Claim, Deletion, Holding, PodInfo, Stage, is_older},
     },
     world::ledger::{Charge, Commitment},
 };

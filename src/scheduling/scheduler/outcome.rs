@@ -13,8 +13,9 @@ use crate::scheduling::{
     effect::{Effect, REACH},
     event::{BindOutcome, LockOutcome, Setback},
     model::{
-        node::{NodeInfo, NodeLock, NodeName},
-        pod::{Claim, PodInfo, PodKey, Uid},
+        name::{NodeName, Uid},
+        node::{NodeInfo, NodeLock},
+        pod::{Claim, PodInfo, PodKey},
     },
     node_flow::line::Step,
     queue::backoff,

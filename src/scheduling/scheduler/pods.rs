@@ -11,8 +11,8 @@ use super::tell::Telling;
 use crate::scheduling::{
     decide::blame::Blame,
     model::{
-        node::NodeName,
-        pod::{Ask, PodInfo, PodKey, Uid},
+        name::{NodeName, Uid},
+        pod::{Ask, PodInfo, PodKey},
     },
 };
 

@@ -20,8 +20,8 @@ use crate::scheduling::{
     effect::{Effect, PrebindWrite, REACH},
     event::WriteOutcome,
     model::{
-        node::NodeName,
-        pod::{PodKey, Uid},
+        name::{NodeName, Uid},
+        pod::PodKey,
         prebind_step::PrebindStep,
     },
     queue::backoff,

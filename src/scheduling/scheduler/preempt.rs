@@ -9,16 +9,17 @@ use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work};
 use crate::scheduling::{
-    decide::fit_error::FitError,
+    decide::fit_error::{FitError, Hopeless},
     effect::Effect,
     event::WriteOutcome,
     model::{
+        kind::Kind,
         measure::Measure,
-        node::NodeName,
-        pod::{Deletion, Demand, PodKey, Uid, is_older},
+        name::{NodeName, Uid},
+        pod::{Deletion, Demand, PodKey, is_older},
     },
-    plan::preemption::{self, Candidate, Hopeless, Rules},
-    world::{ledger::Commitment, object::Kind},
+    plan::preemption::{self, Candidate, Rules},
+    world::ledger::Commitment,
 };
 
 /// How far a preemption is.

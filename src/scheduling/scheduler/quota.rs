@@ -15,8 +15,11 @@ use crate::{
             class::Rejected,
             fit_error::{Awaits, FitError},
         },
-        model::pod::{Ask, Claim, PodKey, Uid},
-        plugin::Plugin,
+        model::{
+            name::Uid,
+            plugin::Plugin,
+            pod::{Ask, Claim, PodKey},
+        },
         queue::{backoff_end, flush_time},
         world::quota::{QuotaInfo, QuotaKey},
     },

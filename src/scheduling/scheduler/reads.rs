@@ -13,8 +13,8 @@ use crate::{
     scheduling::{
         effect::Effect,
         model::{
-            node::NodeName,
-            pod::{PodInfo, Stage, Uid},
+            name::{NodeName, Uid},
+            pod::{PodInfo, Stage},
         },
     },
 };

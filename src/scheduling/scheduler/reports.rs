@@ -9,7 +9,7 @@ use crate::{
     device::{CardId, ProfileName},
     scheduling::{
         effect::Effect,
-        model::{measure::Measure, pod::Uid},
+        model::{measure::Measure, name::Uid},
     },
 };
 

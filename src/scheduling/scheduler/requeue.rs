@@ -8,10 +8,16 @@ use jiff::Timestamp;
 use super::{Scheduler, Work};
 use crate::scheduling::{
     decide::class::Held,
-    model::{change::Change, footprint::Footprint, measure::Measure, node::NodeName, pod::Uid},
+    model::{
+        change::Change,
+        footprint::Footprint,
+        measure::Measure,
+        name::{NodeName, Uid},
+        plugin::Plugin,
+    },
     plugin::{
-        Plugin, dynamic_resources, inter_pod_affinity, node_volume_limits, pod_topology_spread,
-        volume_binding, volume_restrictions,
+        dynamic_resources, inter_pod_affinity, node_volume_limits, pod_topology_spread, volume_binding,
+        volume_restrictions,
     },
     world::object::Objects,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::scheduling::model::node::NodeName;
+use crate::scheduling::model::name::NodeName;
 
 /// In words, by node and by what they are of; a node where nothing is found is not kept.
 #[derive(Debug)]

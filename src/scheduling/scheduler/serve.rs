@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 
 use super::{Course, Scheduler, Work, blocked::locked_because, decide::assumed, lock::Gate};
+use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     effect::Effect,
     model::{
         measure::Measure,
-        node::NodeName,
-        pod::{Ask, Claim, Uid},
+        name::{NodeName, Uid},
+        pod::{Ask, Claim},
     },
     node_flow::line::{Serving, Step},
     world::ledger::Charge,
@@ -171,7 +172,7 @@ impl Scheduler {
         }
         let info = &self.pods.get(uid)?.info;
         let demand = info.demand()?;
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let before = plan.evict_beside_kept(uid);
         let allocations = self.classes.judge(&demand, node, &plan)?;
         let is_as_before = |before: &Charge| before.steps.is_empty() && before.gives(&allocations);
@@ -239,7 +240,7 @@ impl Scheduler {
         let serving = self.lines.get(node).and_then(|line| line.serving.as_ref());
         let Some(uid) = serving.map(|serving| serving.uid.clone()) else { return false };
         let Some(demand) = self.pods.get(&uid).and_then(|entry| entry.info.demand()) else { return false };
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let Some(before) = plan.evict(&uid) else { return false };
         let judged = self.classes.judge(&demand, node, &plan);
         judged.is_some_and(|allocations| before.gives(&allocations))

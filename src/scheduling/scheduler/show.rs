@@ -8,16 +8,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::Scheduler;
 use crate::scheduling::{
-    decide::blame::Resolvable,
+    decide::{
+        blame::Resolvable,
+        outlook::{Context, Outlook},
+    },
     event::Event,
     model::{
         measure::{Measure, Standing, Waiting},
-        node::{NodeInfo, NodeName},
+        name::NodeName,
+        node::NodeInfo,
         pod::{Claim, PodKey, is_older},
     },
-    outlook::{Context, Outlook},
-    plugin::score::ScoreWeights,
-    world::{ledger::Charge, snapshot::Snapshot},
+    plugin::score::weights::ScoreWeights,
+    snapshot::Snapshot,
+    world::ledger::Charge,
 };
 
 impl Scheduler {

@@ -9,7 +9,10 @@ use crate::{
         decide::blame::Blame,
         effect::Effect,
         event::TellOutcome,
-        model::pod::{Claim, PodKey, Uid},
+        model::{
+            name::Uid,
+            pod::{Claim, PodKey},
+        },
     },
 };
 

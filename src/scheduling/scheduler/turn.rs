@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Scheduler, Work, waiting::Waiting};
-use crate::scheduling::model::{pod::Uid, steps::PER_MILLISECOND};
+use super::{Scheduler, Work};
+use crate::scheduling::model::{name::Uid, steps::PER_MILLISECOND};
 
 /// So many pods are taken before their backoff ends in one turn at most: one change may have woken any number of them.
 const MOST_EARLY: usize = 32;
@@ -78,7 +78,8 @@ impl Scheduler {
             return None;
         }
         self.waiting.turn.early += 1;
-        let Waiting { queue, shares, turn, .. } = &mut self.waiting;
+        let waiting = &mut self.waiting;
+        let (queue, shares, turn) = (&mut waiting.queue, &mut waiting.shares, &mut waiting.turn);
         let early = queue.pop_early(|namespace| shares.is_used_up(namespace, now));
         if early.is_none() && queue.has_early() {
             turn.passed_over_until = shares.next(queue.early_namespaces());
@@ -89,13 +90,15 @@ impl Scheduler {
     /// The next active pod, of a namespace that has not used its share if there is one. A namespace that has, goes on where no pod of another is
     /// on its way.
     fn next_active(&mut self, now: Timestamp) -> Option<Uid> {
-        let Waiting { queue, shares, .. } = &mut self.waiting;
+        let waiting = &mut self.waiting;
+        let (queue, shares) = (&mut waiting.queue, &mut waiting.shares);
         let within = queue.pop(|namespace| shares.is_used_up(namespace, now));
         if within.is_some() {
             return within;
         }
         let on_their_way = self.waiting.turn.on_their_way.take().unwrap_or_else(|| self.on_their_way());
-        let Waiting { queue, shares, turn, .. } = &mut self.waiting;
+        let waiting = &mut self.waiting;
+        let (queue, shares, turn) = (&mut waiting.queue, &mut waiting.shares, &mut waiting.turn);
         let next = queue.pop(|namespace| on_their_way.has_other_than(namespace));
         turn.on_their_way = Some(on_their_way);
         if next.is_none() {
@@ -150,7 +153,8 @@ impl Scheduler {
     /// When pods are decided although nothing has happened: in the next turn, which comes at once where nothing else happens, or when a namespace
     /// is no longer passed over.
     pub(super) fn turn_deadline(&self) -> Option<Timestamp> {
-        let Waiting { queue, turn, moved, .. } = &self.waiting;
+        let waiting = &self.waiting;
+        let (queue, turn, moved) = (&waiting.queue, &waiting.turn, &waiting.moved);
         let unfinished = !moved.is_empty() || self.has_audits();
         let waits = turn.began && (!queue.is_empty() || queue.has_early());
         let next = waits.then(|| turn.passed_over_until.unwrap_or(turn.at));

@@ -8,8 +8,9 @@ use super::Scheduler;
 use crate::scheduling::{
     effect::Effect,
     model::{
-        node::{NodeInfo, NodeName},
-        pod::{PodInfo, Stage, Uid},
+        name::{NodeName, Uid},
+        node::NodeInfo,
+        pod::{PodInfo, Stage},
     },
 };
 

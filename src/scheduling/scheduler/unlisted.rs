@@ -10,8 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Scheduler, Work};
 use crate::scheduling::{
     decide::blame::Blame,
-    model::{footprint::Footprint, pod::Uid},
-    world::object::Kind,
+    model::{footprint::Footprint, kind::Kind, name::Uid},
 };
 
 /// For so long a missing list is nothing to speak of.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::Scheduler;
 use crate::scheduling::{
     effect::Effect,
-    model::{node::NodeName, pod::Uid},
+    model::name::{NodeName, Uid},
     world::ledger::Charge,
 };
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::scheduling::{
     decide::class::Held,
-    model::{node::NodeName, pod::PodKey},
+    model::{name::NodeName, pod::PodKey},
     queue::{Queue, Shares},
 };
 

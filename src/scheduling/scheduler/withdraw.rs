@@ -5,15 +5,15 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Course, Scheduler, agent::CLEARANCE};
+use super::{Course, Scheduler};
 use crate::{
     device::{Answer, ProfileName},
     scheduling::{
         effect::Effect,
         event::WithdrawOutcome,
         model::{
-            node::NodeName,
-            pod::{Binding, PodInfo, PodKey, Stage, Uid},
+            name::{NodeName, Uid},
+            pod::{Binding, PodInfo, PodKey, Stage},
         },
         world::ledger::{Charge, Commitment},
     },
@@ -145,3 +145,7 @@ impl Scheduler {
         })
     }
 }
+
+/// So long after a pod is gone its node's plugin may still be at work for it: it gives some containers their cards, each in
+/// seconds, and finds its pod by the node's lock or by its annotations, which by then would be the next pod's.
+pub(super) const CLEARANCE: SignedDuration = SignedDuration::from_secs(15);

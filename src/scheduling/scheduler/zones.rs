@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Scheduler;
-use crate::scheduling::model::{node::NodeName, tdm::ZoneState};
+use crate::scheduling::model::{name::NodeName, tdm::ZoneState};
 
 impl Scheduler {
     /// Takes in the time. A zone that has opened wakes the pods that it would have; from one that has closed, those that wait in its

@@ -7,15 +7,13 @@ use crate::{
     scheduling::{
         decide::{Filters, Refusal, evaluation::Evaluation, fit_error::FitError},
         model::{
-            node::NodeName,
+            name::NodeName,
             pod::{Demand, Holding, PodKey},
             reason::Reason,
         },
-        plugin::score::ScoreWeights,
-        world::{
-            pod_counts::PodCounts,
-            snapshot::{NodeState, Snapshot},
-        },
+        plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
+        snapshot::Snapshot,
+        world::node_state::NodeState,
     },
 };
 

@@ -9,16 +9,20 @@ use std::{
     sync::Arc,
 };
 
+use self::charge::sized;
 use jiff::SignedDuration;
 
-use self::charge::sized;
-pub use self::charge::{Charge, Commitment};
-use super::{object::full_name, quota, resource_claims::ClaimCharge};
-use crate::device::{Allocation, CardUsage, Cuts, ProfileName, Usage};
-use crate::scheduling::{
-    model::{footprint::Footprint, node::NodeName, pod::Uid, prebind_step::PrebindStep},
-    plugin::volume_binding::{Reservations, VolumeChoice},
+use super::{resource_claims::ClaimCharge, volume_reservations::Reservations};
+use crate::{
+    device::{Allocation, CardUsage, Cuts, ProfileName, Usage},
+    scheduling::model::{
+        footprint::Footprint,
+        name::{NodeName, Uid, full_name},
+        prebind_step::{PrebindStep, VolumeChoice},
+    },
 };
+
+pub use self::charge::{Charge, Commitment};
 
 /// What a pod holds at its peak over all cards of one dialect.
 type Peak = (ProfileName, CardUsage);
@@ -160,8 +164,8 @@ impl Ledger {
     }
 
     /// What the pods of a namespace hold of the cards of each dialect, as quotas count it.
-    pub fn held_in(&self, namespace: &str) -> quota::Held {
-        let mut held = quota::Held::default();
+    pub fn held_in(&self, namespace: &str) -> Held {
+        let mut held = Held::default();
         let peaks = self.by_namespace.get(namespace).into_iter().flatten();
         for (profile, peak) in peaks.flat_map(|(_, peaks)| peaks) {
             let total = held.entry(profile.clone()).or_default();
@@ -245,6 +249,12 @@ impl Ledger {
         allocations.into_iter().map(sized).collect()
     }
 }
+
+/// What the pods of a namespace hold, by dialect.
+pub type Held = BTreeMap<ProfileName, CardUsage>;
+
+/// What the pods of each namespace with a quota hold.
+pub type Used = BTreeMap<Arc<str>, Held>;
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,18 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::scheduling::model::{
-    footprint::Footprint, node::NodeInfo, pod_selector::PodTerm, reservation::Reserved,
-    resources::ResourceAmounts, tdm::ZoneState,
-};
+use super::reservation::Reserved;
 use crate::{
     device::{Allocation, ByClass, DeviceRequest, InitPhase, ProfileName, Usage},
     dra::ExtendedResources,
+    scheduling::model::{
+        extended_resources::{ExtendedRequests, Served, Shares},
+        footprint::Footprint,
+        node::NodeInfo,
+        pod_selector::PodTerm,
+        resources::ResourceAmounts,
+        tdm::ZoneState,
+    },
 };
 
 /// Whether a node's device plugin does its work.
@@ -132,4 +137,23 @@ pub(in crate::scheduling) fn requested(pods: &[Arc<Footprint>]) -> ResourceAmoun
         requested.add(&pod.resources);
     }
     requested
+}
+
+impl ExtendedRequests {
+    /// What of it a node serves by claim: of what a device plugin provides there nothing, and nothing of the dialects' own but shares
+    /// for which there is a class.
+    pub(in crate::scheduling) fn served_on<'a>(
+        &'a self,
+        node: &'a NodeState,
+        own: &BTreeSet<String>,
+    ) -> Vec<Served<'a>> {
+        let class = |resource: &str| match &self.shares {
+            Some(Shares { profile, by_class, .. }) if *by_class.resource == *resource => {
+                node.class_of_shares(profile, by_class)
+            }
+            _ if own.contains(resource) => None,
+            _ => node.class_of(resource),
+        };
+        self.resources().into_iter().filter_map(|resource| Some((resource, class(resource)?))).collect()
+    }
 }

@@ -10,20 +10,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    node_state::NodeState,
-    pod_counts::{PodCounts, Surroundings},
-    quota::Held,
-};
-use crate::device::{Allocation, InitPhase, usage};
-use crate::scheduling::{
-    model::{
+use super::{ledger::Held, node_state::NodeState};
+use crate::{
+    device::{Allocation, InitPhase, usage},
+    scheduling::model::{
         footprint::Footprint,
-        node::NodeName,
-        pod::{Ask, Claim, Demand, PodInfo, Uid},
-        reason::NodeReasons,
+        name::{NodeName, Uid},
+        pod::{Ask, Claim, Demand, PodInfo},
     },
-    plugin::{cycle::Cycle, filter::filter},
 };
 
 /// Every nominated pod that holds nothing yet.
@@ -199,40 +193,6 @@ impl Nominations {
         let footprints = others.iter().map(|nomination| nomination.footprint.clone()).collect();
         let cards = others.iter().flat_map(|nomination| &nomination.cards);
         Some(node.clone().beside(footprints, cards))
-    }
-
-    /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. `cycle` is what the plugins
-    /// found out for the pod without them.
-    pub fn test(
-        &self,
-        demand: &Demand,
-        node: &Arc<NodeState>,
-        around: Surroundings<'_>,
-        cycle: &Cycle<'_>,
-    ) -> Result<(), NodeReasons> {
-        let Some(kept) = self.kept(demand, node) else { return Ok(()) };
-        // What looks at more than one node has nothing to do for the pod, unless these pods keep others away or share its claims.
-        let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
-        let alone = alone && kept.anti_affinity.len() == node.anti_affinity.len();
-        let kept = Arc::new(kept);
-        filter(&demand.ask, &kept, around.device_resources, &[])?;
-        if alone {
-            return Ok(());
-        }
-        let mut slots = around.slots.to_vec();
-        let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
-        for (slot, state) in slots.iter_mut().enumerate() {
-            if state.as_ref().is_some_and(|state| state.info.name == kept.info.name) {
-                *state = Some(kept.clone());
-                repelling.insert(slot);
-                claiming.insert(slot);
-            }
-        }
-        let around = Surroundings { slots: &slots, repelling: &repelling, claiming: &claiming, ..around };
-        // Counts are kept by generation, and this state has none of its own.
-        let mut counts = PodCounts::default();
-        let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;
-        cycle.test(&kept)
     }
 }
 

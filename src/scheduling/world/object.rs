@@ -2,7 +2,7 @@
 
 mod devices;
 mod groups;
-mod kind;
+mod pod_selection;
 pub mod selecting;
 
 use std::{
@@ -10,13 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::scheduling::{
-    model::{
-        node::{NodeName, Offer},
-        reservation::Reservation,
-    },
-    plan::gang::Group,
-};
+use super::reservation::Reservation;
 use crate::{
     device::ModelTemplates,
     object::{
@@ -26,8 +20,13 @@ use crate::{
             VolumeAttachment,
         },
     },
+    scheduling::model::{
+        gang::Group,
+        kind::Kind,
+        name::{NodeName, full_name},
+        node::Offer,
+    },
 };
-pub use kind::Kind;
 
 /// An object that plugins read.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -134,11 +133,6 @@ impl Object {
         };
         full_name(&metadata.namespace, &metadata.name)
     }
-}
-
-/// A name behind its namespace and a `/`; the name alone where there is no namespace.
-pub fn full_name(namespace: &str, name: &str) -> Arc<str> {
-    if namespace.is_empty() { name.into() } else { format!("{namespace}/{name}").into() }
 }
 
 /// Every object that plugins read, by kind and name.

@@ -11,9 +11,11 @@ use std::{
 
 use smallvec::SmallVec;
 
-use super::ledger::Ledger;
-use crate::device::{CardUsage, Dimension, ProfileName, Quota};
-use crate::scheduling::model::pod::Demand;
+use super::ledger::{Held, Ledger, Used};
+use crate::{
+    device::{CardUsage, Dimension, ProfileName, Quota},
+    scheduling::model::pod::Demand,
+};
 
 /// A bound that a ResourceQuota sets on shares of one dialect's cards.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,12 +60,6 @@ pub struct QuotaInfo {
     /// Its bounds; none: it bounds no shares.
     pub bounds: Vec<Bound>,
 }
-
-/// What the pods of a namespace hold, by dialect.
-pub type Held = BTreeMap<ProfileName, CardUsage>;
-
-/// What the pods of each namespace with a quota hold.
-pub type Used = BTreeMap<Arc<str>, Held>;
 
 /// Every quota, and what is used of it.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,6 @@
 //! held of a pool is folded anew where one of its claims changes, never adjusted.
 
 mod cards;
-mod claim_use;
 mod spec;
 mod twins;
 
@@ -13,34 +12,21 @@ use std::{
     sync::Arc,
 };
 
-use super::object::full_name;
-use crate::scheduling::model::{node::NodeName, pod::Uid};
 use crate::{
     dra::{AllocationError, Claim, Classes, ExtendedResources, HeldDevices, Inventory, PoolId, held},
     object::{DeviceClass, ResourceClaim, ResourceSlice, resource_claim::AllocationResult},
+    scheduling::model::name::{NodeName, Uid, full_name},
 };
 use cards::ClaimedCards;
+use spec::Specs;
 
 pub use crate::dra::held::unreadable;
 pub(in crate::scheduling) use cards::{Doubt, NodeClaims};
-pub use claim_use::ResourceClaimUse;
 pub(in crate::scheduling) use spec::SpecId;
-use spec::Specs;
 pub(in crate::scheduling) use twins::Beside;
 
 /// How many pods may use a claim (kubernetes `api/resource/v1`, `ResourceClaimReservedForMaxSize`).
 pub const MOST_CONSUMERS: usize = 256;
-
-/// Devices that a pod is given with its node for one of its claims.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ClaimChoice {
-    /// The claim's name in the pod's namespace.
-    pub claim: Arc<str>,
-    /// The claim's uid: another claim of this name may ask for other devices.
-    pub uid: Arc<str>,
-    /// The devices; `None`: the claim has them already, and the pod is to be added to its users.
-    pub allocation: Option<Arc<AllocationResult>>,
-}
 
 /// What pods that are placed have of a claim.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

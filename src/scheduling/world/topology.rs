@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::snapshot::NodeState;
+use super::node_state::NodeState;
 
 /// The domains of one topology key. Each has a number below [`Self::numbers`].
 #[derive(Clone, Debug)]

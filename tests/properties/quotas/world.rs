@@ -12,10 +12,13 @@ use berth::{
     scheduling::{
         Ask, BindOutcome, Claim, Constraints, Effect, Event, Footprint, Holding, NodeInfo, Offer, PodInfo,
         PodKey, QuotaInfo, QuotaKey, ResourceAmounts, Scheduler, Stage, TellOutcome, Uid,
-        model::pod::{Binding, Placer},
-        plugin::score::ScoreWeights,
+        model::{
+            kind::Kind,
+            pod::{Binding, Placer},
+        },
+        plugin::score::weights::ScoreWeights,
         scheduler::Settings,
-        world::{object::Kind, quota::Bound},
+        world::quota::Bound,
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -2,7 +2,7 @@
 
 use berth::{
     config::Config,
-    scheduling::{Event, world::object::Kind},
+    scheduling::{Event, model::kind::Kind},
 };
 use jiff::SignedDuration;
 use serde_json::json;

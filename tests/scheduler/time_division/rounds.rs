@@ -3,9 +3,7 @@
 use berth::{
     config::Config,
     scheduling::{
-        Effect, Event, EvictionOutcome,
-        model::tdm::eviction::Eviction,
-        world::object::{Kind, Object},
+        Effect, Event, EvictionOutcome, model::kind::Kind, plan::eviction::Eviction, world::object::Object,
     },
 };
 use jiff::{SignedDuration, Timestamp};

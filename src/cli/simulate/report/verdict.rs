@@ -11,7 +11,7 @@ use crate::{
         decide::remedy::Remedy,
         plugin::{
             allocate::explain::CardFailure,
-            score::{ScoreWeights, Scores},
+            score::{Scores, weights::ScoreWeights},
         },
     },
 };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scheduling::Footprint;
-use crate::scheduling::outlook::tests;
+use crate::scheduling::decide::outlook::tests;
 
 fn ask(memory: u64) -> Arc<Ask> {
     Arc::new(tests::ask(1, memory, 0))

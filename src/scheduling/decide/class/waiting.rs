@@ -9,12 +9,9 @@ use crate::{
     device::ProfileName,
     scheduling::{
         decide::verdict::NodeVerdict,
-        model::{
-            pod::{Ask, Uid},
-            steps::LOOK,
-        },
+        model::{name::Uid, pod::Ask, steps::LOOK},
         plugin::{filter::filter, tdm},
-        world::snapshot::NodeState,
+        world::node_state::NodeState,
     },
 };
 

@@ -10,7 +10,7 @@ use crate::{
     object::Quantity,
     scheduling::{
         ResourceAmounts,
-        outlook::tests::{ask, demand, node, outlook, tainted},
+        decide::outlook::tests::{ask, demand, node, outlook, tainted},
     },
 };
 

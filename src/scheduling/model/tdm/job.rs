@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::scheduling::model::pod::Uid;
+use crate::scheduling::model::name::Uid;
 
 /// What evictions read of a pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -105,4 +105,4 @@ impl JobBudget {
 }
 
 /// How many running pods of a job without a budget are evicted in one round.
-pub(super) const WITHOUT_BUDGET: usize = 1;
+pub(in crate::scheduling) const WITHOUT_BUDGET: usize = 1;

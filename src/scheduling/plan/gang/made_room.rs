@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::place::{Applicant, OUTSIDE, Room};
+use super::{
+    place::{OUTSIDE, Room},
+    pool::Applicant,
+};
 use crate::scheduling::{
     decide::{Decision, class::Classes, fit_error::FitError},
-    model::{node::NodeName, pod::Uid},
+    model::name::{NodeName, Uid},
     plan::{
         Plan,
         preemption::{self, Candidate, Rules},

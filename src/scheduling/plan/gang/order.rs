@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::place::{Applicant, Pool};
+use super::pool::{Applicant, Pool};
 use crate::{device::MemoryRequest, scheduling::model::pod::Ask};
 
 /// How much a pod asks for: the largest part of a card's memory in percent, MiB, compute, cards, and cpu in thousandths. The first that

@@ -5,15 +5,19 @@ use std::{
     sync::Arc,
 };
 
-use super::{Gang, Member, SharedTopology, Strictness, Tally, order::by_size};
+use super::{
+    order::by_size,
+    pool::{Applicant, Pool},
+};
 use crate::scheduling::{
     decide::{Decision, class::Classes, fit_error::FitError},
     model::{
-        node::NodeName,
-        pod::{Demand, Uid},
+        gang::{SharedTopology, Strictness},
+        name::{NodeName, Uid},
     },
     plan::Plan,
-    world::{ledger::Charge, snapshot::Snapshot},
+    snapshot::Snapshot,
+    world::ledger::Charge,
 };
 
 /// A node with this rank is not taken at all.
@@ -21,15 +25,6 @@ pub(super) const OUTSIDE: usize = usize::MAX;
 
 /// A node outside the preferred domain comes after every node inside.
 const LAST: usize = usize::MAX / 4 * 3;
-
-/// A pod of a gang that waits for a place.
-#[derive(Clone, Debug)]
-pub struct Applicant {
-    /// What it asks for.
-    pub demand: Demand,
-    /// What it is in its group.
-    pub member: Member,
-}
 
 impl Applicant {
     /// The pod.
@@ -54,19 +49,6 @@ pub trait Room {
 
     /// What the decision charges to the pod.
     fn charge(&self, uid: &Uid, decision: &Decision) -> Charge;
-}
-
-/// The pods of a gang: those that are placed, and those that are to be.
-#[derive(Debug)]
-pub struct Pool<'a> {
-    /// What must hold of the gang.
-    pub gang: &'a Gang,
-    /// The pods that hold a place.
-    pub placed: Tally,
-    /// The nodes of these pods.
-    pub nodes: Vec<NodeName>,
-    /// The pods that are to be placed, in the order in which they are tried.
-    pub applicants: Vec<Applicant>,
 }
 
 /// Why a gang is not placed.

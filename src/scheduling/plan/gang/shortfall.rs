@@ -2,8 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Gang, GangName, Shortfall};
-use crate::scheduling::{decide::fit_error::FitError, model::pod::Uid};
+use super::Shortfall;
+use crate::scheduling::model::gang::{Gang, GangName};
+use crate::scheduling::{decide::fit_error::FitError, model::name::Uid};
 
 /// Why no pod of a gang can be decided.
 #[derive(Clone, Debug, Eq, PartialEq)]

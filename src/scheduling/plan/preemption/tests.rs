@@ -10,10 +10,12 @@ use crate::{
     object::{LabelSelector, Labels, pod_disruption_budget::PodDisruptionBudget},
     scheduling::{
         Footprint, PodInfo, PodKey, QuotaInfo, QuotaKey, Stage,
-        decide::class::Classes,
+        decide::{
+            class::Classes,
+            outlook::tests::{ask, demand, node},
+        },
         model::pod::Claim,
-        outlook::tests::{ask, demand, node},
-        plugin::score::ScoreWeights,
+        plugin::score::weights::ScoreWeights,
         world::{object::Object, quota::Bound},
     },
 };

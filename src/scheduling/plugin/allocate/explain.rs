@@ -8,7 +8,7 @@ use crate::{
     },
     scheduling::{
         model::{pod::Ask, reason::CardReason},
-        world::snapshot::NodeState,
+        world::node_state::NodeState,
     },
 };
 

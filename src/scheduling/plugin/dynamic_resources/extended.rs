@@ -5,18 +5,19 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{ClaimRejection, rejected};
+use super::rejected;
+use crate::scheduling::model::claim_rejection::ClaimRejection;
 use crate::{
     dra::{self, Claim},
     object::{Metadata, ResourceClaim, pod::ExtendedResourceClaimStatus, resource_claim::AllocationResult},
     scheduling::{
-        effect::FINALIZER,
         model::{
+            claim_use::FINALIZER,
             extended_resources::{ExtendedChoice, ExtendedClaim, ExtendedRequests, Served, asks_for_same},
             pod::Demand,
             reason::Reason,
         },
-        world::{pod_counts::Surroundings, resource_claims::ResourceClaims, snapshot::NodeState},
+        world::{node_state::NodeState, resource_claims::ResourceClaims, surroundings::Surroundings},
     },
 };
 

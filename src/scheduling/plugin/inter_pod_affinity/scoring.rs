@@ -7,10 +7,13 @@ use std::{collections::HashMap, sync::Arc};
 use super::counted;
 use crate::scheduling::{
     model::{pod::Demand, pod_selector::PodTerm},
-    plugin::score::{MOST, float, whole},
+    plugin::{
+        pod_counts::PodCounts,
+        score::range::{MOST, float, whole},
+    },
     world::{
-        pod_counts::{PodCounts, Surroundings},
-        snapshot::NodeState,
+        node_state::NodeState,
+        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };

@@ -6,11 +6,14 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use super::{Counting, counted, system_default, topologies};
 use crate::scheduling::{
-    model::{footprint::SpreadConstraint, node::NodeName, pod::Demand},
-    plugin::score::{MOST, float, whole},
+    model::{footprint::SpreadConstraint, name::NodeName, pod::Demand},
+    plugin::{
+        pod_counts::PodCounts,
+        score::range::{MOST, float, whole},
+    },
     world::{
-        pod_counts::{PodCounts, Surroundings},
-        snapshot::NodeState,
+        node_state::NodeState,
+        surroundings::Surroundings,
         topology::{ByDomain, Topology},
     },
 };

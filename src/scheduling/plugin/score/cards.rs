@@ -5,7 +5,7 @@ use crate::{
         Allocation, Assignment, Blend, Card, CardUsage, Cores, DeviceRequest, InitPhase, Inventory,
         JointRequest, MiB, NodePolicy, Profile, Usage, Weights,
     },
-    scheduling::{model::devices, plugin::allocate, world::snapshot::NodeState},
+    scheduling::{model::devices, plugin::allocate, world::node_state::NodeState},
 };
 
 /// How full a card is, by these weights: the weighted sum of what is in use of its slots, compute and memory, each from 0 to 1.

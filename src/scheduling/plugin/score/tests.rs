@@ -10,23 +10,28 @@ use std::{
     sync::Arc,
 };
 
-use super::*;
+use super::{range::whole, *};
 use crate::{
     object::{Taint, pod::Pod},
     scheduling::{
         Demand, Footprint, NodeName, ResourceAmounts, Snapshot,
-        decide::{Filters, class::Classes, verdict::judge},
+        decide::{
+            Filters,
+            class::Classes,
+            outlook::{Context, Outlook, tests},
+            verdict::judge,
+        },
         model::{
             images::NodeImages,
+            kind::Kind,
+            node_affinity::NodeAffinity,
             origin::{Origin, PodImages},
             pod::Stage,
         },
-        outlook::{Context, Outlook, tests},
-        plugin::node_affinity::NodeAffinity,
+        plugin::pod_counts::PodCounts,
         world::{
             ledger::{Charge, Commitment},
-            object::{Kind, Object},
-            pod_counts::PodCounts,
+            object::Object,
         },
     },
 };
@@ -102,7 +107,7 @@ impl Cluster {
     fn weighed(&self, demand: &Demand, plugin: Plugin, weights: &ScoreWeights) -> Vec<Option<i64>> {
         let mut counts = PodCounts::default();
         let filters = Filters::prepare(demand, self.0.surroundings(), &mut counts);
-        let preferences = Preferences::prepare(&filters, &mut counts, weights);
+        let preferences = filters.preferences(&mut counts, weights);
         let judged = |state| judge(&demand.ask, state, &BTreeSet::new(), &[]);
         let states: Vec<_> = self.0.nodes().collect();
         let feasible: Vec<_> =

@@ -6,10 +6,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
-    VolumeChoice, admits,
+    admits,
     by_label::{ByLabel, NeededLabel},
     is_alike, is_free_for, is_meant_for, is_mountable, selected_node, size,
 };
+use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
     object::{
         Labels,
@@ -17,10 +18,11 @@ use crate::{
     },
     scheduling::{
         model::{
-            node::{NodeInfo, NodeName},
+            name::{NodeName, full_name},
+            node::NodeInfo,
             reason::Reason,
         },
-        world::{object::full_name, pod_counts::Surroundings},
+        world::surroundings::Surroundings,
     },
 };
 

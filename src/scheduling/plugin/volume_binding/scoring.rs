@@ -6,12 +6,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Claims, VolumeChoice, delayed::Delayed, size};
+use super::{Claims, delayed::Delayed, size};
+use crate::scheduling::model::prebind_step::VolumeChoice;
 use crate::{
     object::Quantity,
     scheduling::{
         model::node::NodeInfo,
-        plugin::score::{MOST, float, whole},
+        plugin::score::range::{MOST, float, whole},
     },
 };
 

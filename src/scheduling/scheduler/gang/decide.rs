@@ -5,15 +5,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Progress, Scheduler, Survey, Work, charge_of};
+use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     decide::{Decision, blame::Blame, fit_error::FitError},
     model::{
+        gang::{Gang, GangName, Membership, Policy},
         measure::{Attempt, GangAttempt, Measure},
-        pod::{Ask, Claim, Uid},
+        name::Uid,
+        pod::{Ask, Claim},
     },
-    plan::gang::{
-        Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
-    },
+    plan::gang::{Applicant, AsItIs, Pool, Shortfall, Ungathered, Words, place},
     queue::{backoff_end, flush_time},
 };
 
@@ -90,7 +91,7 @@ impl Scheduler {
         let before = self.versions();
         let (pods, lines) = (&self.pods, &self.lines);
         let charge = charge_of(pods, now);
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let found = place(pool, &mut plan, &mut room, &|node| lines.rank(node));
         drop(room);
@@ -244,7 +245,7 @@ impl Scheduler {
         let (pods, lines) = (&self.pods, &self.lines);
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let whole = place(&pool, &mut plan, &mut room, &|node| lines.rank(node))
             .is_ok_and(|placed| !placed.is_empty());
         drop((room, plan));

@@ -9,10 +9,10 @@ use super::{Progress, Scheduler, Survey, Work};
 use crate::scheduling::{
     effect::Effect,
     model::{
+        gang::{Gang, GangName, Membership, Policy},
         measure::{GangAttempt, Measure},
-        pod::Uid,
+        name::Uid,
     },
-    plan::gang::{Gang, GangName, Membership, Policy},
 };
 
 /// A pod that was to be evicted and is still there is evicted again after so long.

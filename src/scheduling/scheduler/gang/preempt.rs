@@ -4,9 +4,10 @@
 use jiff::Timestamp;
 
 use super::{Scheduler, charge_of};
+use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     decide::{blame::Resolvable, fit_error::FitError},
-    model::{measure::Measure, pod::Uid},
+    model::{measure::Measure, name::Uid},
     plan::{
         gang::{MadeRoom, Pool, Shortfall, place},
         preemption::Candidate,
@@ -37,7 +38,7 @@ impl Scheduler {
         let names = |pod: &Uid| pods.get(pod).map(|entry| entry.info.key.name.clone());
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = MadeRoom::new(&mut self.classes, rules, &names, charge);
-        let mut plan = self.snapshot.plan();
+        let mut plan = Plan::new(&mut self.snapshot);
         let placed = place(pool, &mut plan, &mut room, &|_| 0);
         let nominations = placed.map(|placed| room.nominations(placed));
         drop(plan);

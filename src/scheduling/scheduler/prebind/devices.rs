@@ -13,12 +13,13 @@ use crate::{
         resource_claim::{AllocatedDevice, AllocatedDeviceStatus, AllocationResult},
     },
     scheduling::{
-        effect::{FINALIZER, PrebindWrite},
-        model::pod::{PodKey, is_older},
-        world::{
-            resource_claims::{ClaimChoice, MOST_CONSUMERS},
-            snapshot::NodeState,
+        effect::PrebindWrite,
+        model::{
+            claim_use::FINALIZER,
+            pod::{PodKey, is_older},
+            prebind_step::ClaimChoice,
         },
+        world::{node_state::NodeState, resource_claims::MOST_CONSUMERS},
     },
 };
 

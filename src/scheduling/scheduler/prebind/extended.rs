@@ -10,14 +10,15 @@ use super::{Progress, Scheduler, State, Step, devices::with_devices, undo::Undo}
 use crate::{
     object::{ResourceClaim, resource_claim::AllocationResult},
     scheduling::{
-        effect::{FINALIZER, PrebindWrite},
+        effect::PrebindWrite,
         model::{
+            claim_use::FINALIZER,
             extended_resources::{ANNOTATION, ExtendedChoice, ExtendedClaim, asks_for_same},
-            node::NodeName,
-            pod::{Placer, PodKey, Uid, is_older},
+            name::{NodeName, Uid},
+            pod::{Placer, PodKey, is_older},
             prebind_step::PrebindStep,
         },
-        world::snapshot::NodeState,
+        world::node_state::NodeState,
     },
 };
 

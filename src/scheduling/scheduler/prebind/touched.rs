@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::{Prebind, Prebinding, State};
 use crate::scheduling::{
-    model::{change::Change, pod::Uid, prebind_step::PrebindStep},
-    world::{ledger::Ledger, object::Kind},
+    model::{change::Change, kind::Kind, name::Uid, prebind_step::PrebindStep},
+    world::ledger::Ledger,
 };
 
 /// Pods for whose claims something has changed.

@@ -7,12 +7,10 @@ use crate::scheduling::{
     effect::{Effect, PrebindWrite, REACH},
     event::WriteOutcome,
     model::{
-        node::NodeName,
-        pod::{PodKey, Uid, is_older},
-        prebind_step::PrebindStep,
+        name::{NodeName, Uid, full_name},
+        pod::{PodKey, is_older},
+        prebind_step::{ClaimChoice, PrebindStep, VolumeChoice},
     },
-    plugin::volume_binding::VolumeChoice,
-    world::{object::full_name, resource_claims::ClaimChoice},
 };
 
 /// Something that was written for a pod that went elsewhere.

@@ -9,12 +9,12 @@ use crate::{
     scheduling::{
         effect::PrebindWrite,
         model::{
-            node::NodeName,
+            name::NodeName,
             pod::{PodKey, is_older},
-            prebind_step::PrebindStep,
+            prebind_step::{PrebindStep, VolumeChoice},
         },
-        plugin::volume_binding::{self, VolumeChoice},
-        world::snapshot::NodeState,
+        plugin::volume_binding,
+        world::node_state::NodeState,
     },
 };
 

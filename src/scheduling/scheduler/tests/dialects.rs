@@ -14,15 +14,13 @@ use crate::{
         Ask, Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, LockOutcome},
         model::{
+            kind::Kind,
             node::{NodeLock, Signature},
             pod::Binding,
         },
-        plugin::score::ScoreWeights,
+        plugin::score::weights::ScoreWeights,
         scheduler::{Scheduler, Settings},
-        world::{
-            object::Kind,
-            quota::{Bound, QuotaInfo, QuotaKey},
-        },
+        world::quota::{Bound, QuotaInfo, QuotaKey},
     },
 };
 

@@ -15,12 +15,12 @@ use crate::{
     scheduling::{
         Event, PodInfo, PreemptionPolicy, WriteOutcome,
         event::BindOutcome,
-        model::pod::{Deletion, PodKey, Stage},
-        plan::gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
-        world::{
-            ledger::Commitment,
-            object::{Kind, Object},
+        model::{
+            gang::{Gang, GangName, Group, GroupApi, Member, Policy, SharedTopology, Strictness},
+            kind::Kind,
+            pod::{Deletion, PodKey, Stage},
         },
+        world::{ledger::Commitment, object::Object},
     },
 };
 

@@ -17,12 +17,13 @@ use crate::{
         Claim, Effect, Event, Holding, NodeInfo, Offer, PodInfo,
         event::{BindOutcome, Setback, TellOutcome},
         model::{
+            kind::Kind,
             node::{NodeLock, Signature},
             pod::{Binding, Placer},
         },
-        plugin::score::ScoreWeights,
+        plugin::score::weights::ScoreWeights,
         scheduler::{Scheduler, Settings},
-        world::{ledger::Commitment, object::Kind},
+        world::ledger::Commitment,
     },
 };
 use pod::key;

@@ -7,14 +7,11 @@ use jiff::Timestamp;
 use super::Peak;
 use crate::{
     device::{Allocation, Answer, Assignment, Cuts, InitPhase, ProfileName, Share, usage},
-    scheduling::{
-        model::{
-            footprint::Footprint,
-            node::NodeName,
-            pod::{Importance, Placer, Stage},
-            prebind_step::PrebindStep,
-        },
-        world::object::full_name,
+    scheduling::model::{
+        footprint::Footprint,
+        name::{NodeName, full_name},
+        pod::{Importance, Placer, Stage},
+        prebind_step::PrebindStep,
     },
 };
 

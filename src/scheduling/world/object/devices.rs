@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Object, Objects};
+use super::{Object, Objects};
+use crate::scheduling::model::kind::Kind;
 use crate::{
     device::ModelTemplates,
     scheduling::model::node::{NodeInfo, Offer},

@@ -1,9 +1,10 @@
 //! Groups of pods: which kinds there are, and what is known of a group.
 
-use super::{Kind, Object, Objects};
-use crate::scheduling::{
-    model::tdm::job::JobBudget,
-    plan::gang::{GangName, Group, GroupApi, Membership, Policy},
+use super::{Object, Objects};
+use crate::scheduling::model::kind::Kind;
+use crate::scheduling::model::{
+    gang::{GangName, Group, GroupApi, Membership, Policy},
+    tdm::job::JobBudget,
 };
 
 impl Kind {

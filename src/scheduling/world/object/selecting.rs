@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use super::{Kind, Object, Objects, full_name};
+use super::{Object, Objects};
 use crate::object::{
     LabelSelector, Labels, Metadata, Requirement,
     metadata::Controller,
     selecting::{BySelector, DaemonSet, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
 use crate::scheduling::model::tdm::job::DaemonSetName;
+use crate::scheduling::model::{kind::Kind, name::full_name};
 
 /// Which pods a controller says are its own.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use crate::{
         NodeSelectorTerm,
         resource_claim::{AllocatedDevice, AllocationResult},
     },
-    scheduling::model::node::{NodeInfo, NodeName},
+    scheduling::model::{name::NodeName, node::NodeInfo},
 };
 
 /// The capacity of a device that is its memory, in bytes (HAMi `k8s-dra-driver` ebeaad97 `cmd/hami-kubelet-plugin/hami_core.go`).

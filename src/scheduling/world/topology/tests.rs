@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scheduling::Snapshot;
-use crate::scheduling::outlook::tests;
+use crate::scheduling::decide::outlook::tests;
 
 fn label(snapshot: &mut Snapshot, name: &str, zone: &str) {
     let mut info = (*tests::node(name, 1, 8_000).info).clone();

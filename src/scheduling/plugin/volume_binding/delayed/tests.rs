@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     object::Labels,
-    scheduling::{Snapshot, outlook::tests, world::object::Object},
+    scheduling::{Snapshot, decide::outlook::tests, world::object::Object},
 };
 
 const AVAILABLE: &str = "Available";

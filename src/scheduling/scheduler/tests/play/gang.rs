@@ -1,7 +1,10 @@
 //! What gangs need of the world.
 
 use super::Play;
-use crate::scheduling::{Event, model::node::Signature, world::object::Kind};
+use crate::scheduling::{
+    Event,
+    model::{kind::Kind, node::Signature},
+};
 
 impl Play {
     /// A scheduler to which PodGroups are still to be listed.

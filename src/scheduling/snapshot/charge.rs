@@ -2,8 +2,11 @@
 
 use super::Snapshot;
 use crate::scheduling::{
-    model::{change::Change, pod::Uid, prebind_step::PrebindStep},
-    plugin::volume_binding::VolumeChoice,
+    model::{
+        change::Change,
+        name::Uid,
+        prebind_step::{PrebindStep, VolumeChoice},
+    },
     world::ledger::Charge,
 };
 

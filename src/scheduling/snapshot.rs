@@ -18,31 +18,29 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
+use super::model::{
+    change::Change,
+    images::Images,
+    kind::Kind,
+    name::{NodeName, Uid},
+    node::NodeInfo,
+    tdm::{RevocableZones, ZoneState},
+};
+use super::world::node_state::{Agent, NodeState};
+use super::world::{
     ledger::{Charge, Ledger},
     nominations::Nominations,
-    object::{Kind, Objects},
-    pod_counts::Surroundings,
+    object::Objects,
     quota::Quotas,
+    reservation::Reservation,
     resource_claims::ResourceClaims,
+    surroundings::Surroundings,
+    volume_reservations::Reservations,
 };
 use crate::device::{Cuts, ProfileName};
-use crate::scheduling::{
-    model::{
-        change::Change,
-        images::Images,
-        node::{NodeInfo, NodeName},
-        pod::Uid,
-        reservation::Reservation,
-        tdm::{RevocableZones, ZoneState},
-    },
-    plan::Plan,
-    plugin::volume_binding::Reservations,
-};
-
-pub use super::node_state::{Agent, NodeState};
-pub(in crate::scheduling) use before::Before;
 use reserved::InUse;
+
+pub(in crate::scheduling) use before::Before;
 
 /// Whether something is as it should be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -279,11 +277,6 @@ impl Snapshot {
     /// The quotas of namespaces.
     pub fn quotas(&self) -> &Quotas {
         &self.quotas
-    }
-
-    /// A transaction in which pods are placed and evicted on trial.
-    pub fn plan(&mut self) -> Plan<'_> {
-        Plan::new(self)
     }
 
     fn refold(&mut self, name: &NodeName) {

@@ -32,3 +32,6 @@ impl ResourceClaimUse {
         pod.spec.resource_claims.iter().filter_map(read).collect()
     }
 }
+
+/// Keeps a claim of devices until its devices are free again (kubernetes `api/resource/v1`, `Finalizer`).
+pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";

@@ -10,13 +10,15 @@ use crate::{
         model::{
             change::Change,
             footprint::Footprint,
-            node::{NodeInfo, NodeName},
-            pod::{Demand, Uid},
+            kind::Kind,
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            pod::Demand,
         },
         world::{
             ledger::Charge,
             node_state::NodeState,
-            object::{Kind, Object},
+            object::Object,
             resource_claims::{Doubt, Freed, NodeClaims, ResourceClaims},
         },
     },

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Check, Snapshot};
 use crate::scheduling::{
-    model::{change::Change, node::NodeName},
+    model::{change::Change, kind::Kind, name::NodeName},
     world::{
-        object::{Kind, Object},
+        object::Object,
         quota::{QuotaInfo, QuotaKey},
     },
 };

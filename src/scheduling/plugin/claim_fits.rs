@@ -5,25 +5,25 @@ use std::{
     sync::Arc,
 };
 
-use super::ClaimRejection;
+use crate::scheduling::model::claim_rejection::ClaimRejection;
 use crate::{
     dra::{GoOn, Selected},
     scheduling::{
-        model::{node::NodeName, reason::Reason, steps::Allowance},
+        model::{name::NodeName, reason::Reason, steps::Allowance},
         world::{
-            pod_counts::Surroundings,
+            node_state::NodeState,
             resource_claims::{Beside, ChangedNodes, SpecId},
-            snapshot::NodeState,
+            surroundings::Surroundings,
         },
     },
 };
 
 /// What claims ask for, the version of the classes by which that is read, and whether the pod asks for shares too.
-pub(super) type Asked = (u64, Beside, Vec<AskedOf>);
+pub(in crate::scheduling) type Asked = (u64, Beside, Vec<AskedOf>);
 
 /// What one claim asks for.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) enum AskedOf {
+pub(in crate::scheduling) enum AskedOf {
     /// A claim that exists.
     Claim(SpecId),
     /// The one that is made for extended resources, as a text that is equal for pods for which the allocator finds the same.
@@ -50,7 +50,7 @@ impl Default for Judged {
 
 /// What the allocator finds on each node, for claims that ask for the same. A copy is cheap.
 #[derive(Clone, Debug, Default)]
-pub(super) struct NodeFits {
+pub(in crate::scheduling) struct NodeFits {
     /// In the order of the nodes.
     judged: Arc<Vec<Judged>>,
     /// The place that each node had when it was judged last.
@@ -61,22 +61,22 @@ pub(super) struct NodeFits {
 
 impl NodeFits {
     /// Whether nodes are left that were not judged: the decision may take no longer.
-    pub(super) fn is_unfinished(&self) -> bool {
+    pub(in crate::scheduling) fn is_unfinished(&self) -> bool {
         self.is_unfinished
     }
 
     /// Whether the node has devices for the claims.
-    pub(super) fn on(&self, node: &NodeState) -> Result<(), Reason> {
+    pub(in crate::scheduling) fn on(&self, node: &NodeState) -> Result<(), Reason> {
         self.of(node).map_or(Ok(()), |judged| judged.found.clone())
     }
 
     /// Which of the node's devices selectors admit, as far as it is known.
-    pub(super) fn selected(&self, node: &NodeState) -> Selected {
+    pub(in crate::scheduling) fn selected(&self, node: &NodeState) -> Selected {
         self.of(node).map(|judged| judged.selected.clone()).unwrap_or_default()
     }
 
     /// As [`Self::selected`], of the node in this place.
-    pub(super) fn selected_in(&self, place: usize) -> Selected {
+    pub(in crate::scheduling) fn selected_in(&self, place: usize) -> Selected {
         self.judged.get(place).map(|judged| judged.selected.clone()).unwrap_or_default()
     }
 
@@ -111,22 +111,22 @@ pub struct ClaimFits {
 
 /// Nodes that were not judged for some claims: the decision may take no longer.
 #[derive(Clone, Debug)]
-pub(super) struct Unfinished {
-    pub(super) asked: Asked,
-    pub(super) nodes: Vec<(usize, NodeName)>,
-    pub(super) fits: NodeFits,
+pub(in crate::scheduling) struct Unfinished {
+    pub(in crate::scheduling) asked: Asked,
+    pub(in crate::scheduling) nodes: Vec<(usize, NodeName)>,
+    pub(in crate::scheduling) fits: NodeFits,
 }
 
 /// What was found for one node beside the decisions.
 #[derive(Clone, Debug)]
-pub(super) struct Compared {
-    pub(super) place: usize,
-    pub(super) node: NodeName,
-    pub(super) generation: u64,
-    pub(super) stamp: u64,
+pub(in crate::scheduling) struct Compared {
+    pub(in crate::scheduling) place: usize,
+    pub(in crate::scheduling) node: NodeName,
+    pub(in crate::scheduling) generation: u64,
+    pub(in crate::scheduling) stamp: u64,
     /// `None`: it was not found out.
-    pub(super) found: Option<Result<(), Reason>>,
-    pub(super) selected: Selected,
+    pub(in crate::scheduling) found: Option<Result<(), Reason>>,
+    pub(in crate::scheduling) selected: Selected,
 }
 
 /// So many different asks are remembered: few clusters have more than a handful of templates.
@@ -138,7 +138,7 @@ const REMEMBERED_OF_ONE: usize = 16;
 impl ClaimFits {
     /// On which nodes there are devices for the claims of a pod of this namespace, as `judge` finds out. It judges as many nodes as `allowance`
     /// has steps for; what is left can be taken by [`Self::take_unfinished`].
-    pub(super) fn of(
+    pub(in crate::scheduling) fn of(
         &mut self,
         (asked, namespace): (Asked, &Arc<str>),
         around: Surroundings<'_>,
@@ -171,7 +171,7 @@ impl ClaimFits {
     }
 
     /// What a decision has left to be judged: the first since this was last called.
-    pub(super) fn take_unfinished(&mut self) -> Option<Unfinished> {
+    pub(in crate::scheduling) fn take_unfinished(&mut self) -> Option<Unfinished> {
         self.unfinished.take()
     }
 
@@ -181,7 +181,12 @@ impl ClaimFits {
     }
 
     /// Takes in what was found beside the decisions, where it still holds.
-    pub(super) fn take_in(&mut self, asked: &Asked, compared: Vec<Compared>, around: Surroundings<'_>) {
+    pub(in crate::scheduling) fn take_in(
+        &mut self,
+        asked: &Asked,
+        compared: Vec<Compared>,
+        around: Surroundings<'_>,
+    ) {
         let Some(known) = self.by_asked.get_mut(asked) else { return };
         for compared in compared {
             known.take_in(compared, around);
@@ -292,7 +297,7 @@ impl Known {
 }
 
 /// Whether it was not found out whether the node has devices: that would take longer than the decision may.
-pub(super) fn is_unfinished<T>(found: &Result<T, Reason>) -> bool {
+pub(in crate::scheduling) fn is_unfinished<T>(found: &Result<T, Reason>) -> bool {
     matches!(found, Err(Reason::ResourceClaims(ClaimRejection::Unfinished)))
 }
 
@@ -304,10 +309,12 @@ mod tests {
 
     use crate::scheduling::{
         Snapshot,
-        decide::class::Classes,
-        model::{node::NodeInfo, pod::Demand},
-        outlook::{Context, Outlook},
-        world::object::{Kind, Object},
+        decide::{
+            class::Classes,
+            outlook::{Context, Outlook},
+        },
+        model::{kind::Kind, node::NodeInfo, pod::Demand},
+        world::object::Object,
     };
 
     fn read<T: serde::de::DeserializeOwned>(object: Value) -> std::sync::Arc<T> {
@@ -341,7 +348,7 @@ mod tests {
     }
 
     fn demand() -> Demand {
-        super::super::tests::demand("shared")
+        crate::scheduling::plugin::dynamic_resources::tests::demand("shared")
     }
 
     fn chosen(classes: &mut Classes, snapshot: &Snapshot) -> Option<String> {

@@ -4,22 +4,18 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
-use super::{
-    devices::{AllocatePolicy, ReservedDevices},
-    node::NodeName,
-    pod::Demand,
-    resources::ResourceAmounts,
-};
-use crate::scheduling::world::ledger::{Charge, Commitment};
+use super::ledger::{Charge, Commitment};
 use crate::{
     device::{
         Allocation, Amounts, Assignment, DeviceAllocation, DeviceAllocations, DeviceType, InitPhase, Minor,
         NamedDimension, ReservationName, Usage,
     },
-    object::{
-        Labels,
-        metadata::Controller,
-        reservation::{ReservationAffinity, ReservationOwner},
+    object::{Labels, reservation::ReservationOwner},
+    scheduling::model::{
+        devices::{AllocatePolicy, ReservedDevices},
+        name::NodeName,
+        pod::Demand,
+        resources::ResourceAmounts,
     },
 };
 
@@ -73,21 +69,6 @@ pub struct Preference {
     without_order: bool,
     order: i64,
     fullness: Reverse<u64>,
-}
-
-/// What a pod says of Reservations, and what their owners are compared with beside namespace and labels.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PodReservation {
-    /// The pod's uid.
-    pub uid: Arc<str>,
-    /// The pod's name.
-    pub name: Arc<str>,
-    /// The pod's controller.
-    pub controller: Option<Controller>,
-    /// The uid of the Reservation that it uses.
-    pub uses: Option<String>,
-    /// The Reservations of which it must use one.
-    pub affinity: Option<ReservationAffinity>,
 }
 
 /// A Reservation on its node, as it stands beside the pods there.

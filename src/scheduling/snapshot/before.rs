@@ -4,9 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
 use crate::scheduling::{
-    model::{node::NodeName, pod::Uid},
-    plugin::volume_binding::Reservations,
-    world::{ledger::Charge, node_state::NodeState, nominations::Nominations, quota::Held},
+    model::name::{NodeName, Uid},
+    world::{
+        ledger::{Charge, Held},
+        node_state::NodeState,
+        nominations::Nominations,
+        volume_reservations::Reservations,
+    },
 };
 
 /// What charging or releasing one pod changes, as it was before.

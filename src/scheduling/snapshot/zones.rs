@@ -4,7 +4,8 @@ use jiff::Timestamp;
 
 use super::Snapshot;
 use crate::scheduling::model::{
-    node::{NodeInfo, NodeName},
+    name::NodeName,
+    node::NodeInfo,
     tdm::{RevocableZones, ZoneState},
 };
 

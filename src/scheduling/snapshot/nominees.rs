@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Snapshot;
 use crate::scheduling::{
-    decide::verdict::judge,
     model::{
         change::Change,
-        node::NodeName,
-        pod::{Deletion, PodInfo, Uid},
+        name::{NodeName, Uid},
+        pod::{Deletion, PodInfo},
     },
+    plugin::filter::filter,
     world::ledger::Charge,
 };
 
@@ -75,8 +75,8 @@ impl Snapshot {
             };
             let state = self.state_with(node.slot, name, (node.info.clone(), node.zone.clone()), stays);
             let state = state.beside(footprints.clone(), kept.iter());
-            let cards = judge(&nominee.ask, &state, &self.device_resources, &[]);
-            let cards = self.ledger.sized(cards.map(|(cards, _)| cards).unwrap_or_default(), name);
+            let cards = filter(&nominee.ask, &state, &self.device_resources, &[]).unwrap_or_default();
+            let cards = self.ledger.sized(cards, name);
             footprints.push(nominee.footprint);
             kept.extend(cards.iter().cloned());
             if self.nominations.cards(&nominee.pod) != cards {

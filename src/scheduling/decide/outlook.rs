@@ -11,25 +11,22 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    decide::{
-        Filters,
-        evaluation::Evaluation,
-        fit_error::{Awaits, FitError},
-    },
+    Filters,
+    evaluation::Evaluation,
+    fit_error::{Awaits, FitError},
+};
+use crate::scheduling::{
     model::{
         images::Images,
-        node::{NodeInfo, NodeName},
+        name::NodeName,
+        node::NodeInfo,
         pod::Demand,
         steps::{Allowance, PER_MILLISECOND},
     },
-    plugin::{score::ScoreWeights, volume_binding::Reservations},
+    plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
     world::{
-        nominations::Nominations,
-        object::Objects,
-        pod_counts::{PodCounts, Surroundings},
-        quota::Quotas,
-        resource_claims::ResourceClaims,
-        snapshot::NodeState,
+        node_state::NodeState, nominations::Nominations, object::Objects, quota::Quotas,
+        resource_claims::ResourceClaims, surroundings::Surroundings, volume_reservations::Reservations,
     },
 };
 use crate::{
@@ -60,25 +57,25 @@ struct Picture {
 
 /// What nodes are judged by beside their own state.
 #[derive(Debug, Default)]
-pub(super) struct Context {
+pub(in crate::scheduling) struct Context {
     /// The quotas of namespaces.
-    pub(super) quotas: Quotas,
+    pub(in crate::scheduling) quotas: Quotas,
     /// On how many nodes each image is.
-    pub(super) images: Arc<Images>,
+    pub(in crate::scheduling) images: Arc<Images>,
     /// Other objects that plugins read.
-    pub(super) objects: Arc<Objects>,
+    pub(in crate::scheduling) objects: Arc<Objects>,
     /// What pods that are being placed have chosen for their claims.
-    pub(super) reservations: Arc<Reservations>,
+    pub(in crate::scheduling) reservations: Arc<Reservations>,
     /// Claims of devices, and what decides on them.
-    pub(super) resource_claims: Arc<ResourceClaims>,
+    pub(in crate::scheduling) resource_claims: Arc<ResourceClaims>,
     /// Pods that wait for room on a node that is kept for them.
-    pub(super) nominations: Arc<Nominations>,
+    pub(in crate::scheduling) nominations: Arc<Nominations>,
     /// The dialects' own resources: a node need not advertise them.
-    pub(super) device_resources: Arc<BTreeSet<String>>,
+    pub(in crate::scheduling) device_resources: Arc<BTreeSet<String>>,
     /// How much each plugin's score counts.
-    pub(super) weights: ScoreWeights,
+    pub(in crate::scheduling) weights: ScoreWeights,
     /// When it was so.
-    pub(super) now: Timestamp,
+    pub(in crate::scheduling) now: Timestamp,
 }
 
 /// Where a pod would go now, and what the other nodes make of it.
@@ -104,7 +101,7 @@ const ROOM: usize = 200;
 
 impl Outlook {
     /// These nodes, in order of name; `passed_over` are the nodes that come after others, and how they rank.
-    pub(super) fn new(
+    pub(in crate::scheduling) fn new(
         nodes: Vec<Arc<NodeState>>,
         passed_over: BTreeMap<NodeName, usize>,
         context: Context,
@@ -171,7 +168,7 @@ impl Outlook {
     }
 
     /// A node of this name.
-    pub(super) fn state(&self, name: &str) -> Option<&Arc<NodeState>> {
+    pub(in crate::scheduling) fn state(&self, name: &str) -> Option<&Arc<NodeState>> {
         let slots = &self.0.slots;
         let name_of = |slot: &Option<Arc<NodeState>>| slot.as_ref().map(|state| state.info.name.clone());
         let found = slots.binary_search_by(|slot| name_of(slot).as_deref().cmp(&Some(name)));
@@ -179,11 +176,11 @@ impl Outlook {
     }
 
     /// Whether the node comes after others: its line is full or held up.
-    pub(super) fn is_passed_over(&self, name: &str) -> bool {
+    pub(in crate::scheduling) fn is_passed_over(&self, name: &str) -> bool {
         self.0.passed_over.get(name).is_some_and(|rank| *rank > 0)
     }
 
-    pub(super) fn surroundings(&self) -> Surroundings<'_> {
+    pub(in crate::scheduling) fn surroundings(&self) -> Surroundings<'_> {
         let Picture { slots, generations, repelling, weighing, claiming, context, .. } = &*self.0;
         Surroundings {
             slots,
@@ -243,4 +240,4 @@ impl Prospect {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(in crate::scheduling) mod tests;

@@ -8,15 +8,17 @@ use crate::{
     scheduling::{
         model::{
             footprint::Footprint,
-            node::{NodeInfo, NodeName},
-            pod::{Demand, Uid},
-            reservation::{Reserved, fold},
+            kind::Kind,
+            name::{NodeName, Uid},
+            node::NodeInfo,
+            pod::Demand,
             resources::ResourceAmounts,
         },
         world::{
             ledger::Charge,
             node_state,
-            object::{Kind, Object},
+            object::Object,
+            reservation::{Reserved, fold},
         },
     },
 };

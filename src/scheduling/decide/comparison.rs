@@ -7,16 +7,17 @@
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
-use super::{
-    PodClaims,
-    fits::{Asked, Compared, Unfinished, is_unfinished},
+use super::outlook::Outlook;
+use crate::scheduling::plugin::{
+    claim_fits::{Asked, Compared, Unfinished, is_unfinished},
+    dynamic_resources::PodClaims,
 };
 use crate::{
     dra::Toll,
     scheduling::{
-        model::{node::NodeName, pod::Demand, steps::Allowance},
-        outlook::Outlook,
-        world::pod_counts::{PodCounts, Surroundings},
+        model::{name::NodeName, pod::Demand, steps::Allowance},
+        plugin::pod_counts::PodCounts,
+        world::surroundings::Surroundings,
     },
 };
 

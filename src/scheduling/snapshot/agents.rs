@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agent, Snapshot};
-use crate::{device::ProfileName, scheduling::model::node::NodeName};
+use super::Snapshot;
+use crate::scheduling::world::node_state::Agent;
+use crate::{device::ProfileName, scheduling::model::name::NodeName};
 
 impl Snapshot {
     /// Takes in whether a node's device plugin answers; returns what was thought of it before.

@@ -12,11 +12,8 @@ use crate::{
     object::Taint,
     scheduling::{
         Ask, Constraints, Footprint, Offer, ResourceAmounts,
-        model::footprint::ClaimUse,
-        world::{
-            object::{Kind, Object},
-            snapshot::Agent,
-        },
+        model::{footprint::ClaimUse, kind::Kind},
+        world::{node_state::Agent, object::Object},
     },
 };
 

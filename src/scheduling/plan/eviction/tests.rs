@@ -6,10 +6,11 @@ use super::*;
 use crate::scheduling::{
     Claim, Footprint, Holding, Importance, PodKey,
     model::{
+        kind::Kind,
         pod::Placer,
         tdm::{WindowState, job::Quantum},
     },
-    world::object::{Kind, Object},
+    world::object::Object,
 };
 
 /// The job of the controller of this uid.
@@ -179,11 +180,11 @@ fn the_budget_of_the_pod_group_is_that_of_the_job() {
     let mut objects = Objects::default();
     let most = JobBudget::MaxUnavailable(Quantum::Count(2));
     objects.set(Object::PodGroup(
-        crate::scheduling::world::object::Kind::PodGroup,
+        crate::scheduling::model::kind::Kind::PodGroup,
         "team/pg1".into(),
-        std::sync::Arc::new(crate::scheduling::plan::gang::Group {
+        std::sync::Arc::new(crate::scheduling::model::gang::Group {
             budget: Some(most),
-            policy: crate::scheduling::plan::gang::Policy::Alone,
+            policy: crate::scheduling::model::gang::Policy::Alone,
         }),
     ));
     let grouped = |name| member(pod(name), |member| member.group = Some("team/pg1".into()));

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{
+use crate::scheduling::model::tdm::{
     Clock, ZoneState,
     job::{Evictable, JobBudget, JobMember, JobName, Readiness, WITHOUT_BUDGET},
 };
@@ -18,8 +18,8 @@ use crate::{
     object::{PodDisruptionBudget, pod_disruption_budget::UnhealthyPods},
     scheduling::{
         model::{
-            node::NodeName,
-            pod::{Binding, PodInfo, PodKey, Stage, Uid},
+            name::{NodeName, Uid},
+            pod::{Binding, PodInfo, PodKey, Stage},
         },
         world::object::Objects,
     },

@@ -1,0 +1,45 @@
+//! Whether a node that has room for a pod still has it beside the pods that it is kept for.
+
+use std::sync::Arc;
+
+use crate::scheduling::{
+    model::{pod::Demand, reason::NodeReasons},
+    plugin::{cycle::Cycle, filter::filter, pod_counts::PodCounts},
+    world::{node_state::NodeState, nominations::Nominations, surroundings::Surroundings},
+};
+
+impl Nominations {
+    /// Whether a node that has room for the pod would still have it beside the pods that it is kept for. `cycle` is what the plugins
+    /// found out for the pod without them.
+    pub fn test(
+        &self,
+        demand: &Demand,
+        node: &Arc<NodeState>,
+        around: Surroundings<'_>,
+        cycle: &Cycle<'_>,
+    ) -> Result<(), NodeReasons> {
+        let Some(kept) = self.kept(demand, node) else { return Ok(()) };
+        // What looks at more than one node has nothing to do for the pod, unless these pods keep others away or share its claims.
+        let alone = cycle.is_empty() && demand.footprint.claims.is_empty();
+        let alone = alone && kept.anti_affinity.len() == node.anti_affinity.len();
+        let kept = Arc::new(kept);
+        filter(&demand.ask, &kept, around.device_resources, &[])?;
+        if alone {
+            return Ok(());
+        }
+        let mut slots = around.slots.to_vec();
+        let (mut repelling, mut claiming) = (around.repelling.clone(), around.claiming.clone());
+        for (slot, state) in slots.iter_mut().enumerate() {
+            if state.as_ref().is_some_and(|state| state.info.name == kept.info.name) {
+                *state = Some(kept.clone());
+                repelling.insert(slot);
+                claiming.insert(slot);
+            }
+        }
+        let around = Surroundings { slots: &slots, repelling: &repelling, claiming: &claiming, ..around };
+        // Counts are kept by generation, and this state has none of its own.
+        let mut counts = PodCounts::default();
+        let cycle = Cycle::prepare(demand, around, &mut counts).map_err(|reason| vec![reason])?;
+        cycle.test(&kept)
+    }
+}

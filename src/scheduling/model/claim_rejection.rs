@@ -1,0 +1,44 @@
+//! Why claims of devices keep a pod from a node.
+
+use std::{fmt, sync::Arc};
+
+/// Why a pod's claims keep it from a node.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum ClaimRejection {
+    /// The node has no devices for them.
+    Unallocatable,
+    /// One was given devices that can't be used from the node.
+    Elsewhere,
+    /// The one for extended resources was made for another node.
+    Stale,
+    /// One can't be decided on, as this text says.
+    Undecidable(Arc<str>),
+    /// Comparing them with all devices takes longer than a decision may.
+    Unfinished,
+}
+
+impl ClaimRejection {
+    /// The name, as `berth simulate --explain` prints it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Unallocatable => "ResourceClaimUnallocatable",
+            Self::Elsewhere => "ResourceClaimElsewhere",
+            Self::Stale => "ResourceClaimStale",
+            Self::Undecidable(_) => "ResourceClaimUndecidable",
+            Self::Unfinished => "ResourceClaimUnfinished",
+        }
+    }
+}
+
+/// In kube-scheduler's words, where it has some.
+impl fmt::Display for ClaimRejection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Unallocatable => "cannot allocate all claims",
+            Self::Elsewhere => "resourceclaim not available on the node",
+            Self::Stale => "cannot schedule extended resource claim",
+            Self::Undecidable(why) => why,
+            Self::Unfinished => "resourceclaims are still being compared with devices",
+        })
+    }
+}

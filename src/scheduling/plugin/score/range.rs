@@ -1,0 +1,15 @@
+//! From what to what scores go, and how they are rounded.
+
+/// The highest score that a plugin gives a node.
+pub(in crate::scheduling) const MOST: i64 = 100;
+
+#[expect(clippy::cast_precision_loss, reason = "amounts and scores are far below 2^52, or compared roughly")]
+pub(in crate::scheduling) fn float(whole: i64) -> f64 {
+    whole as f64
+}
+
+/// The whole part.
+#[expect(clippy::cast_possible_truncation, reason = "scores are far below 2^52")]
+pub(in crate::scheduling) fn whole(score: f64) -> i64 {
+    score as i64
+}
