@@ -1,6 +1,6 @@
 //! The answer of `berth preflight`: all findings, what follows from them, as JSON has it and as a person reads it.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Display};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use super::{
     webhooks, workloads,
 };
 use crate::{
-    cli::{manifests::ManifestsError, table::Table},
+    cli::{manifests::ManifestsError, output::Shown, table::Table},
     config::{Config, UnmanagedPods},
 };
 
@@ -129,26 +129,32 @@ impl Report {
     }
 
     /// As a person reads it: what was found, the settings, the commands, the verdict.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
+    pub fn text(&self) -> Shown {
+        let mut text = Shown::default();
         let version = self.kubernetes.version.as_deref().unwrap_or("of an unknown version");
-        line(&mut text, &format!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum));
+        line(
+            &mut text,
+            format_args!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum),
+        );
         if !self.agents.is_empty() {
-            text += "\n";
-            text += &self.agents_table();
+            line(&mut text, "");
+            text = text.and(&self.agents_table());
         }
         if !self.findings.is_empty() {
-            text += "\n";
-            text += &self.findings_table();
+            line(&mut text, "");
+            text = text.and(&self.findings_table());
         }
-        line(&mut text, &format!("\nSettings ({}):\n", commands::SETTINGS_FILE));
-        self.settings.lines().for_each(|setting| line(&mut text, &format!("  {setting}")));
+        line(&mut text, "");
+        line(&mut text, format_args!("Settings ({}):", commands::SETTINGS_FILE));
+        line(&mut text, "");
+        self.settings.lines().for_each(|setting| line(&mut text, format_args!("  {setting}")));
         self.write_commands(&mut text);
-        line(&mut text, &format!("\nVerdict: {}", self.summary()));
+        line(&mut text, "");
+        line(&mut text, format_args!("Verdict: {}", self.summary()));
         text
     }
 
-    fn agents_table(&self) -> String {
+    fn agents_table(&self) -> Shown {
         let mut table = Table::new(&["ACCOUNT", "ROLE", "OF", "MAY WRITE", "WORKLOAD"]);
         for Agent { account, role, project, workload, bound } in &self.agents {
             let bound = bound.map_or("unknown", |bound| if bound { "yes" } else { "no" });
@@ -157,7 +163,7 @@ impl Report {
         table.render()
     }
 
-    fn findings_table(&self) -> String {
+    fn findings_table(&self) -> Shown {
         let mut table = Table::new(&["SEVERITY", "RULE", "OBJECT", "MESSAGE"]);
         let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, finding) in self.findings.iter().enumerate() {
@@ -176,11 +182,12 @@ impl Report {
         table.render()
     }
 
-    fn write_commands(&self, text: &mut String) {
+    fn write_commands(&self, text: &mut Shown) {
         let mut before: Option<Stage> = None;
         for Step { step, command } in &self.commands {
             if before != Some(*step) {
-                line(text, &format!("\n# {}", step.heading()));
+                line(text, "");
+                line(text, format_args!("# {}", step.heading()));
             }
             line(text, command);
             before = Some(*step);
@@ -207,8 +214,8 @@ impl Report {
     }
 }
 
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a String takes any text");
+fn line(text: &mut Shown, line: impl Display) {
+    *text = std::mem::take(text).and(&Shown::line(line));
 }
 
 fn verdict(findings: &[Finding]) -> Verdict {
