@@ -14,7 +14,7 @@ use super::{
     namespaces, pods, rules,
     seen::Seen,
     settings::{Converted, convert},
-    webhooks, workloads,
+    trust, webhooks, workloads,
 };
 use crate::{
     cli::{manifests::ManifestsError, output::Shown, table::Table},
@@ -94,6 +94,7 @@ impl Report {
         let examination = Examination::new(seen, &config, place.namespace, now);
         let (templates, unreadable) = workloads::templates(&examination);
         let mut found = api::findings(seen, &examination.facts.dialects)?;
+        found.extend(trust::findings(&seen.strangers));
         found.extend(agents::findings(&examination));
         found.extend(webhooks::findings(seen));
         found.extend(namespaces::findings(&examination, &templates));
