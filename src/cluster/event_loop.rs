@@ -42,7 +42,7 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, writes_at_once, handoff, .. } = binder;
+    let Binder { client, reader, clock, metrics, settings, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
     let Beginning { events: mut watched, scheduler } = beginning;
@@ -50,7 +50,9 @@ pub async fn term(
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let mut desk = handoff.desk(reader.clone());
     let comparer = Comparer::default();
-    let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone(), comparer };
+    let (details, fence_of_hands) = (settings.details, fence.clone());
+    let hands =
+        Hands { client, reader, clock, metrics: metrics.clone(), fence: fence_of_hands, comparer, details };
     let pulse = handoff.pulse().clone();
     let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();

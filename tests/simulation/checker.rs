@@ -13,6 +13,7 @@ use std::{
 use berth::{
     config::Config,
     sandbox::{Sandbox, fault::Call},
+    scheduling::Details,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -78,6 +79,11 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
+    /// Users are told so much; a fresh look tells them no more.
+    pub(crate) fn telling(&mut self, details: Details) {
+        self.config.messages.details = details;
+    }
+
     pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
         Self {
             config: windows.map(Windows::config).unwrap_or_default(),
