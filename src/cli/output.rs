@@ -116,7 +116,7 @@ fn json<T: Serialize>(answer: &T) -> anyhow::Result<String> {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if is_obeyed_in_json(c) {
-            escaped += &format!("\\u{:04x}", u32::from(c));
+            escaped.extend(format!("\\u{:04x}", u32::from(c)).chars());
         } else {
             escaped.push(c);
         }

@@ -122,23 +122,23 @@ impl Hands {
                 self.say(pod, News::Unassigned { message: &message }).await
             }
             // Accounted for above.
-            Effect::ReportExcess { .. } | Effect::ReportUnread { .. } | Effect::ReportUnassigned { .. } => {
-                None
-            }
-            Effect::ReportDetails { pod, message } => {
-                tracing::info!(%pod, "in full: {}", excerpt(&message, SUMMARY));
-                None
-            }
+            Effect::ReportExcess { .. }
+            | Effect::ReportUnread { .. }
+            | Effect::ReportUnassigned { .. }
+            | Effect::ReportDetails { .. } => None,
             Effect::ReportDrift { of, what } => self.report_drift(&of, &what).await,
         }
     }
 
-    /// Keeps the gauges of what is found on nodes.
+    /// Keeps the gauges of what is found on nodes, and logs what users are not told.
     fn account(&self, effect: &Effect) {
         match effect {
             Effect::ReportExcess { node, cards } => self.report_excess(node, cards),
             Effect::ReportUnread { node, pods } => self.metrics.unreadable_assignments(node, *pods),
             Effect::ReportUnassigned { node, pods } => self.metrics.unassigned_pods(node, *pods),
+            Effect::ReportDetails { pod, message } => {
+                tracing::info!(%pod, "in full: {}", excerpt(message, SUMMARY));
+            }
             _ => {}
         }
     }
