@@ -91,7 +91,10 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
         (_, Part::Scheduler) => Finding::new(
             &rules::SCHEDULER_FOUND,
             program.called(),
-            format!("{project}'s scheduler serves pods that name {names}; it writes as {account}"),
+            format!(
+                "{project}'s scheduler serves pods that name {names}; it writes as {account}{}",
+                dark(program.project, examination)
+            ),
         ),
         (_, Part::DevicePlugin) => Finding::new(
             &rules::DEVICE_PLUGIN_FOUND,
@@ -100,6 +103,15 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
                 "{project}'s device plugin registers cards and allocates them; it writes as {account} and stays"
             ),
         ),
+    }
+}
+
+/// What ends with the scheduler that people may look at.
+fn dark(project: Project, examination: &Examination<'_>) -> &'static str {
+    if project == Project::Hami && !examination.config.metrics.hami_names {
+        "; its metrics end with it: `metrics.hamiNames: true` exports them under the same names for dashboards and alerts"
+    } else {
+        ""
     }
 }
 

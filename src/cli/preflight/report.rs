@@ -53,6 +53,9 @@ pub struct Report {
     pub settings: String,
     /// What to run, in order.
     pub commands: Vec<Step>,
+    /// How much was read, in words.
+    #[serde(skip)]
+    pub read: String,
 }
 
 /// The settings of `--config`.
@@ -115,7 +118,8 @@ impl Report {
         let commands =
             commands::commands(&examination, &installation, &agents, &webhooks::webhooks(seen), &to_label);
         let kubernetes = Kubernetes::of(seen);
-        Ok(Self { verdict: verdict(&found), kubernetes, findings: found, agents, settings: text, commands })
+        let verdict = verdict(&found);
+        Ok(Self { verdict, kubernetes, findings: found, agents, settings: text, commands, read: read(seen) })
     }
 
     /// With these flags in each command that talks to the cluster, so that the commands reach the cluster that was examined.
@@ -137,6 +141,7 @@ impl Report {
             &mut text,
             format_args!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum),
         );
+        line(&mut text, format_args!("Read: {}", self.read));
         if !self.agents.is_empty() {
             line(&mut text, "");
             text = text.and(&self.agents_table());
@@ -213,6 +218,15 @@ impl Report {
             }
         }
     }
+}
+
+/// How much was read: where that is nothing, a right may be missing.
+fn read(seen: &Seen) -> String {
+    let (pods, workloads) = (seen.pods.len(), seen.workloads.len());
+    let (namespaces, nodes) = (seen.namespaces.len(), seen.nodes.len());
+    format!(
+        "{namespaces} namespace(s), {nodes} node(s), {pods} pod(s) that have not ended, {workloads} workload(s)"
+    )
 }
 
 fn line(text: &mut Shown, line: impl Display) {
