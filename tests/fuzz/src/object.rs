@@ -22,12 +22,16 @@ pub fn run(data: &[u8]) {
     let mut objects = Vec::new();
     if let Some(device) = read_as::<Device>(&value) {
         let (offer, troubles) = read::devices(&device);
-        troubles.iter().for_each(|trouble| short(&trouble.to_string()));
+        for trouble in &troubles {
+            short(&trouble.to_string());
+        }
         objects.push(Object::Device("gpu-1".into(), Arc::new(offer)));
     }
     if let Some(object) = read_as::<Reservation>(&value) {
         let (object, troubles) = reservation(&object);
-        troubles.iter().for_each(|trouble| short(&trouble.to_string()));
+        for trouble in &troubles {
+            short(&trouble.to_string());
+        }
         objects.push(object);
     }
     if let Some(group) = read_as::<PodGroup>(&value) {
