@@ -23,6 +23,7 @@ pub mod images;
 pub mod ledger;
 pub mod line;
 pub mod measure;
+pub mod message;
 pub mod nearest;
 pub mod node;
 pub mod node_state;
@@ -61,6 +62,7 @@ pub use event::{
 pub use fit_error::FitError;
 pub use footprint::Footprint;
 pub use measure::{Attempt, Measure, Standing};
+pub use message::Details;
 pub use node::{NodeInfo, NodeName, Offer};
 pub use outlook::{Outlook, Prospect};
 pub use plugin::dynamic_resources;

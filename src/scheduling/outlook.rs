@@ -15,6 +15,7 @@ use super::{
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
     images::Images,
+    message::Details,
     node::{NodeInfo, NodeName},
     nominations::Nominations,
     object::Objects,
@@ -225,10 +226,10 @@ impl Prospect {
 
     /// What the other nodes make of it, in kube-scheduler's form: `1/3 other nodes are available: 1 Insufficient cpu, 1 Insufficient GPU
     /// memory.`; `None`: there are no others.
-    pub fn elsewhere(&self) -> Option<String> {
+    pub fn elsewhere(&self, details: Details) -> Option<String> {
         let refused = self.refused.nodes();
         let nodes = self.others + refused;
-        let counted = self.refused.counted();
+        let counted = self.refused.counted_for(details);
         match (nodes, refused) {
             (0, _) => None,
             (_, 0) => Some(format!("{nodes}/{nodes} other nodes are available.")),

@@ -52,6 +52,7 @@ use super::{
     effect::Effect,
     event::Event,
     line::Lines,
+    message::Details,
     node::NodeName,
     object::Kind,
     pod::Uid,
@@ -88,6 +89,8 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
+    /// How much of a message stands where the users of a namespace read it.
+    pub details: Details,
 }
 
 /// What is still to be done.
@@ -107,6 +110,8 @@ enum Course {
 pub struct Scheduler {
     /// As in [`Settings`].
     lock_expiry: SignedDuration,
+    /// As in [`Settings`].
+    details: Details,
     /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
     /// Every pod that was seen, and what is to be done for it.
@@ -143,9 +148,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs, details } = settings;
         Self {
             lock_expiry,
+            details,
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),

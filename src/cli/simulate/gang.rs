@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{charge::placed, place::Run, report::PodRow};
 use crate::scheduling::{
-    PodInfo, Uid,
+    Details, PodInfo, Uid,
     decide::Decision,
     gang::{
         Applicant, AsItIs, Gang, GangName, MadeRoom, Member, Membership, Policy, Pool, Shortfall, Tally,
@@ -131,7 +131,7 @@ impl Run<'_> {
         let mut rows = Vec::new();
         for (at, row, info) in entries {
             let uid = &info.key.uid;
-            let message = words.message(uid, |uid| called[uid].clone());
+            let message = words.message(uid, |uid| called[uid].clone(), Details::Full);
             let mut row = match shortfall.failure_of(uid) {
                 Some(Some(error)) => row.unfit(error),
                 _ => row.unschedulable(String::new()),

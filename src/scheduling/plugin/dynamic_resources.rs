@@ -42,6 +42,13 @@ pub enum ClaimRejection {
     Stale,
     /// One can't be decided on, as this text says.
     Undecidable(Arc<str>),
+    /// One can't be decided on for a device or a pool.
+    OfDevice {
+        /// Which, and why.
+        why: Arc<str>,
+        /// The same without the device or the pool.
+        own: Arc<str>,
+    },
     /// Comparing them with all devices takes longer than a decision may.
     Unfinished,
 }
@@ -53,8 +60,18 @@ impl ClaimRejection {
             Self::Unallocatable => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
-            Self::Undecidable(_) => "ResourceClaimUndecidable",
+            Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
             Self::Unfinished => "ResourceClaimUnfinished",
+        }
+    }
+}
+
+impl ClaimRejection {
+    /// Its words without devices and pools.
+    pub fn own_words(&self) -> String {
+        match self {
+            Self::OfDevice { own, .. } => own.to_string(),
+            other => other.to_string(),
         }
     }
 }
@@ -66,7 +83,7 @@ impl fmt::Display for ClaimRejection {
             Self::Unallocatable => "cannot allocate all claims",
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
-            Self::Undecidable(why) => why,
+            Self::Undecidable(why) | Self::OfDevice { why, .. } => why,
             Self::Unfinished => "resourceclaims are still being compared with devices",
         })
     }
@@ -223,7 +240,7 @@ impl<'a> PodClaims<'a> {
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => Reason::ResourceClaims(ClaimRejection::Unfinished),
-            error => rejected(&error.to_string()),
+            error => rejected_by(&error),
         })?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
@@ -284,6 +301,17 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         | Change::CardsClaimed(_)
         | Change::PodRemoved(_)
         | Change::Nomination => false,
+    }
+}
+
+/// The rejection by an attempt, which may name a device.
+fn rejected_by(error: &AllocationError) -> Reason {
+    match error.without_devices() {
+        None => rejected(&error.to_string()),
+        Some(own) => {
+            let (why, own) = (error.to_string().into(), own.into());
+            Reason::ResourceClaims(ClaimRejection::OfDevice { why, own })
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     scheduling::{
         effect::Effect,
         ledger::{Charge, Commitment},
+        message::Message,
         node::{NodeInfo, NodeName},
         pod::PodKey,
     },
@@ -22,7 +23,9 @@ impl Scheduler {
         let Some(known) = self.reports.excess.replace(node, &found) else { return };
         for (card, message) in found.iter().filter(|(card, _)| !known.contains_key(*card)) {
             for pod in self.holders_of(node, card) {
-                self.outbox.effects.push(Effect::TellExcess { pod, message: message.clone() });
+                let own = "Pods hold more of a card of this Pod than it has";
+                let message = self.worded(&pod, Message::with_own(message, own));
+                self.outbox.effects.push(Effect::TellExcess { pod, message });
             }
         }
         self.outbox

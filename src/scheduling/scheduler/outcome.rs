@@ -14,6 +14,7 @@ use crate::scheduling::{
     event::{BindOutcome, LockOutcome, Setback},
     ledger::Commitment,
     line::Step,
+    message::Message,
     node::{NodeInfo, NodeLock, NodeName},
     pod::{Claim, PodInfo, PodKey, Uid},
     queue::backoff,
@@ -106,7 +107,10 @@ impl Scheduler {
         self.tell_unschedulable(
             uid,
             Blame::Lock,
-            format!("taking the lock of node {node} failed: {message}"),
+            Message::with_own(
+                format!("taking the lock of node {node} failed: {message}"),
+                "taking the lock of a node failed",
+            ),
         );
     }
 
@@ -200,7 +204,10 @@ impl Scheduler {
                 self.tell_unschedulable(
                     uid,
                     Blame::Binding,
-                    format!("binding to node {node} was refused: {message}"),
+                    Message::with_own(
+                        format!("binding to node {node} was refused: {message}"),
+                        "binding to a node was refused",
+                    ),
                 );
             }
         }

@@ -13,6 +13,7 @@ use crate::scheduling::{
         Applicant, AsItIs, Gang, GangName, Membership, Policy, Pool, Shortfall, Ungathered, Words, place,
     },
     measure::{Attempt, GangAttempt, Measure},
+    message::Message,
     pod::{Ask, Claim, Uid},
     queue::{backoff_end, flush_time},
 };
@@ -155,12 +156,13 @@ impl Scheduler {
     fn refuse_gang(&mut self, name: &GangName, pool: &Pool<'_>, shortfall: &Shortfall, now: Timestamp) {
         let pods = pool.placed.total() + pool.applicants.len();
         let words = Words { name, gang: pool.gang, pods, shortfall };
+        let details = self.details;
         let named = |uid: &Uid| match self.pods.get(uid) {
             Some(entry) => entry.info.key.name.clone(),
             None => uid.clone(),
         };
-        let messages: Vec<String> =
-            pool.applicants.iter().map(|applicant| words.message(applicant.uid(), named)).collect();
+        let messages: Vec<Message> =
+            pool.applicants.iter().map(|applicant| words.told(applicant.uid(), named, details)).collect();
         for (applicant, message) in pool.applicants.iter().zip(messages) {
             let uid = applicant.uid();
             self.stop_waiting(uid);

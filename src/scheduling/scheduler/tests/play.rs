@@ -61,6 +61,7 @@ pub(super) enum Sent<'a> {
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
+    Details(&'a str),
     Drift,
 }
 
@@ -103,6 +104,7 @@ impl Play {
             preemption: Some(crate::scheduling::preemption::Rules::default()),
             zones: crate::scheduling::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
+            details: crate::scheduling::Details::Full,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -202,6 +204,7 @@ impl Play {
             Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),
             Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
+            Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
