@@ -1,12 +1,10 @@
 //! What a user's own namespace shows must not become a right or a setting: only kube-system and the namespaces that the caller names are believed.
 
-use berth::{
-    cli::{
-        Command,
-        preflight::{PreflightArgs, Report, Verdict, examine},
-    },
-    sandbox::{Options, Sandbox},
+use berth::cli::{
+    Command,
+    preflight::{PreflightArgs, Report, Verdict, examine},
 };
+use berth_sandbox::{Options, Sandbox};
 use clap::Parser as _;
 use jiff::Timestamp;
 use kube::Client;

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use berth::{sandbox::Sandbox, scheduling::Details};
+use berth::scheduling::Details;
+use berth_sandbox::Sandbox;
 use serde_json::Value;
 
 use crate::story::Story;
