@@ -176,7 +176,7 @@ impl App {
             judge: facts.judge(),
             workloads: Arc::new(options.config.workloads()),
             onward: (options.parts == Parts::Both && options.chooser == Chooser::Berth)
-                .then(|| onward::onward(&handoff)),
+                .then(|| onward::onward(&handoff, settings.clone())),
             metrics: reviews.clone(),
             registry: Arc::new(registry),
             scrape: (options.parts != Parts::Webhook)

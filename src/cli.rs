@@ -265,7 +265,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let said = text.split("\nUsage:").next().unwrap_or(&text).trim();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        output::remark(text.trim_end());
+        text.trim_end().lines().for_each(output::remark);
     } else {
         output::remark(&one_line(said));
     }

@@ -9,6 +9,7 @@ mod guards;
 mod hami;
 mod koordinator;
 mod layers;
+mod messages;
 mod metrics;
 mod root;
 mod scheduling;
@@ -32,6 +33,7 @@ use crate::admission::Guards;
 pub use error::{ConfigError, Notice};
 pub use hami::{GpuCorePolicy, HamiConfig, Policy};
 pub use koordinator::KoordinatorConfig;
+pub use messages::MessagesConfig;
 pub use metrics::{Authentication, MetricsConfig};
 pub use scheduling::{PreemptionConfig, SchedulingConfig};
 pub use schema::schema;
@@ -70,6 +72,8 @@ pub struct Config {
     pub workloads: Vec<WorkloadConfig>,
     /// What `/metrics` shows beside the series that are always there.
     pub metrics: MetricsConfig,
+    /// What the users of a namespace are told.
+    pub messages: MessagesConfig,
     /// What is spoken with the nodes.
     pub dialects: DialectsConfig,
 }

@@ -21,14 +21,14 @@ pub const NOTE: usize = 42;
 /// excerpt to the same or a greater length changes nothing.
 pub fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
     let short = text.len() <= most + NOTE;
-    if short && !text.contains(is_escaped) {
+    if short && !text.contains(is_obeyed) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::new();
     // Where to cut, should the rest be too long: bytes shown, and characters that they stand for.
     let (mut cut, mut kept) = (0, 0);
     for c in text.chars() {
-        if is_escaped(c) {
+        if is_obeyed(c) {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
@@ -40,6 +40,18 @@ pub fn excerpt(text: &str, most: usize) -> Cow<'_, str> {
             let rest = text.chars().count() - kept;
             return Cow::Owned(format!("{shown}… ({rest} more characters)"));
         }
+    }
+    Cow::Owned(shown)
+}
+
+/// The whole text, with each character escaped that a terminal may obey instead of showing it: see [`is_obeyed`].
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_obeyed(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
     }
     Cow::Owned(shown)
 }
@@ -66,9 +78,11 @@ pub fn listed<T: AsRef<str>>(elements: &[T], most: usize) -> String {
     if rest == 0 { shown } else { format!("{shown} and {rest} more") }
 }
 
-/// Control characters, line and paragraph separators, and marks of direction.
-fn is_escaped(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a terminal may obey the character instead of showing it: control characters (C0, DEL, C1), line and paragraph separators,
+/// and marks of direction.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -100,6 +114,22 @@ mod tests {
     fn no_character_forges_a_line_or_hides_text() {
         let shown = excerpt("a\nb\r\u{1b}[2J\0\u{85}\u{2028}\u{202e}\u{2066}c", VALUE);
         assert_eq!(shown, r"a\nb\r\u{1b}[2J\u{0}\u{85}\u{2028}\u{202e}\u{2066}c");
+    }
+
+    #[test]
+    fn every_character_that_a_terminal_obeys_is_made_visible() {
+        let ranges =
+            [('\0', '\u{1f}'), ('\u{7f}', '\u{9f}'), ('\u{200e}', '\u{200f}'), ('\u{2028}', '\u{202e}')];
+        for (first, last) in ranges.into_iter().chain([('\u{2066}', '\u{2069}'), ('\u{61c}', '\u{61c}')]) {
+            for c in first..=last {
+                let text = format!("a{c}b");
+                let shown = visible(&text);
+                assert!(shown.starts_with("a\\") && !shown.contains(c), "{c:?}: {shown}");
+            }
+        }
+        for text in ["", "größer als 40 GiB", "שלום", "🙂", "a\u{a0}b"] {
+            assert!(matches!(visible(text), Cow::Borrowed(shown) if shown == text), "{text}");
+        }
     }
 
     #[test]

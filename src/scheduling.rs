@@ -7,6 +7,7 @@
 pub mod decide;
 pub mod effect;
 pub mod event;
+
 pub mod model;
 pub mod node_flow;
 pub mod plan;
@@ -26,6 +27,7 @@ pub use event::{
 };
 pub use model::footprint::Footprint;
 pub use model::measure::{Attempt, Measure, Standing};
+pub use model::message::Details;
 pub use model::reason::{CardReason, NodeReasons, Reason};
 pub use model::resources::ResourceAmounts;
 pub use model::{

@@ -385,3 +385,55 @@ async fn a_demo_that_stays_up_shows_its_ledger_by_the_command_that_it_prints() {
     let half = pods.iter().find(|pod| pod["name"] == "half").unwrap();
     assert_eq!(half["devices"][0]["resources"]["koordinator.sh/gpu-core"], 50, "{half}");
 }
+
+/// Each command that reads files, in each form: standard output, and standard error.
+#[test]
+fn no_command_prints_a_character_that_a_terminal_obeys() {
+    let files = [("simulate_escapes", "input.yaml"), ("review_escapes", "input.yaml")];
+    let calls: [&[&str]; 5] = [
+        &["simulate", "--at", "2026-11-21T09:54:07Z", "--explain"],
+        &["simulate", "--at", "2026-11-21T09:54:07Z", "--skip-admission", "--strict"],
+        &["review"],
+        &["migrate", "--plan"],
+        &["migrate", "--plan", "-o", "wide"],
+    ];
+    let obeyed = |c: char| c != '\n' && berth::excerpt::is_obeyed(c);
+    for (folder, file) in files {
+        let folder = cases().join(folder);
+        for args in calls {
+            for format in [None, Some("json"), Some("yaml")] {
+                if format.is_some() && args.contains(&"wide") {
+                    continue;
+                }
+                let mut args = args.to_vec();
+                args.extend(["-f", file]);
+                args.extend(format.iter().flat_map(|format| ["-o", *format]));
+                let output = call(&folder, &args);
+                for stream in [&output.stdout, &output.stderr] {
+                    let found: Vec<_> = text(stream).chars().filter(|c| obeyed(*c)).collect();
+                    assert!(found.is_empty(), "{args:?}: {found:?}");
+                }
+            }
+        }
+    }
+    let folder = cases().join("simulate_escapes");
+    let call = |format| {
+        call(
+            &folder,
+            &[
+                "simulate",
+                "-f",
+                "input.yaml",
+                "--skip-admission",
+                "--at",
+                "2026-11-21T09:54:07Z",
+                "-o",
+                format,
+            ],
+        )
+    };
+    let pods = json(&call("json"))["pods"].clone();
+    assert_eq!(pods[0]["namespace"], "team\u{202e}\u{2066}\u{200f}", "JSON says exactly what was read");
+    let yaml: Value = serde_saphyr::from_str(text(&call("yaml").stdout)).unwrap();
+    assert_eq!(yaml["pods"], pods, "and so does YAML");
+}

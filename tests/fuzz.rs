@@ -189,6 +189,11 @@ fn slices() {
 }
 
 #[test]
+fn objects_of_other_projects() {
+    hold("object");
+}
+
+#[test]
 fn quantities() {
     hold("quantity");
 }

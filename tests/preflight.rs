@@ -13,6 +13,8 @@ mod rights;
 mod sandbox;
 #[path = "support/lib.rs"]
 mod support;
+#[path = "preflight/trust.rs"]
+mod trust;
 
 use berth::cli::preflight::{PreflightArgs, Report, examine};
 use clap::Parser as _;

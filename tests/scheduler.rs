@@ -17,6 +17,8 @@ mod deliberate;
 mod device_claims;
 #[path = "scheduler/devices.rs"]
 mod devices;
+#[path = "scheduler/discreet.rs"]
+mod discreet;
 #[path = "scheduler/extended_resources.rs"]
 mod extended_resources;
 #[path = "scheduler/extender.rs"]

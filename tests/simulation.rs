@@ -47,11 +47,13 @@ mod stories;
 mod story;
 #[path = "simulation/time_division.rs"]
 mod time_division;
+#[path = "simulation/told.rs"]
+mod told;
 #[path = "simulation/world.rs"]
 mod world;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     num::NonZero,
     sync::{
         Arc, Mutex, OnceLock,
@@ -59,6 +61,7 @@ use std::{
     },
 };
 
+use berth::scheduling::Details;
 use bug::Bug;
 use run::{Outcome, run};
 use stories::STORIES;
@@ -149,6 +152,30 @@ fn wanted_of_all() -> Vec<String> {
     let events = GENERAL.events.iter().map(|(slip, _)| format!("event {slip:?}"));
     let skies = ["event LeftOut", "Parted", "Paused", "the API server is down"].map(str::to_owned);
     acts.chain(reads).chain(writes).chain(events).chain(skies).collect()
+}
+
+/// Every story once: whatever can be said of a pod in a run is said in one of them.
+#[test]
+fn with_own_details_no_event_and_no_condition_names_a_node_or_a_card() {
+    let stories: Vec<&'static Story> = STORIES
+        .iter()
+        .map(|(_, story)| Story { details: Details::Own, steps: story.steps.min(120), ..**story })
+        .map(|story| &*Box::leak(Box::new(story)))
+        .collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let said = Mutex::new(BTreeSet::new());
+    on_all_processors(|| {
+        while let Some(story) = stories.get(next.fetch_add(1, Relaxed)) {
+            let outcome = run(1, story, None);
+            found.lock().unwrap().extend(outcome.violations);
+            said.lock().unwrap().extend(outcome.reasons);
+        }
+    });
+    assert_eq!(found.into_inner().unwrap(), Vec::<String>::new());
+    let said = said.into_inner().unwrap();
+    let wanted = ["Scheduled", "FailedScheduling", "Preempted", "RevocableZoneClosed"];
+    let missing: Vec<_> = wanted.iter().filter(|reason| !said.contains(**reason)).collect();
+    assert!(missing.is_empty(), "{missing:?} is not among {said:?}");
 }
 
 #[test]

@@ -23,3 +23,5 @@ mod paths;
 mod reviews;
 #[path = "webhook/server.rs"]
 mod server;
+#[path = "webhook/withstood.rs"]
+mod withstood;

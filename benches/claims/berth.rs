@@ -45,6 +45,7 @@ impl Berth {
             preemption: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
+            details: berth::scheduling::Details::Full,
         };
         let now = Timestamp::UNIX_EPOCH;
         let scheduler = Scheduler::new(settings);

@@ -86,6 +86,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         preemption: None,
         zones: berth::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
+        details: berth::scheduling::Details::Full,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

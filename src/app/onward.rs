@@ -12,7 +12,9 @@ use tokio::{
 
 use crate::{
     cluster::{Handoff, Hinted, View},
+    config::Config,
     object::Pod,
+    scheduling::Details,
     webhook::{
         Handed, Onward,
         onward::{Hint, Place},
@@ -26,8 +28,9 @@ const PATIENCE: Duration = Duration::from_millis(5);
 const AT_ONCE: usize = 1;
 
 /// Answers dry runs from the binder's view, and passes the other pods to the binder.
-pub(super) fn onward(handoff: &Handoff) -> Onward {
-    Onward { place: place(handoff.views(), PATIENCE), hint: hint(handoff.clone()) }
+pub(super) fn onward(handoff: &Handoff, settings: watch::Receiver<Arc<Config>>) -> Onward {
+    let details = move || settings.borrow().messages.details;
+    Onward { place: place(handoff.views(), PATIENCE, details), hint: hint(handoff.clone()) }
 }
 
 fn hint(handoff: Handoff) -> Hint {
@@ -37,25 +40,38 @@ fn hint(handoff: Handoff) -> Hint {
     })
 }
 
-fn place(views: watch::Receiver<Option<View>>, patience: Duration) -> Place {
+fn place(
+    views: watch::Receiver<Option<View>>,
+    patience: Duration,
+    details: impl Fn() -> Details + Send + Sync + 'static,
+) -> Place {
     let turns = Semaphore::new(AT_ONCE);
     Arc::new(move |pod| {
         let until = Instant::now() + patience;
         let in_time =
             || if Instant::now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         let view = views.borrow().clone();
-        turns.try_acquire().ok().and_then(|_turn| told(&view?, pod, in_time)).unwrap_or_default()
+        turns.try_acquire().ok().and_then(|_turn| told(&view?, pod, in_time, details())).unwrap_or_default()
     })
 }
 
-fn told(view: &View, pod: &Pod, in_time: impl FnMut() -> ControlFlow<()>) -> Option<Vec<String>> {
+/// Whoever asks by a dry run may be any user who may create pods.
+fn told(
+    view: &View,
+    pod: &Pod,
+    in_time: impl FnMut() -> ControlFlow<()>,
+    details: Details,
+) -> Option<Vec<String>> {
     let info = view.reader.pod(pod).0;
     let told = match view.outlook.place(&info.demand()?, in_time)? {
         Ok(prospect) => {
-            let place = format!("would now be placed on {}", prospect.place());
-            std::iter::once(place).chain(prospect.elsewhere()).collect()
+            let place = match details {
+                Details::Full => format!("would now be placed on {}", prospect.place()),
+                Details::Own => "would now be placed".to_owned(),
+            };
+            std::iter::once(place).chain(prospect.elsewhere(details)).collect()
         }
-        Err(error) => vec![format!("would not be placed now: {error}")],
+        Err(error) => vec![format!("would not be placed now: {}", error.message(details).told(details).0)],
     };
     Some(told)
 }
@@ -67,7 +83,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        config::Config,
         object::Node,
         scheduling::{Event, Scheduler},
     };
@@ -107,8 +122,25 @@ mod tests {
 
     /// The answer with this view of the cluster.
     fn told_by(view: Option<View>, patience: Duration, pod: &Pod) -> Vec<String> {
+        told_with(view, patience, pod, Details::Full)
+    }
+
+    fn told_with(view: Option<View>, patience: Duration, pod: &Pod, details: Details) -> Vec<String> {
         let (_sender, views) = watch::channel(view);
-        place(views, patience)(pod)
+        place(views, patience, move || details)(pod)
+    }
+
+    #[test]
+    fn a_dry_run_is_told_counts_and_reasons_where_nodes_are_not_the_askers_business() {
+        let view = || Some(view(&[node("gpu-1", &taint()), node("gpu-2", &json!([]))]));
+        let told = told_with(view(), LONG, &pod(|_| {}), Details::Own);
+        assert_eq!(
+            told,
+            ["would now be placed", "0/1 other nodes are available: 1 node(s) had untolerated taint(s)."]
+        );
+        let large = pod(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "9".into());
+        let expected = "would not be placed now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s).";
+        assert_eq!(told_with(view(), LONG, &large, Details::Own), [expected]);
     }
 
     fn taint() -> Value {

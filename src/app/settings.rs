@@ -17,7 +17,7 @@ use crate::{
         tell::{self, News},
     },
     config::{self, Config, ConfigError},
-    scheduling::{Concern, PodKey},
+    scheduling::{Concern, Details, PodKey},
 };
 
 /// How often the file is read; the kubelet updates a mounted ConfigMap within about a minute.
@@ -81,7 +81,8 @@ impl Reporter {
         let message = error.to_string();
         let news = News::RejectedSettings { message: &message };
         let of = Concern::Pod(pod);
-        let told = tell::event(self.client.clone(), &self.controller, &of, news, self.clock.now());
+        let told =
+            tell::event(self.client.clone(), (&self.controller, Details::Full), &of, news, self.clock.now());
         if let Err(error) = told.await {
             tracing::warn!(%error, "the Event about rejected settings was not written");
         }

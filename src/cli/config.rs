@@ -3,7 +3,11 @@
 use clap::Args;
 use serde_json::Value;
 
-use super::{Answer, output, output::Format, table::Table};
+use super::{
+    Answer, output,
+    output::{Format, Shown},
+    table::Table,
+};
 use crate::config::Config;
 
 /// Arguments of `berth config`.
@@ -24,7 +28,7 @@ impl ConfigArgs {
     }
 }
 
-fn table(settings: &Value) -> String {
+fn table(settings: &Value) -> Shown {
     let mut table = Table::new(&["KEY", "VALUE"]);
     rows("", settings, &mut table);
     table.render()

@@ -14,6 +14,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::output;
 use crate::config::{ConfigError, Notice};
 
 pub use agent::Account;
@@ -233,8 +234,8 @@ fn reach(webhook: &mut Value, url: &str) {
 fn yaml(objects: &[Value]) -> Result<String, ManifestsError> {
     let mut text = String::new();
     for object in objects {
-        let document = serde_saphyr::to_string(object)
-            .map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })?;
+        let document =
+            output::yaml(object).map_err(|error| ManifestsError::Unwritable { reason: error.to_string() })?;
         text.push_str("---\n");
         text.push_str(document.trim_end());
         text.push('\n');

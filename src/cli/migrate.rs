@@ -95,11 +95,11 @@ pub async fn run(args: MigrateArgs, config: Config) -> anyhow::Result<Answer> {
         output::remark(&format!("notice: {notice}"));
     }
     match args.output {
-        Format::Table => output::write(&plan.table())?,
-        Format::Wide => output::write(&plan.wide())?,
-        Format::Json => output::print(&plan, output::Format::Json, String::new)?,
-        Format::Yaml => output::print(&plan, output::Format::Yaml, String::new)?,
-        Format::Claims => output::print(&plan.list(), output::Format::Json, String::new)?,
+        Format::Table => output::show(&plan.table())?,
+        Format::Wide => output::show(&plan.wide())?,
+        Format::Json => output::print(&plan, output::Format::Json, output::Shown::default)?,
+        Format::Yaml => output::print(&plan, output::Format::Yaml, output::Shown::default)?,
+        Format::Claims => output::print(&plan.list(), output::Format::Json, output::Shown::default)?,
     }
     Ok(if plan.is_complete() { Answer::Yes } else { Answer::No })
 }

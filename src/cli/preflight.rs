@@ -16,6 +16,7 @@ pub mod report;
 pub mod rules;
 pub mod seen;
 pub mod settings;
+pub mod trust;
 pub mod webhooks;
 pub mod workloads;
 
@@ -37,6 +38,7 @@ use crate::{
 };
 
 pub use report::{Given, Place, Report, Verdict};
+pub use trust::Trust;
 
 const EXAMPLE: &str = "\
 Example: what would happen in the cluster that kubectl reaches, and in another one
@@ -51,6 +53,9 @@ pub struct PreflightArgs {
     /// The namespace that Berth is, or will be, installed into
     #[arg(long, default_value = NAMESPACE, value_parser = namespace)]
     pub namespace: String,
+    /// A namespace whose schedulers, device plugins and settings are to be believed, beside kube-system; may be given several times
+    #[arg(long, value_name = "NAMESPACE", value_parser = namespace)]
+    pub trust_namespace: Vec<String>,
     /// The image that the printed commands install [default: this version's]
     #[arg(long, value_parser = image)]
     pub image: Option<String>,
@@ -72,7 +77,8 @@ pub async fn run(args: PreflightArgs, config: Option<&Path>) -> anyhow::Result<A
     let report = examine(&client, &args, given.as_ref(), Clock::System.now()).await;
     let report = report.map_err(|error| not_reached(error, &cluster))?;
     if args.settings {
-        let of_settings = [&rules::SETTING_NOT_CARRIED, &rules::SETTING_UNUSED].map(|rule| rule.name);
+        let of_settings = [&rules::UNTRUSTED_PROGRAM, &rules::SETTING_NOT_CARRIED, &rules::SETTING_UNUSED];
+        let of_settings = of_settings.map(|rule| rule.name);
         for finding in report.findings.iter().filter(|finding| of_settings.contains(&finding.rule)) {
             output::remark(&format!("notice: {}: {}", finding.object, finding.message));
         }
@@ -91,7 +97,8 @@ pub async fn examine(
     now: Timestamp,
 ) -> anyhow::Result<Report> {
     let kinds = given.map(|given| given.config.workloads()).unwrap_or_default();
-    let seen = reader::read(client, kinds).await?;
+    let trust = Trust::new(&args.namespace, args.trust_namespace.iter().cloned());
+    let seen = reader::read(client, kinds, trust).await?;
     let place =
         Place { namespace: &args.namespace, default_namespace: NAMESPACE, image: args.image.as_deref() };
     Ok(Report::of(&seen, given, place, now)?.for_cluster(&args.connection.flags()))

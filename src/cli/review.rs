@@ -108,7 +108,7 @@ impl ReviewArgs {
                     let answered = webhook::answer(&body, self.path.stage(), &judge, &config.workloads());
                     let answered = answered.with_context(|| document.place.to_string())?;
                     let format = if self.output == Format::Yaml { Format::Yaml } else { Format::Json };
-                    output::print(&answered.review, format, String::new)?;
+                    output::print(&answered.review, format, output::Shown::default)?;
                     if !answered.review.response.allowed {
                         answer = Answer::No;
                     }

@@ -2,7 +2,10 @@
 
 use std::io::{IsTerminal, stdout};
 
-use owo_colors::{OwoColorize, Stream};
+use owo_colors::Stream;
+
+use super::output::{Paint, Shown};
+use crate::excerpt::visible;
 
 /// A table whose last column is not padded.
 #[derive(Clone, Debug)]
@@ -22,19 +25,19 @@ impl Table {
         Self { rows: vec![headings.iter().map(|&heading| heading.to_owned()).collect()] }
     }
 
-    /// Adds a row.
-    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+    /// Adds a row. Its cells may be from outside: each stays in its place, whatever it holds.
+    pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(|cell| visible(cell.as_ref()).into_owned()).collect());
     }
 
     /// The text, a line for each row; on a terminal, a last column that is too wide for it is broken into several lines.
-    pub fn render(&self) -> String {
+    pub fn render(&self) -> Shown {
         let terminal = stdout().is_terminal().then(terminal_size::terminal_size).flatten();
         self.render_within(terminal.map(|(width, _)| usize::from(width.0)))
     }
 
     /// The text within this many characters a line, as far as only the last column has to be broken for it.
-    fn render_within(&self, most: Option<usize>) -> String {
+    fn render_within(&self, most: Option<usize>) -> Shown {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -43,7 +46,7 @@ impl Table {
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP.len()).sum();
         let last = most.and_then(|most| most.checked_sub(before)).filter(|last| *last >= NARROWEST);
-        let text = |row: &Vec<String>| -> String {
+        let text = |row: &Vec<String>| -> Shown {
             let broken =
                 last.filter(|_| row.len() == columns).map_or_else(Vec::new, |last| broken(row, last));
             match broken.split_first() {
@@ -79,26 +82,25 @@ fn broken(row: &[String], most: usize) -> Vec<String> {
     lines
 }
 
-fn line(row: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
+fn line(row: &[String], widths: &[usize]) -> Shown {
+    let mut line = Shown::default();
     for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
-        line += &colour(cell);
+        line = line.and(&colour(cell));
         if at + 1 < row.len() {
-            line += &" ".repeat(width - cell.chars().count());
-            line += GAP;
+            let blanks = width - cell.chars().count();
+            line = line.and(&Shown::text(format_args!("{:blanks$}{GAP}", "")));
         }
     }
-    line.truncate(line.trim_end().len());
-    line + "\n"
+    line.ended()
 }
 
 /// Outcomes stand out.
-fn colour(cell: &str) -> String {
+fn colour(cell: &str) -> Shown {
     match cell {
-        "Admitted" | "Bound" => cell.if_supports_color(Stream::Stdout, |text| text.green()).to_string(),
-        "Denied" => cell.if_supports_color(Stream::Stdout, |text| text.red()).to_string(),
-        "Unschedulable" => cell.if_supports_color(Stream::Stdout, |text| text.yellow()).to_string(),
-        _ => cell.to_owned(),
+        "Admitted" | "Bound" => Shown::painted(cell, Paint::Green, Stream::Stdout),
+        "Denied" => Shown::painted(cell, Paint::Red, Stream::Stdout),
+        "Unschedulable" => Shown::painted(cell, Paint::Yellow, Stream::Stdout),
+        _ => Shown::text(cell),
     }
 }
 
@@ -112,10 +114,10 @@ mod tests {
         table.row(["pod", "one two three four five six seven"]);
         table.row(["short", "fits"]);
         let narrow = "NAME    WHY\npod     one two three four five\n        six seven\nshort   fits\n";
-        assert_eq!(table.render_within(Some(32)), narrow);
+        assert_eq!(table.render_within(Some(32)).as_str(), narrow);
         let whole = "NAME    WHY\npod     one two three four five six seven\nshort   fits\n";
-        assert_eq!(table.render_within(None), whole);
-        assert_eq!(table.render_within(Some(20)), whole, "a column of single words helps nobody");
+        assert_eq!(table.render_within(None).as_str(), whole);
+        assert_eq!(table.render_within(Some(20)).as_str(), whole, "a column of single words helps nobody");
     }
 
     #[test]
@@ -123,6 +125,15 @@ mod tests {
         let mut table = Table::new(&["NAME", "NODE", "WHY"]);
         table.row(["a", "node-1", ""]);
         table.row(["längst", "", "full"]);
-        assert_eq!(table.render(), "NAME     NODE     WHY\na        node-1\nlängst            full\n");
+        let text = "NAME     NODE     WHY\na        node-1\nlängst            full\n";
+        assert_eq!(table.render().as_str(), text);
+    }
+
+    #[test]
+    fn a_cell_forges_neither_a_row_nor_a_colour() {
+        let mut table = Table::new(&["NAME", "WHY"]);
+        table.row(["a\nb   Bound", "\u{1b}[2J\u{9b}31m\u{202e}z"]);
+        let text = "NAME           WHY\na\\nb   Bound   \\u{1b}[2J\\u{9b}31m\\u{202e}z\n";
+        assert_eq!(table.render().as_str(), text);
     }
 }

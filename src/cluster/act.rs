@@ -26,10 +26,10 @@ use super::{
 use crate::{
     device::{Allocation, DevicePlace, LockOwner, ProfileName},
     dialect::{Dialect, Record},
-    excerpt::{MESSAGE, brief, excerpt},
+    excerpt::{MESSAGE, SUMMARY, brief, excerpt},
     object::{Node, Pod},
     scheduling::{
-        BindOutcome, Concern, Effect, Event, NodeName, PodInfo, PodKey, Setback, TellOutcome,
+        BindOutcome, Concern, Details, Effect, Event, NodeName, PodInfo, PodKey, Setback, TellOutcome,
         WithdrawOutcome, WriteOutcome, effect::PrebindWrite,
     },
 };
@@ -64,6 +64,8 @@ pub struct Hands {
     pub fence: Fence,
     /// Compares claims with devices.
     pub comparer: Comparer,
+    /// How much the users of a namespace are told.
+    pub details: Details,
 }
 
 impl Hands {
@@ -120,19 +122,23 @@ impl Hands {
                 self.say(pod, News::Unassigned { message: &message }).await
             }
             // Accounted for above.
-            Effect::ReportExcess { .. } | Effect::ReportUnread { .. } | Effect::ReportUnassigned { .. } => {
-                None
-            }
+            Effect::ReportExcess { .. }
+            | Effect::ReportUnread { .. }
+            | Effect::ReportUnassigned { .. }
+            | Effect::ReportDetails { .. } => None,
             Effect::ReportDrift { of, what } => self.report_drift(&of, &what).await,
         }
     }
 
-    /// Keeps the gauges of what is found on nodes.
+    /// Keeps the gauges of what is found on nodes, and logs what users are not told.
     fn account(&self, effect: &Effect) {
         match effect {
             Effect::ReportExcess { node, cards } => self.report_excess(node, cards),
             Effect::ReportUnread { node, pods } => self.metrics.unreadable_assignments(node, *pods),
             Effect::ReportUnassigned { node, pods } => self.metrics.unassigned_pods(node, *pods),
+            Effect::ReportDetails { pod, message } => {
+                tracing::info!(%pod, "in full: {}", excerpt(message, SUMMARY));
+            }
             _ => {}
         }
     }
@@ -148,7 +154,10 @@ impl Hands {
         let what = excerpt(what, MESSAGE);
         tracing::error!(?of, what = &*what, "the ledger was wrong and has been corrected");
         self.metrics.drift();
-        self.tell(of, News::Drift { what: &what }).await;
+        // It may be about other pods and about nodes: administrators have the log and the metric.
+        if self.details == Details::Full {
+            self.tell(of, News::Drift { what: &what }).await;
+        }
         None
     }
 
@@ -227,7 +236,7 @@ impl Hands {
         let (reporter, now) = (self.reader.scheduler_name(), self.clock.now());
         let said = || {
             self.metrics.write(Written::event);
-            tell::event(self.client.clone(), reporter, of, news, now)
+            tell::event(self.client.clone(), (reporter, self.details), of, news, now)
         };
         if let Err(error) = try_again(said).await {
             tracing::warn!(?of, %error, "writing an Event failed");
@@ -255,7 +264,7 @@ impl Hands {
         let now = self.clock.now();
         let said = || {
             self.metrics.write(Written::condition);
-            tell::failed_allocation(self.client.clone(), &pod, node, now)
+            tell::failed_allocation(self.client.clone(), &pod, (node, self.details), now)
         };
         match try_again(said).await {
             Err(error) if error.code() != Some(404) => {

@@ -34,6 +34,19 @@ pub enum Ended {
     Lost,
 }
 
+/// What a term carries out effects with.
+fn hands(binder: &Binder, fence: &Fence) -> Hands {
+    Hands {
+        client: binder.client.clone(),
+        reader: binder.reader.clone(),
+        clock: binder.clock,
+        metrics: binder.metrics.clone(),
+        fence: fence.clone(),
+        comparer: Comparer::default(),
+        details: binder.settings.details,
+    }
+}
+
 /// Binds until `shutdown` or until the end of the claim. After `shutdown`, it takes no further lock, but binds a pod whose lock it
 /// holds.
 pub async fn term(
@@ -42,15 +55,14 @@ pub async fn term(
     fence: Fence,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Ended, ClusterError> {
-    let Binder { client, reader, clock, metrics, writes_at_once, handoff, .. } = binder;
+    let hands = hands(&binder, &fence);
+    let Binder { reader, clock, metrics, writes_at_once, handoff, .. } = binder;
     let mut questions = handoff.questions.open();
     let dialects = reader.dialects().clone();
     let Beginning { events: mut watched, scheduler } = beginning;
     let (mut shutdown, mut lost) = (pin!(shutdown), pin!(fence.lost()));
     let (mut publisher, mut inbox) = (handoff.publisher(reader.clone()), handoff.inbox(reader.clone()));
     let mut desk = handoff.desk(reader.clone());
-    let comparer = Comparer::default();
-    let hands = Hands { client, reader, clock, metrics: metrics.clone(), fence: fence.clone(), comparer };
     let pulse = handoff.pulse().clone();
     let mut work = Work::new(scheduler, Writes::new(hands, writes_at_once));
     let mut teller = handoff.told();

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{clock::Clock, handoff::View, read::Reader};
-use crate::scheduling::{Demand, Event, NodeName, PodKey, Scheduler, Uid, scheduler::Directed};
+use crate::scheduling::{Demand, Details, Event, NodeName, PodKey, Scheduler, Uid, scheduler::Directed};
 
 /// Requests that may wait for the loop.
 const ROOM: usize = 256;
@@ -136,12 +136,18 @@ impl Desk {
     /// lines unless they are being bound.
     pub(super) fn answer(&mut self, scheduler: &mut Scheduler, clock: Clock) {
         let now = Instant::now();
+        // kube-scheduler writes the answer into the pod's condition.
+        let details = scheduler.details();
+        let called = |node: &NodeName| match details {
+            Details::Full => format!("node {node}"),
+            Details::Own => "the node".to_owned(),
+        };
         for (uid, direction) in std::mem::take(&mut self.directions) {
             let answer = match scheduler.direction(&uid) {
                 Directed::Bound(node) if node == direction.node => Ok(()),
-                Directed::Bound(node) => Err(format!("pod {} is bound to node {node}", direction.pod)),
+                Directed::Bound(node) => Err(format!("pod {} is bound to {}", direction.pod, called(&node))),
                 Directed::Waiting(why) => {
-                    Err(why.unwrap_or_else(|| format!("node {} no longer has room", direction.node)))
+                    Err(why.unwrap_or_else(|| format!("{} no longer has room", called(&direction.node))))
                 }
                 Directed::InLine(_) | Directed::Unseen
                     if direction.until > now && !direction.answer.is_closed() =>
@@ -151,8 +157,9 @@ impl Desk {
                 }
                 Directed::Unseen => Err(format!("pod {} is not known", direction.pod)),
                 Directed::InLine(node) => {
+                    let busy = format!("{} is busy with other pods", called(&node));
                     scheduler.observe(Event::Undirected { pod: uid }, clock.now());
-                    Err(format!("node {node} is busy with other pods"))
+                    Err(busy)
                 }
             };
             let _ = direction.answer.send(answer);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::send::{SendError, send};
 use crate::{
     excerpt::{NOTE, SUMMARY, excerpt},
-    scheduling::{Concern, PodKey},
+    scheduling::{Concern, Details, PodKey},
 };
 
 /// The longest time to wait for an answer.
@@ -112,12 +112,12 @@ pub enum News<'a> {
 /// Creates an Event. A second call with the same time makes the same Event, since its name has the time.
 pub async fn event(
     client: Client,
-    reporter: &str,
+    (reporter, details): (&str, Details),
     of: &Concern,
     news: News<'_>,
     now: Timestamp,
 ) -> Result<(), SendError> {
-    let event = about(reporter, of, news, now);
+    let event = about((reporter, details), of, news, now);
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     let path = format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events");
     write(client, Method::POST, path, "application/json", &event).await
@@ -140,10 +140,10 @@ pub async fn unschedulable(
 pub async fn failed_allocation(
     client: Client,
     pod: &PodKey,
-    node: &str,
+    (node, details): (&str, Details),
     now: Timestamp,
 ) -> Result<(), SendError> {
-    let words = [ALLOCATED, "FailedAllocation", &failure(pod, node)];
+    let words = [ALLOCATED, "FailedAllocation", &failure(pod, node, details)];
     condition(client, pod, json!({"uid": &*pod.uid}), words, now).await
 }
 
@@ -180,21 +180,32 @@ async fn write(
     send::<serde::de::IgnoredAny>(client, request, PATIENCE).await.map(drop)
 }
 
-fn failure(pod: &PodKey, node: &str) -> String {
+/// How a message about a bound pod calls the pod's node.
+fn its_node(node: &str, details: Details) -> String {
+    match details {
+        Details::Full => format!("node {node}"),
+        Details::Own => "its node".to_owned(),
+    }
+}
+
+fn failure(pod: &PodKey, node: &str, details: Details) -> String {
+    let node = its_node(node, details);
     format!(
-        "The device plugin of node {node} could not allocate the GPU share of {pod}; the share is free again when the pod ends"
+        "The device plugin of {node} could not allocate the GPU share of {pod}; the share is free again when the pod ends"
     )
 }
 
-fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event {
+fn about((reporter, details): (&str, Details), of: &Concern, news: News<'_>, now: Timestamp) -> Event {
     let regarding = regarding(of);
     let related = match news {
-        News::Preempted { preemptor, .. } => Some(self::regarding(&Concern::Pod(preemptor.clone()))),
+        News::Preempted { preemptor, .. } if is_told(preemptor, of, details) => {
+            Some(self::regarding(&Concern::Pod(preemptor.clone())))
+        }
         _ => None,
     };
     let namespace = regarding.namespace.as_deref().unwrap_or(NAMESPACE_OF_NODES).to_owned();
     let name = regarding.name.as_deref().unwrap_or_default();
-    let (kind, reason, action, note) = words(of, news);
+    let (kind, reason, action, note) = words(of, news, details);
     Event {
         metadata: ObjectMeta {
             name: Some(format!("{name}.{:x}", now.as_nanosecond())),
@@ -214,11 +225,24 @@ fn about(reporter: &str, of: &Concern, news: News<'_>, now: Timestamp) -> Event 
     }
 }
 
+/// Whether the pod that preempts another is named to who reads of the other: of their own namespace it is in any case.
+fn is_told(preemptor: &PodKey, of: &Concern, details: Details) -> bool {
+    details == Details::Full || matches!(of, Concern::Pod(victim) if victim.namespace == preemptor.namespace)
+}
+
 /// Type, reason, action and note of the Event.
-fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static str, String) {
+fn words(
+    of: &Concern,
+    news: News<'_>,
+    details: Details,
+) -> (&'static str, &'static str, &'static str, String) {
     match news {
         News::Scheduled { node } => {
-            ("Normal", "Scheduled", "Binding", format!("Successfully assigned {} to {node}", named(of)))
+            let to = match details {
+                Details::Full => format!(" to {node}"),
+                Details::Own => String::new(),
+            };
+            ("Normal", "Scheduled", "Binding", format!("Successfully assigned {}{to}", named(of)))
         }
         News::FailedScheduling { message } => {
             ("Warning", "FailedScheduling", "Scheduling", message.to_owned())
@@ -226,7 +250,7 @@ fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static 
         News::Waiting { message } => ("Normal", "WaitingForNode", "Scheduling", message.to_owned()),
         News::FailedAllocation { node } => {
             let note = match of {
-                Concern::Pod(pod) => failure(pod, node),
+                Concern::Pod(pod) => failure(pod, node, details),
                 Concern::Node(_) | Concern::Namespace(_) => {
                     format!("The device plugin of node {node} failed")
                 }
@@ -239,17 +263,22 @@ fn words(of: &Concern, news: News<'_>) -> (&'static str, &'static str, &'static 
         }
         News::SilentAgent { node } => {
             let note = format!(
-                "The device plugin of node {node} has not answered for {}; meanwhile Berth places no further pods on the node",
+                "The device plugin of {} has not answered for {}; meanwhile Berth places no further pods on the node",
+                its_node(node, details),
                 named(of)
             );
             ("Warning", "DevicePluginSilent", "Allocating", note)
         }
-        News::Preempted { node, preemptor } => (
-            "Normal",
-            "Preempted",
-            "Preempting",
-            format!("Preempted by pod {} on node {node}", preemptor.uid),
-        ),
+        News::Preempted { node, preemptor } => {
+            let note = match details {
+                Details::Full => format!("Preempted by pod {} on node {node}", preemptor.uid),
+                Details::Own if is_told(preemptor, of, details) => {
+                    format!("Preempted by pod {}", preemptor.uid)
+                }
+                Details::Own => "Preempted to make room for a pod of higher priority".to_owned(),
+            };
+            ("Normal", "Preempted", "Preempting", note)
+        }
         News::Excess { message } => ("Warning", "CardOvercommitted", "Allocating", message.to_owned()),
         News::Unassigned { message } => ("Warning", "MissingAssignment", "Allocating", message.to_owned()),
         News::Evicted { message } => ("Normal", "RevocableZoneClosed", "Evicting", message.to_owned()),
@@ -332,7 +361,7 @@ mod tests {
             (News::Drift { what: "why" }, Concern::Namespace("p".into()), ["Warning", "LedgerDrift", wrong]),
         ];
         for (news, of, expected) in cases {
-            let event = about("berth", &of, news, Timestamp::UNIX_EPOCH);
+            let event = about(("berth", Details::Full), &of, news, Timestamp::UNIX_EPOCH);
             let said = [event.type_, event.reason, event.note].map(Option::unwrap);
             assert_eq!(said, expected, "{of:?}");
             let namespace = match of {
@@ -342,6 +371,43 @@ mod tests {
             };
             assert_eq!(event.metadata.namespace.as_deref(), Some(namespace), "{of:?}");
             assert_eq!(event.regarding.and_then(|regarding| regarding.name).as_deref(), Some("p"));
+        }
+    }
+
+    /// A pod, of another namespace if that is said, is preempted by one of `team-a`.
+    fn preempted(namespace: &str, details: Details) -> (String, bool) {
+        let key = |namespace: &str, name: &str| PodKey {
+            uid: format!("uid-{name}").into(),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        let preemptor = key("team-a", "urgent");
+        let news = News::Preempted { node: "n1", preemptor: &preemptor };
+        let event =
+            about(("berth", details), &Concern::Pod(key(namespace, "p")), news, Timestamp::UNIX_EPOCH);
+        (event.note.unwrap(), event.related.is_some())
+    }
+
+    #[test]
+    fn a_preempted_pod_is_told_of_the_other_as_far_as_that_is_its_owners_business() {
+        let full = ("Preempted by pod uid-urgent on node n1".to_owned(), true);
+        assert_eq!(preempted("team-b", Details::Full), full, "as kube-scheduler says it");
+        let own = ("Preempted to make room for a pod of higher priority".to_owned(), false);
+        assert_eq!(preempted("team-b", Details::Own), own);
+        assert_eq!(preempted("team-a", Details::Own), ("Preempted by pod uid-urgent".to_owned(), true));
+    }
+
+    #[test]
+    fn no_event_about_a_pod_names_its_node_where_only_what_is_its_owners_is_told() {
+        let of = Concern::Pod(PodKey { uid: "u".into(), namespace: "team-a".into(), name: "p".into() });
+        let node = "some-node";
+        for news in [News::Scheduled { node }, News::FailedAllocation { node }, News::SilentAgent { node }] {
+            let told = |details| about(("berth", details), &of, news, Timestamp::UNIX_EPOCH).note.unwrap();
+            assert!(told(Details::Full).contains(node), "{news:?}");
+            assert!(
+                !told(Details::Own).contains(node) && told(Details::Own).contains("team-a/p"),
+                "{news:?}"
+            );
         }
     }
 
@@ -359,7 +425,7 @@ mod tests {
             News::EvictionPostponed { message: &message },
             News::RejectedSettings { message: &message },
         ] {
-            let note = about("berth", &of, news, Timestamp::UNIX_EPOCH).note.unwrap();
+            let note = about(("berth", Details::Full), &of, news, Timestamp::UNIX_EPOCH).note.unwrap();
             assert!(note.len() <= LONGEST_NOTE && note.ends_with(" more characters)"), "{note}");
             assert!(note.contains(r"\nä"), "{note}");
         }

@@ -131,7 +131,8 @@ impl Writes {
                 | Effect::TellWaiting { .. }
                 | Effect::TellExcess { .. }
                 | Effect::TellUnread { .. }
-                | Effect::TellUnassigned { .. } => {}
+                | Effect::TellUnassigned { .. }
+                | Effect::ReportDetails { .. } => {}
                 effect if urgency(&effect) == Urgency::Reports => self.reporting.push(effect),
                 effect => self.binding.push(effect),
             }
@@ -219,6 +220,7 @@ fn urgency(effect: &Effect) -> Urgency {
         | Effect::ReportUnread { .. }
         | Effect::TellUnassigned { .. }
         | Effect::ReportUnassigned { .. }
+        | Effect::ReportDetails { .. }
         | Effect::ReportDrift { .. } => Urgency::Reports,
         Effect::CompareClaims(_) => Urgency::Compares,
     }
@@ -244,6 +246,7 @@ fn namespace_of(effect: &Effect) -> Arc<str> {
         | Effect::TellExcess { pod, .. }
         | Effect::TellUnread { pod, .. }
         | Effect::TellUnassigned { pod, .. }
+        | Effect::ReportDetails { pod, .. }
         | Effect::ReportDrift { of: Concern::Pod(pod), .. } => pod.namespace.clone(),
         Effect::CompareClaims(comparison) => comparison.namespace().clone(),
         Effect::EvictFromZone { eviction } => eviction.pod.namespace.clone(),

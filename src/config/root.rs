@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, metrics,
-    scheduling,
+    Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, messages,
+    metrics, scheduling,
     section::{Field, Section, Trouble},
     volcano, workloads,
 };
@@ -34,6 +34,7 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
     let scheduling = scheduling::read(root.section("scheduling")?)?;
     let workloads = workloads::read(root.take("workloads"))?;
     let metrics = metrics::read(root.section("metrics")?)?;
+    let messages = messages::read(root.section("messages")?)?;
     let mut dialects = root.section("dialects")?;
     let config = DialectsConfig {
         hami: hami::read(dialects.section("hami")?, notices)?,
@@ -53,6 +54,7 @@ pub(super) fn read(file: &Field, notices: &mut Vec<Notice>) -> Result<Config, Tr
         scheduling,
         workloads,
         metrics,
+        messages,
         dialects: config,
     };
     each_resource_is_of_one_mode(&config, file)?;

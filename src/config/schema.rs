@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Authentication, hami, vendors, volcano};
+use super::{Authentication, hami, messages, vendors, volcano};
 use crate::{
     dialect::vendor::{amd, biren, cambricon, hygon, row::Resources},
     scheduling::plugin::score::weights::SCORING,
@@ -35,6 +35,7 @@ pub fn schema() -> Value {
                 ("authentication", one_of(&Authentication::CHOICES.map(|(word, _)| word))),
             ]),
         ),
+        ("messages", mapping([("details", one_of(&messages::DETAILS.map(|(word, _)| word)))])),
         (
             "scheduling",
             mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),

@@ -107,3 +107,23 @@ pub enum AllocationError {
     #[error("no devices were found within {0} steps of the search")]
     SearchLimit(u64),
 }
+
+impl AllocationError {
+    /// The text without the device or the pool that it names, which another's driver publishes and whose name may be a node's; `None`: it
+    /// names none. What an expression made of a device is left out too, since the expression may have written anything of it there.
+    pub fn without_devices(&self) -> Option<String> {
+        match self {
+            Self::Evaluation { object, field, .. } => {
+                Some(format!("{object}: {field}: CEL runtime error on a device"))
+            }
+            Self::UnsettledPool { claim, request, .. } => Some(format!(
+                "claim {claim}, request {request}: asks for all devices, but a resource pool is currently not complete"
+            )),
+            Self::Constraint { claim, request, .. } => Some(format!(
+                "claim {claim}, request {request}: cannot add a device because a claim constraint would not be satisfied"
+            )),
+            Self::InvalidPools(_) => Some("invalid resource pools were encountered".to_owned()),
+            _ => None,
+        }
+    }
+}

@@ -323,6 +323,13 @@ pub enum Effect {
         /// How many; 0: there are none any more.
         pods: usize,
     },
+    /// Keep for administrators what the message of a pod leaves out.
+    ReportDetails {
+        /// Which pod.
+        pod: PodKey,
+        /// The message in full.
+        message: String,
+    },
     /// Report that the ledger differed from the cluster, and was corrected.
     ReportDrift {
         /// The pod or node that it concerns.

@@ -11,6 +11,7 @@ pub mod gang;
 pub mod images;
 pub mod kind;
 pub mod measure;
+pub mod message;
 pub mod name;
 pub mod node;
 pub mod node_affinity;

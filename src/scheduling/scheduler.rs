@@ -41,8 +41,6 @@ mod waiting;
 mod withdraw;
 mod zones;
 
-pub use direct::Directed;
-
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
@@ -53,6 +51,7 @@ use super::{
     event::Event,
     model::{
         kind::Kind,
+        message::Details,
         name::{NodeName, Uid},
         tdm::RevocableZones,
     },
@@ -74,6 +73,8 @@ use reports::{Outbox, Reports};
 use sync::Synced;
 use waiting::Waiting;
 
+pub use direct::Directed;
+
 /// What the scheduler is told once.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -89,6 +90,8 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
+    /// How much of a message stands where the users of a namespace read it.
+    pub details: Details,
 }
 
 /// What is still to be done.
@@ -108,6 +111,8 @@ enum Course {
 pub struct Scheduler {
     /// As in [`Settings`].
     lock_expiry: SignedDuration,
+    /// As in [`Settings`].
+    details: Details,
     /// Nodes, charges, and other objects that decide.
     snapshot: Snapshot,
     /// Every pod that was seen, and what is to be done for it.
@@ -144,9 +149,10 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs, details } = settings;
         Self {
             lock_expiry,
+            details,
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
             classes: Classes::new(weights).bounded(CLAIM_ALLOWANCE),
             pods: Pods::default(),

@@ -80,5 +80,9 @@ async fn a_caller_without_rights_is_told_each_list_that_was_refused() {
             format!("cannot list {kind}: {kind} is forbidden: User \"guest\" cannot list resource");
         assert!(messages.iter().any(|message| message.starts_with(&expected)), "{expected}: {messages:#?}");
     }
-    assert!(report.text().ends_with("resolve them before running the commands\n"), "{}", report.text());
+    assert!(
+        report.text().as_str().ends_with("resolve them before running the commands\n"),
+        "{}",
+        report.text()
+    );
 }

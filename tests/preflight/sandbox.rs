@@ -71,6 +71,7 @@ async fn thousands_of_pods_are_read_page_by_page_and_summed_up_in_the_table() {
     let without = report.findings.iter().filter(|finding| finding.rule == "share-without-assignment").count();
     assert_eq!(without, PODS);
     let text = report.text();
+    let text = text.as_str();
     assert!(text.contains(&format!("{} more; -o json lists all", PODS - 10)), "{text}");
     assert!(text.lines().count() < 100, "{}", text.lines().count());
 }

@@ -144,6 +144,7 @@ impl Shape {
             preemption: self.preemption,
             zones: RevocableZones::default(),
             gangs: self.gangs,
+            details: berth::scheduling::Details::Full,
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use super::discreet::Discreet;
 use berth::{
     cluster::{
         Reader,
@@ -20,6 +21,8 @@ use serde_json::{Value, json};
 /// A scheduler that has seen empty lists, or the nodes given.
 pub(crate) struct Machine {
     scheduler: Scheduler,
+    /// Another that sees the same and tells users of their own objects alone; `None`: a case has changed the first by itself.
+    discreet: Option<Discreet>,
     reader: Reader,
     now: Timestamp,
     version: u64,
@@ -43,7 +46,12 @@ impl Machine {
     /// A scheduler for which kube-scheduler chooses the nodes.
     pub(crate) fn directed(config: &Config, nodes: &[Value]) -> Self {
         let machine = Self::new(config, nodes, &[]);
-        Self { scheduler: machine.scheduler.directed(), reader: machine.reader.judging_cards(), ..machine }
+        Self {
+            scheduler: machine.scheduler.directed(),
+            discreet: machine.discreet.map(Discreet::directed),
+            reader: machine.reader.judging_cards(),
+            ..machine
+        }
     }
 
     /// A scheduler to which volumes, claims and Reservations were not listed yet.
@@ -70,16 +78,17 @@ impl Machine {
     }
 
     fn begin_with(config: &Config, settings: Settings, nodes: &[Value], pods: &[Value]) -> Self {
+        let discreet = Some(Discreet::new(settings.clone()));
         let scheduler = Scheduler::new(settings);
         let now = Timestamp::from_second(START).unwrap();
         let mut machine =
-            Self { scheduler, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
+            Self { scheduler, discreet, reader: config.reader(), now, version: 1, zones: BTreeMap::new() };
         let nodes = nodes.iter().map(|node| machine.reader.node(&parsed(node)).0).collect();
         let pods = pods.iter().map(|pod| machine.reader.pod(&parsed(pod)).0).collect();
-        machine.scheduler.observe(Event::Nodes(nodes), now);
-        machine.scheduler.observe(Event::Quotas(Vec::new()), now);
-        machine.scheduler.observe(Event::Listed(Kind::Namespace, Vec::new()), now);
-        machine.scheduler.observe(Event::Pods(pods), now);
+        machine.tell(Event::Nodes(nodes));
+        machine.tell(Event::Quotas(Vec::new()));
+        machine.tell(Event::Listed(Kind::Namespace, Vec::new()));
+        machine.tell(Event::Pods(pods));
         machine
     }
 
@@ -93,6 +102,9 @@ impl Machine {
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
+        if let Some(discreet) = &mut self.discreet {
+            discreet.observe(event.clone(), self.now);
+        }
         self.scheduler.observe(event, self.now);
     }
 
@@ -141,6 +153,9 @@ impl Machine {
 
     /// What is to be done now.
     pub(crate) fn settle(&mut self) -> Vec<Effect> {
+        if let Some(discreet) = &mut self.discreet {
+            discreet.settle(self.now);
+        }
         self.scheduler.settle(self.now)
     }
 
@@ -158,6 +173,7 @@ impl Machine {
     }
 
     pub(crate) fn scheduler_mut(&mut self) -> &mut Scheduler {
+        self.discreet = None;
         &mut self.scheduler
     }
 

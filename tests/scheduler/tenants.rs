@@ -137,6 +137,26 @@ fn gangs_with_an_impossible_member_hold_up_no_pod_of_another_namespace() {
     assert!(decided, "the probe goes before the gangs, of whose pods {active} are still to be decided");
 }
 
+/// They stand in the namespace's own pods' way alone, which wait for them.
+#[test]
+fn thousands_of_pod_groups_hold_up_no_pod_of_another_namespace() {
+    let nodes: Vec<_> = (0..20).map(|at| gpu_node(&format!("n{at:03}"))).collect();
+    let mut machine = Machine::with_gangs(&Config::default(), &nodes);
+    let groups = (0..3000).map(|gang| {
+        let group = json!({"metadata": {"name": format!("gang-{gang}"), "namespace": "greedy"}, "spec": {"minMember": 2 + gang % 7}});
+        pod_group(Kind::PodGroup, &parsed(&group))
+    });
+    machine.tell(Event::Listed(Kind::PodGroup, groups.collect()));
+    for gang in 0..3000 {
+        let mut pod = share("greedy", &format!("g{gang}"), 1000);
+        pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": format!("gang-{gang}")});
+        machine.show_pod(&pod);
+    }
+    machine.settle();
+    let (decided, active) = probe(&mut machine);
+    assert!(decided, "the probe goes before the gangs, of whose pods {active} are still to be decided");
+}
+
 /// A claim of one device of the class, with this selector.
 fn claim(namespace: &str, name: &str, selector: &str) -> Event {
     let selectors = json!([{"cel": {"expression": selector}}]);

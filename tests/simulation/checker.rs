@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use berth::config::Config;
+use berth::{config::Config, scheduling::Details};
 use berth_sandbox::{Sandbox, fault::Call};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -76,6 +76,11 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
+    /// Users are told so much; a fresh look tells them no more.
+    pub(crate) fn telling(&mut self, details: Details) {
+        self.config.messages.details = details;
+    }
+
     pub(crate) fn new(sandbox: Sandbox, windows: Option<&Windows>) -> Self {
         Self {
             config: windows.map(Windows::config).unwrap_or_default(),

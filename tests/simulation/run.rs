@@ -1,6 +1,9 @@
 //! One seeded run from start to end.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use berth_sandbox::{agent::audit::Violation, claims::DeviceClaims, storage::Conduct};
 
@@ -11,6 +14,7 @@ use crate::{
     dice::Dice,
     plan::Weather,
     story::Story,
+    told,
     world::{REPLICAS, World},
 };
 
@@ -34,6 +38,8 @@ pub(crate) struct Outcome {
     pub(crate) faults: u64,
     /// How often what was done, by name.
     pub(crate) counts: BTreeMap<String, u64>,
+    /// The reasons of the Events that were written.
+    pub(crate) reasons: BTreeSet<String>,
 }
 
 /// Runs this seed; it ends at the first violation.
@@ -80,6 +86,7 @@ async fn play(mut dice: Dice, story: &'static Story, bug: Option<Bug>) -> Outcom
             log.checker.violations.push(violation.to_string());
         }
     }
+    log.checker.violations.extend(told::leaks(&world.sandbox, story));
     let of_claims = world.device_claims.iter().flat_map(DeviceClaims::violations);
     log.checker.violations.extend(of_claims);
     drop(log);
@@ -102,8 +109,10 @@ fn is_excused(violation: &Violation, checker: &Checker) -> bool {
 }
 
 fn outcome(world: &World) -> Outcome {
+    let reasons = told::reasons(&world.sandbox);
     let mut log = world.watch.log();
     Outcome {
+        reasons,
         violations: log.checker.violations.clone(),
         lines: std::mem::take(&mut log.lines),
         faults: log.faults,

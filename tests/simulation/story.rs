@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use berth::scheduling::Details;
 use berth_sandbox::fault::{CallFault, EventFault};
 
 use crate::{device_claims, devices, dice::Dice, world::NODES};
@@ -12,7 +13,7 @@ use crate::{device_claims, devices, dice::Dice, world::NODES};
 pub(crate) type Mix<T> = &'static [(T, u64)];
 
 /// What a run is made of.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Story {
     /// Things that happen before all grows calm.
     pub(crate) steps: u64,
@@ -36,6 +37,8 @@ pub(crate) struct Story {
     pub(crate) events: Mix<Slip>,
     /// The longest that an event is late, in milliseconds.
     pub(crate) lag: u64,
+    /// How much the users of a namespace are told.
+    pub(crate) details: Details,
 }
 
 /// What happens.
@@ -121,7 +124,7 @@ impl Act {
 }
 
 /// Who comes, and what the namespace may have.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowd {
     /// So many of a thousand pods ask for HAMi's cards, the others for Volcano's.
     pub(crate) hami: u64,
@@ -309,6 +312,7 @@ pub(crate) const GENERAL: Story = Story {
         (Slip::Expired, 1),
     ],
     lag: 5000,
+    details: Details::Full,
 };
 
 impl Story {

@@ -101,10 +101,13 @@ impl World {
         let sandbox = Sandbox::new(Options { seed: dice.next(), history: 512, ..Options::default() });
         let windows = (story.crowd.preemptable > 0).then(|| Windows::new(dice));
         let watch = Watch::new(sandbox.clone(), windows.as_ref());
+        watch.log().checker.telling(story.details);
         let honest = || FaultyApi::new(sandbox.service(), Box::new(Honest(watch.clone()))).client();
         let nodes = story.nodes().iter().map(|name| node(name, 0)).collect();
         let fleet = Fleet::start(honest(), nodes).await.unwrap();
         let replica = || Replica { lives: 0, api: None, berth: JoinSet::new(), stop: None, starts: None };
+        let mut config = windows.as_ref().map(Windows::config).unwrap_or_default();
+        config.messages.details = story.details;
         let mut world = Self {
             storage: (story.crowd.claims > 0).then(|| Storage::start(honest())),
             device_claims: (story.crowd.device_claims > 0).then(|| DeviceClaims::start(honest())),
@@ -116,7 +119,7 @@ impl World {
             replicas: [replica(), replica()],
             dice: Dice::new(dice.next()),
             metrics: Metrics::default(),
-            config: windows.as_ref().map(Windows::config).unwrap_or_default(),
+            config,
             story,
             bug,
         };

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     app::{App, CertificateSource, Chooser, Options, Parts},
+    cli::output::{self, Shown},
     cluster::{Clock, Leadership},
     config::Config,
     webhook::{debug::LEDGER, mint::ServingNames, registration::Registration, router::Readiness},
@@ -57,10 +58,15 @@ pub(super) struct Stage {
 impl Stage {
     /// Says a line of the story: on standard output, unless that is kept for the kubeconfig.
     pub(super) fn say(&self, line: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+        self.show(Shown::text(line))
+    }
+
+    /// Says a line that has words which stand out.
+    pub(super) fn show(&self, line: Shown) -> anyhow::Result<()> {
         match self.told_on {
-            Stream::Stdout => crate::cli::output::write(&format!("{line}\n")),
+            Stream::Stdout => output::show(&line.ended()),
             Stream::Stderr => {
-                crate::cli::output::remark(&line.to_string());
+                output::show_aside(&line.ended());
                 Ok(())
             }
         }
@@ -133,13 +139,11 @@ impl Stage {
     /// Serves the cluster on a socket until SIGTERM or SIGINT, and prints its kubeconfig on standard output.
     pub(super) async fn keep(&mut self) -> anyhow::Result<()> {
         let served = self.sandbox.serve(ANY_PORT).await?;
-        crate::cli::output::write(&format!("{}\n", served.kubeconfig))?;
-        crate::cli::output::remark(&format!(
-            "The cluster stays up at {} until you press Ctrl-C.",
-            served.url
-        ));
-        crate::cli::output::remark(&format!(
-            "The ledger, which shows the pods of each card:\n  curl -k -H 'Authorization: Bearer {}' https://{}{LEDGER}",
+        output::write(&format!("{}\n", served.kubeconfig))?;
+        output::remark(&format!("The cluster stays up at {} until you press Ctrl-C.", served.url));
+        output::remark("The ledger, which shows the pods of each card:");
+        output::remark(&format!(
+            "  curl -k -H 'Authorization: Bearer {}' https://{}{LEDGER}",
             served.token, self.listens
         ));
         self.while_it_stands(async move |_: &Self| {

@@ -3,7 +3,6 @@
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::PostParams, runtime::wait::await_condition};
-use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, timeout};
 
@@ -11,7 +10,10 @@ use super::{
     DemoArgs, devices, picture,
     stage::{OPTED_IN, OUTSIDE, Stage},
 };
-use crate::dialect::koordinator;
+use crate::{
+    cli::output::{Paint, Shown},
+    dialect::koordinator,
+};
 
 /// A step that takes longer has failed.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -46,8 +48,9 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
             ),
         )?;
         stage.say(format_args!(
-            "  Namespace {OPTED_IN} has opted in (label berth.dev/admission: enabled); {OUTSIDE} has not.\n"
+            "  Namespace {OPTED_IN} has opted in (label berth.dev/admission: enabled); {OUTSIDE} has not."
         ))?;
+        stage.say(format_args!(""))?;
         for (at, step) in steps().into_iter().chain(by_type()).enumerate() {
             play(stage, at + 1, step).await?;
         }
@@ -62,8 +65,9 @@ pub(super) fn tell(args: &DemoArgs) -> impl AsyncFnOnce(&Stage) -> anyhow::Resul
         if !violations.is_empty() {
             bail!("a device plugin found a wrong assignment: {violations:?}");
         }
+        stage.say(format_args!(""))?;
         stage.say(format_args!(
-            "\nDone in {:.1} s. Every device plugin could read its assignments.",
+            "Done in {:.1} s. Every device plugin could read its assignments.",
             started.elapsed().as_secs_f64()
         ))?;
         Ok(())
@@ -190,33 +194,29 @@ async fn play(stage: &Stage, number: usize, step: Step) -> anyhow::Result<()> {
     let created = create(&pods, step.pod, matches!(step.expected, Expected::DryRun)).await;
     match (step.expected, created) {
         (Expected::Denied, Err(kube::Error::Api(status))) => {
-            stage.say(format_args!("   {} {}", bad(stage, "denied"), status.message))?;
+            bad(stage, "denied", format_args!("{}", status.message))?;
         }
         (Expected::DryRun, Ok(pod)) => {
             let stored = pods.get_opt(&name).await?.is_some();
-            stage.say(format_args!(
-                "   {} schedulerName would be {}; stored: {stored}",
-                good(stage, "admitted"),
-                scheduler(&pod)
-            ))?;
+            good(
+                stage,
+                "admitted",
+                format_args!("schedulerName would be {}; stored: {stored}", scheduler(&pod)),
+            )?;
         }
         (expected @ (Expected::Bound | Expected::BoundUnasked), Ok(pod)) => {
             let outcome = match expected {
                 Expected::BoundUnasked => "stored as it is",
                 _ => "admitted",
             };
-            stage.say(format_args!("   {} schedulerName: {}", good(stage, outcome), scheduler(&pod)))?;
+            good(stage, outcome, format_args!("schedulerName: {}", scheduler(&pod)))?;
             let pod = await_pod(&pods, &name, |pod| phase(pod) == "Running").await?;
-            stage.say(format_args!("   {} {}", good(stage, "running"), place(&pod)))?;
+            good(stage, "running", format_args!("{}", place(&pod)))?;
         }
         (Expected::Unschedulable, Ok(pod)) => {
-            stage.say(format_args!("   {} schedulerName: {}", good(stage, "admitted"), scheduler(&pod)))?;
+            good(stage, "admitted", format_args!("schedulerName: {}", scheduler(&pod)))?;
             let pod = await_pod(&pods, &name, |pod| waits_because(pod).is_some()).await?;
-            stage.say(format_args!(
-                "   {} {}",
-                bad(stage, "pending"),
-                waits_because(&pod).unwrap_or_default()
-            ))?;
+            bad(stage, "pending", format_args!("{}", waits_because(&pod).unwrap_or_default()))?;
         }
         (_, Ok(pod)) => bail!("pod {name} was admitted and should not have been: {pod:?}"),
         (_, Err(error)) => return Err(error).with_context(|| format!("creating pod {name}")),
@@ -251,7 +251,7 @@ async fn more(stage: &Stage, args: &DemoArgs) -> anyhow::Result<()> {
         running += u32::from(phase(&pod) == "Running");
     }
     let seconds = started.elapsed().as_secs_f64();
-    stage.say(format_args!("   {} {running} of {} in {seconds:.2} s", good(stage, "running"), args.pods))?;
+    good(stage, "running", format_args!("{running} of {} in {seconds:.2} s", args.pods))?;
     Ok(())
 }
 
@@ -291,13 +291,20 @@ fn waits_because(pod: &Pod) -> Option<&str> {
 }
 
 fn heading(stage: &Stage, text: &str) -> anyhow::Result<()> {
-    stage.say(format_args!("{}", text.if_supports_color(stage.stream(), |text| text.bold())))
+    stage.show(Shown::painted(text, Paint::Bold, stage.stream()))
 }
 
-fn good(stage: &Stage, text: &str) -> String {
-    text.if_supports_color(stage.stream(), |text| text.green()).to_string()
+/// What became of a pod as it should, and more about it.
+fn good(stage: &Stage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+    became(stage, outcome, Paint::Green, more)
 }
 
-fn bad(stage: &Stage, text: &str) -> String {
-    text.if_supports_color(stage.stream(), |text| text.yellow()).to_string()
+/// The same of one that does not run.
+fn bad(stage: &Stage, outcome: &str, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+    became(stage, outcome, Paint::Yellow, more)
+}
+
+fn became(stage: &Stage, outcome: &str, paint: Paint, more: std::fmt::Arguments<'_>) -> anyhow::Result<()> {
+    let outcome = Shown::painted(outcome, paint, stage.stream());
+    stage.show(Shown::text("   ").and(&outcome).and(&Shown::text(format_args!(" {more}"))))
 }

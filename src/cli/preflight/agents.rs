@@ -91,7 +91,10 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
         (_, Part::Scheduler) => Finding::new(
             &rules::SCHEDULER_FOUND,
             program.called(),
-            format!("{project}'s scheduler serves pods that name {names}; it writes as {account}"),
+            format!(
+                "{project}'s scheduler serves pods that name {names}; it writes as {account}{}",
+                dark(program.project, examination)
+            ),
         ),
         (_, Part::DevicePlugin) => Finding::new(
             &rules::DEVICE_PLUGIN_FOUND,
@@ -100,6 +103,15 @@ fn found(program: &Program, examination: &Examination<'_>) -> Finding {
                 "{project}'s device plugin registers cards and allocates them; it writes as {account} and stays"
             ),
         ),
+    }
+}
+
+/// What ends with the scheduler that people may look at.
+fn dark(project: Project, examination: &Examination<'_>) -> &'static str {
+    if project == Project::Hami && !examination.config.metrics.hami_names {
+        "; its metrics end with it: `metrics.hamiNames: true` exports them under the same names for dashboards and alerts"
+    } else {
+        ""
     }
 }
 
@@ -186,7 +198,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::config::Config;
+    use crate::{cli::preflight::trust::Trust, config::Config};
+
+    /// Nothing yet of a cluster in which these namespaces are trusted.
+    fn seen() -> Seen {
+        let trust = Trust::new("berth-system", ["gpu", "v", "n"].map(str::to_owned));
+        Seen { trust, ..Seen::default() }
+    }
 
     fn plugin(image: &str) -> Value {
         let spec = json!({"serviceAccountName": "plugin", "containers": [{"image": image}]});
@@ -212,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_account_without_the_right_is_warned_of_until_the_policies_deny() {
-        let mut seen = Seen::default();
+        let mut seen = seen();
         seen.take(plugin("projecthami/hami-device-plugin"));
         assert_eq!(names(&seen), ["device-plugin-found"], "unknown is not no");
         seen.access.insert("gpu/plugin".to_owned(), true);
@@ -231,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_workload_and_its_pods_are_one_agent() {
-        let mut seen = Seen::default();
+        let mut seen = seen();
         let template = plugin("projecthami/hami-device-plugin")["spec"]["template"].take();
         let pod = |name: &str| json!({"kind": "Pod", "metadata": {"namespace": "gpu", "name": name}, "spec": template["spec"]});
         seen.take(pod("d-1"));
@@ -243,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_writer_without_a_workload_is_a_warning() {
-        let mut seen = Seen::default();
+        let mut seen = seen();
         let fields = json!({"f:metadata": {"f:annotations": {"f:hami.io/node-nvidia-register": {}}}});
         seen.take(json!({"kind": "Node", "metadata": {"name": "n", "managedFields": [{"manager": "m", "fieldsV1": fields}]}}));
         assert_eq!(found(&seen), [("unknown-writer", "field manager m".to_owned())]);
@@ -253,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_scheduler_under_berths_name_blocks_and_a_plain_plugin_is_named() {
-        let mut seen = Seen::default();
+        let mut seen = seen();
         seen.take(scheduler("berth"));
         seen.take(plugin("nvcr.io/nvidia/k8s-device-plugin:v1"));
         assert_eq!(names(&seen), ["scheduler-name-taken", "plain-device-plugin"]);
@@ -262,7 +280,7 @@ mod tests {
 
     #[test]
     fn an_extender_is_read_from_its_configuration_alone() {
-        let mut seen = Seen::default();
+        let mut seen = seen();
         let map = |name: &str, text: &str| json!({"kind": "ConfigMap", "metadata": {"namespace": "n", "name": name}, "data": {"config.yaml": text}});
         seen.take(map(
             "scheduler",
@@ -271,5 +289,20 @@ mod tests {
         seen.take(map("other", "kind: Other\nextenders: [{urlPrefix: \"http://a\"}]\n"));
         seen.take(map("rubbish", "{["));
         assert_eq!(found(&seen), [("extender-found", "ConfigMap n/scheduler".to_owned())]);
+    }
+
+    #[test]
+    fn what_looks_like_a_plugin_elsewhere_is_no_agent_and_hides_no_unknown_writer() {
+        let mut seen = Seen::default();
+        let fields = json!({"f:metadata": {"f:annotations": {"f:hami.io/node-nvidia-register": {}}}});
+        seen.take(json!({"kind": "Node", "metadata": {"name": "n", "managedFields": [{"manager": "m", "fieldsV1": fields}]}}));
+        seen.take(plugin("projecthami/hami-device-plugin"));
+        seen.take(scheduler("berth"));
+        let map = json!({"kind": "ConfigMap", "metadata": {"namespace": "v", "name": "m"},
+            "data": {"c": "kind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: \"http://a\"}]\n"}});
+        seen.take(map);
+        assert_eq!(found(&seen), [("unknown-writer", "field manager m".to_owned())]);
+        assert!(agents(&seen).is_empty());
+        assert_eq!(seen.strangers.len(), 2);
     }
 }

@@ -88,7 +88,8 @@ pub fn commands(
     let flags = flag_of(examination, installation);
     let file = quoted(installation.config.unwrap_or(SETTINGS_FILE));
     if installation.config.is_none() {
-        steps.add(Stage::Settings, format!("berth preflight{flags} --settings > {file}"));
+        let trusted = examination.seen.trust.flags();
+        steps.add(Stage::Settings, format!("berth preflight{flags}{trusted} --settings > {file}"));
     }
     steps.add(Stage::Settings, format!("berth config --config {file}"));
     for kept in kept_out(examination, webhooks) {

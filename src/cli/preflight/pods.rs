@@ -2,6 +2,8 @@
 //!
 //! Read and summed by the binder's own code; nothing is decided here.
 
+use std::collections::BTreeMap;
+
 use super::{
     examination::Examination,
     finding::{Finding, called},
@@ -10,16 +12,24 @@ use super::{
 use crate::{
     cli::simulate::charge::held,
     cluster::Reader,
+    device::CardId,
     dialect::Unreadable,
+    excerpt::listed,
     object::{Node, Pod},
-    scheduling::{NodeInfo, PodInfo, Snapshot, scheduler::excess::excess_in},
+    scheduling::{NodeInfo, PodInfo, Snapshot, Uid, scheduler::excess::excess_in},
 };
+
+/// kube-scheduler's name, which is never one that has stopped.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// So many of a card's pods are named.
+const MOST_HOLDERS: usize = 5;
 
 /// What is wrong with them, nodes first.
 pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
     let reader = examination.config.reader();
     let mut snapshot = Snapshot::new(reader.device_resources());
-    let mut findings = Vec::new();
+    let (mut findings, mut names) = (Vec::new(), BTreeMap::new());
     for node in &examination.seen.nodes {
         let (info, troubles) = reader.node(node);
         findings.extend(of_node(node, &info, &troubles, &reader));
@@ -33,15 +43,28 @@ pub fn findings(examination: &Examination<'_>) -> Vec<Finding> {
         let (info, troubles) = reader.pod(pod);
         findings.extend(of_pod(examination, pod, &info, &troubles));
         if let Some(charge) = held(&info, examination.now) {
+            names.insert(info.key.uid.clone(), info.key.to_string());
             snapshot.charge(info.key.uid, charge);
         }
     }
     for state in snapshot.nodes() {
         let node = called("Node", "", &state.info.name);
-        let excess = excess_in(&state.info, &state.usage).into_values();
-        findings.extend(excess.map(|message| Finding::new(&rules::CARD_OVERCOMMITTED, &node, message)));
+        for (card, message) in excess_in(&state.info, &state.usage) {
+            let message = format!("{message}; pods: {}", holders(&snapshot, &state.info, &card, &names));
+            findings.push(Finding::new(&rules::CARD_OVERCOMMITTED, &node, message));
+        }
     }
     findings
+}
+
+/// The pods that hold shares of a card, by either of its names.
+fn holders(snapshot: &Snapshot, node: &NodeInfo, card: &CardId, names: &BTreeMap<Uid, String>) -> String {
+    let is_it =
+        |id: &CardId| id == card || node.aliases.iter().any(|(one, other)| one == id && other == card);
+    let on_node = snapshot.ledger().on_node(&node.name);
+    let holding = on_node.filter(|(_, charge)| charge.shares().any(|share| is_it(&share.card)));
+    let holding: Vec<_> = holding.filter_map(|(uid, _)| names.get(uid)).collect();
+    listed(&holding, MOST_HOLDERS)
 }
 
 fn of_node(node: &Node, info: &NodeInfo, troubles: &[Unreadable], reader: &Reader) -> Vec<Finding> {
@@ -80,9 +103,16 @@ fn of_pod(examination: &Examination<'_>, pod: &Pod, info: &PodInfo, troubles: &[
             findings.push(Finding::new(&rules::SHARE_WITHOUT_ASSIGNMENT, object, message));
         }
         None if scheduler != examination.config.scheduler_name => {
-            let message = format!(
-                "waits for {scheduler}: Berth places the pod once {scheduler} has stopped, if `adoptSchedulers` lists that name"
-            );
+            let message = if scheduler == DEFAULT_SCHEDULER {
+                format!(
+                    "waits for {scheduler}, which always runs: Berth places no pod of that name, and renames a pod only when it is created; \
+                     create it again once admission covers its namespace"
+                )
+            } else {
+                format!(
+                    "waits for {scheduler}: Berth places the pod once {scheduler} has stopped, if `adoptSchedulers` lists that name"
+                )
+            };
             findings.push(Finding::new(&rules::PENDING_POD, object, message));
         }
         Some(_) | None => {}
@@ -122,13 +152,17 @@ mod tests {
     }
 
     fn found(objects: Vec<Value>) -> Vec<(&'static str, String)> {
+        told(objects).into_iter().map(|finding| (finding.rule, finding.object)).collect()
+    }
+
+    fn told(objects: Vec<Value>) -> Vec<Finding> {
         let mut seen = Seen::default();
         for object in objects {
             seen.take(object);
         }
         let config = Config::default();
         let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
-        findings(&examination).into_iter().map(|finding| (finding.rule, finding.object)).collect()
+        findings(&examination)
     }
 
     fn registered() -> Value {
@@ -173,6 +207,16 @@ mod tests {
             found(vec![registered(), holds("a"), holds("b")]),
             [("card-overcommitted", "Node n1".to_owned())]
         );
+        let message = &told(vec![registered(), holds("a"), holds("b")])[0].message;
+        assert!(message.ends_with("; pods: team/a, team/b"), "{message}");
+    }
+
+    #[test]
+    fn a_pod_that_waits_for_kube_scheduler_is_not_promised_a_place() {
+        let mut waits = pod("waits", None, None);
+        waits["spec"]["schedulerName"] = "default-scheduler".into();
+        let message = &told(vec![registered(), waits])[0].message;
+        assert!(message.contains("create it again") && !message.contains("has stopped"), "{message}");
     }
 
     #[test]

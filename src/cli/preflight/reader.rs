@@ -17,6 +17,7 @@ use super::{
     api::GATES,
     program::{Part, Project},
     seen::{GapKind, Seen},
+    trust::Trust,
 };
 use crate::{
     cluster::list::{self, Form, ListError, Strange},
@@ -68,8 +69,8 @@ const LISTS: [(&str, &str, &str, GapKind); 15] = [
 ];
 
 /// Everything that the examinations need. The error is an API server that does not answer, or that does not know the caller.
-pub async fn read(client: &Client, kinds: Workloads) -> kube::Result<Seen> {
-    let mut seen = Seen { kinds, ..Seen::default() };
+pub async fn read(client: &Client, kinds: Workloads, trust: Trust) -> kube::Result<Seen> {
+    let mut seen = Seen { kinds, trust, ..Seen::default() };
     read_version(client, &mut seen).await?;
     read_groups(client, &mut seen).await;
     for (path, version, kind, gap) in LISTS {
@@ -173,7 +174,7 @@ async fn read_list(
     }
 }
 
-/// Where the settings of the schedulers that run are kept.
+/// Where the settings of the schedulers that run, and are believed, are kept.
 fn namespaces_of_settings(seen: &Seen) -> BTreeSet<String> {
     let schedulers = seen.programs.iter().filter(|program| program.part == Part::Scheduler);
     let mut namespaces: BTreeSet<_> = schedulers.map(|program| program.namespace.clone()).collect();

@@ -1,6 +1,6 @@
 //! The answer of `berth preflight`: all findings, what follows from them, as JSON has it and as a person reads it.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Display};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -14,10 +14,10 @@ use super::{
     namespaces, pods, rules,
     seen::Seen,
     settings::{Converted, convert},
-    webhooks, workloads,
+    trust, webhooks, workloads,
 };
 use crate::{
-    cli::{manifests::ManifestsError, table::Table},
+    cli::{manifests::ManifestsError, output::Shown, table::Table},
     config::{Config, UnmanagedPods},
 };
 
@@ -53,6 +53,9 @@ pub struct Report {
     pub settings: String,
     /// What to run, in order.
     pub commands: Vec<Step>,
+    /// How much was read, in words.
+    #[serde(skip)]
+    pub read: String,
 }
 
 /// The settings of `--config`.
@@ -94,6 +97,7 @@ impl Report {
         let examination = Examination::new(seen, &config, place.namespace, now);
         let (templates, unreadable) = workloads::templates(&examination);
         let mut found = api::findings(seen, &examination.facts.dialects)?;
+        found.extend(trust::findings(&seen.strangers));
         found.extend(agents::findings(&examination));
         found.extend(webhooks::findings(seen));
         found.extend(namespaces::findings(&examination, &templates));
@@ -114,7 +118,8 @@ impl Report {
         let commands =
             commands::commands(&examination, &installation, &agents, &webhooks::webhooks(seen), &to_label);
         let kubernetes = Kubernetes::of(seen);
-        Ok(Self { verdict: verdict(&found), kubernetes, findings: found, agents, settings: text, commands })
+        let verdict = verdict(&found);
+        Ok(Self { verdict, kubernetes, findings: found, agents, settings: text, commands, read: read(seen) })
     }
 
     /// With these flags in each command that talks to the cluster, so that the commands reach the cluster that was examined.
@@ -129,26 +134,33 @@ impl Report {
     }
 
     /// As a person reads it: what was found, the settings, the commands, the verdict.
-    pub fn text(&self) -> String {
-        let mut text = String::new();
+    pub fn text(&self) -> Shown {
+        let mut text = Shown::default();
         let version = self.kubernetes.version.as_deref().unwrap_or("of an unknown version");
-        line(&mut text, &format!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum));
+        line(
+            &mut text,
+            format_args!("Kubernetes {version}; Berth needs {} or newer", self.kubernetes.minimum),
+        );
+        line(&mut text, format_args!("Read: {}", self.read));
         if !self.agents.is_empty() {
-            text += "\n";
-            text += &self.agents_table();
+            line(&mut text, "");
+            text = text.and(&self.agents_table());
         }
         if !self.findings.is_empty() {
-            text += "\n";
-            text += &self.findings_table();
+            line(&mut text, "");
+            text = text.and(&self.findings_table());
         }
-        line(&mut text, &format!("\nSettings ({}):\n", commands::SETTINGS_FILE));
-        self.settings.lines().for_each(|setting| line(&mut text, &format!("  {setting}")));
+        line(&mut text, "");
+        line(&mut text, format_args!("Settings ({}):", commands::SETTINGS_FILE));
+        line(&mut text, "");
+        self.settings.lines().for_each(|setting| line(&mut text, format_args!("  {setting}")));
         self.write_commands(&mut text);
-        line(&mut text, &format!("\nVerdict: {}", self.summary()));
+        line(&mut text, "");
+        line(&mut text, format_args!("Verdict: {}", self.summary()));
         text
     }
 
-    fn agents_table(&self) -> String {
+    fn agents_table(&self) -> Shown {
         let mut table = Table::new(&["ACCOUNT", "ROLE", "OF", "MAY WRITE", "WORKLOAD"]);
         for Agent { account, role, project, workload, bound } in &self.agents {
             let bound = bound.map_or("unknown", |bound| if bound { "yes" } else { "no" });
@@ -157,7 +169,7 @@ impl Report {
         table.render()
     }
 
-    fn findings_table(&self) -> String {
+    fn findings_table(&self) -> Shown {
         let mut table = Table::new(&["SEVERITY", "RULE", "OBJECT", "MESSAGE"]);
         let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, finding) in self.findings.iter().enumerate() {
@@ -176,11 +188,12 @@ impl Report {
         table.render()
     }
 
-    fn write_commands(&self, text: &mut String) {
+    fn write_commands(&self, text: &mut Shown) {
         let mut before: Option<Stage> = None;
         for Step { step, command } in &self.commands {
             if before != Some(*step) {
-                line(text, &format!("\n# {}", step.heading()));
+                line(text, "");
+                line(text, format_args!("# {}", step.heading()));
             }
             line(text, command);
             before = Some(*step);
@@ -207,8 +220,17 @@ impl Report {
     }
 }
 
-fn line(text: &mut String, line: &str) {
-    writeln!(text, "{line}").expect("a String takes any text");
+/// How much was read: where that is nothing, a right may be missing.
+fn read(seen: &Seen) -> String {
+    let (pods, workloads) = (seen.pods.len(), seen.workloads.len());
+    let (namespaces, nodes) = (seen.namespaces.len(), seen.nodes.len());
+    format!(
+        "{namespaces} namespace(s), {nodes} node(s), {pods} pod(s) that have not ended, {workloads} workload(s)"
+    )
+}
+
+fn line(text: &mut Shown, line: impl Display) {
+    *text = std::mem::take(text).and(&Shown::line(line));
 }
 
 fn verdict(findings: &[Finding]) -> Verdict {

@@ -21,6 +21,7 @@ rules! {
     CANNOT_LIST "cannot-list" Warning "something else could not be listed or read; what depends on it was not examined"
     UNKNOWN_DETAIL "unknown-detail" Info "something could not be read that no other finding depends on"
     UNREADABLE_OBJECT "unreadable-object" Warning "an object is not of the shape that its kind has"
+    UNTRUSTED_PROGRAM "untrusted-program" Blocker "what looks like a scheduler or device plugin of HAMi, Volcano or Berth runs in a namespace that is not trusted: nothing is taken from it"
     SCHEDULER_FOUND "scheduler-found" Info "a scheduler of shares runs: what it is and which name its pods bear"
     DEVICE_PLUGIN_FOUND "device-plugin-found" Info "a device plugin runs: whose it is and under which account"
     PLAIN_DEVICE_PLUGIN "plain-device-plugin" Warning "a device plugin that gives out whole cards and registers none: Berth places no share on its nodes"

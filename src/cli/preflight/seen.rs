@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{finding::called, program::Program};
+use super::{finding::called, program::Program, trust::Trust};
 use crate::{
     cli::documents::{Document, Place},
     dialect::{marks, protected},
@@ -24,6 +24,8 @@ const CLUSTER: &str = "the cluster";
 pub struct Seen {
     /// The kinds of workloads that are known.
     pub kinds: Workloads,
+    /// Whose programs and settings are believed.
+    pub trust: Trust,
     /// The API server's version.
     pub info: Option<Info>,
     /// The versions of each API group that is served; empty where they are unknown.
@@ -40,6 +42,8 @@ pub struct Seen {
     pub pods: Vec<Pod>,
     /// Schedulers and device plugins, each once.
     pub programs: Vec<Program>,
+    /// What looks like one in a namespace that is not trusted: shown, and asked nothing.
+    pub strangers: Vec<Program>,
     /// Workloads with pod templates that no other workload controls.
     pub workloads: Vec<Document>,
     /// Groups of pods with their mark `volcano.sh/preemptable`.
@@ -50,7 +54,7 @@ pub struct Seen {
     pub policy_bindings: Vec<Value>,
     /// DRA's classes of devices.
     pub device_classes: Vec<Value>,
-    /// ConfigMaps of the namespaces in which schedulers run.
+    /// ConfigMaps of the trusted namespaces in which schedulers run.
     pub config_maps: Vec<ConfigMap>,
     /// Whether an account may write assignments, by `namespace/name`.
     pub access: BTreeMap<String, bool>,
@@ -131,7 +135,10 @@ impl Seen {
             "MutatingWebhookConfiguration" => self.webhooks.push(object),
             "ValidatingAdmissionPolicyBinding" => self.policy_bindings.push(object),
             "DeviceClass" => self.device_classes.push(object),
-            "ConfigMap" => self.config_maps.push(config_map(&object)),
+            "ConfigMap" => {
+                let map = config_map(&object);
+                self.config_maps.extend(self.trust.covers(&map.namespace).then_some(map));
+            }
             _ => {
                 if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
                     metadata.remove("managedFields");
@@ -180,10 +187,11 @@ impl Seen {
     /// A program is known by its workload; pods add what runs without one, or under one that could not be listed.
     fn learn_program(&mut self, object: &Value) {
         let Some(program) = Program::read(object) else { return };
-        match self.programs.iter_mut().find(|known| known.is_same(&program)) {
+        let all = if self.trust.believes(&program) { &mut self.programs } else { &mut self.strangers };
+        match all.iter_mut().find(|known| known.is_same(&program)) {
             Some(known) if known.kind == "Pod" && program.kind != "Pod" => *known = program,
             Some(_) => {}
-            None => self.programs.push(program),
+            None => all.push(program),
         }
     }
 

@@ -14,7 +14,10 @@ use super::{
     rules,
     seen::Seen,
 };
-use crate::config::{Config, ConfigError, UnmanagedPods};
+use crate::{
+    cli::output,
+    config::{Config, ConfigError, UnmanagedPods},
+};
 
 /// What the keys of HAMi's and Volcano's settings begin with in a berth.yaml.
 const SECTIONS: [&str; 2] = ["dialects.hami.", "dialects.volcano."];
@@ -79,7 +82,7 @@ pub fn convert(seen: &Seen, unmanaged: UnmanagedPods) -> Converted {
 }
 
 fn written(tree: &Value) -> String {
-    serde_saphyr::to_string(tree).expect("a tree of JSON can be written as YAML")
+    output::yaml(tree).expect("a tree of JSON can be written as YAML")
 }
 
 /// Takes away what the settings refuse, then what changes nothing.

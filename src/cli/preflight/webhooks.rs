@@ -22,6 +22,8 @@ const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 pub struct Webhook {
     /// Whose it is.
     pub project: Project,
+    /// Its name.
+    pub name: String,
     /// The configuration's name.
     pub configuration: String,
     /// Its place in the configuration.
@@ -54,6 +56,7 @@ pub fn webhooks(seen: &Seen) -> Vec<Webhook> {
             };
             found.push(Webhook {
                 project,
+                name: text(webhook, "/name").to_owned(),
                 configuration: text(configuration, "/metadata/name").to_owned(),
                 place,
                 covers: covers(webhook),
@@ -154,7 +157,7 @@ impl Webhook {
         };
         let message = format!(
             "webhook {} of {} changes pods of {whom} (failurePolicy {}, reinvocationPolicy {}){closed}",
-            self.place,
+            self.name,
             self.project.name(),
             self.failure_policy,
             self.reinvocation_policy,

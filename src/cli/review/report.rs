@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::judge::{Judged, Outcome};
 use crate::{
     admission::Violation,
-    cli::{documents::Document, table::Table},
+    cli::{documents::Document, output::Shown, table::Table},
     object::workload::Places,
 };
 
@@ -118,7 +118,7 @@ fn change(operation: &PatchOperation) -> String {
 
 impl Reviews {
     /// A row for each review, and one more for each further remark.
-    pub fn table(&self) -> String {
+    pub fn table(&self) -> Shown {
         let mut table = Table::new(&["NAMESPACE", "KIND", "NAME", "OUTCOME", "REMARKS"]);
         for review in &self.reviews {
             let mut remarks = review.remarks().into_iter();

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{charge::placed, place::Run, report::PodRow};
 use crate::scheduling::plan::Plan;
 use crate::scheduling::{
-    PodInfo, Uid,
+    Details, PodInfo, Uid,
     decide::Decision,
     model::gang::{Gang, GangName, Member, Membership, Policy, Tally},
     plan::{
@@ -132,7 +132,7 @@ impl Run<'_> {
         let mut rows = Vec::new();
         for (at, row, info) in entries {
             let uid = &info.key.uid;
-            let message = words.message(uid, |uid| called[uid].clone());
+            let message = words.message(uid, |uid| called[uid].clone(), Details::Full);
             let mut row = match shortfall.failure_of(uid) {
                 Some(Some(error)) => row.unfit(error),
                 _ => row.unschedulable(String::new()),

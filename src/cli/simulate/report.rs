@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::{
     cli::{
         documents::Document,
+        output::Shown,
         review::ViolationRow,
         simulate::{claims::ClaimRow, volume::VolumeRow},
         table::Table,
@@ -219,7 +220,7 @@ impl Simulation {
     }
 
     /// The pods, then the cards. Of nodes, only these are told of; of all, where none is named.
-    pub fn table(&self, nodes: &[String]) -> String {
+    pub fn table(&self, nodes: &[String]) -> Shown {
         let mut pods = Table::new(&["NAMESPACE", "NAME", "OUTCOME", "NODE", "REMARKS"]);
         for pod in &self.pods {
             let mut remarks = pod.remarks(nodes).into_iter();
@@ -228,22 +229,22 @@ impl Simulation {
             pods.row([pod.namespace.clone(), pod.name.clone(), outcome, node, first]);
             remarks.for_each(|remark| pods.row(["", "", "", "", remark.as_str()]));
         }
-        format!("{}{}\n{}", pods.render(), self.evicted(), self.cards(nodes))
+        pods.render().and(&self.evicted()).and(&Shown::line("")).and(&self.cards(nodes))
     }
 
     /// The pods that are evicted; nothing where there are none.
-    fn evicted(&self) -> String {
+    fn evicted(&self) -> Shown {
         if self.evictions.is_empty() {
-            return String::new();
+            return Shown::default();
         }
         let mut evicted = Table::new(&["NAMESPACE", "EVICTED", "ZONE"]);
         for EvictionRow { namespace, name, zone } in &self.evictions {
             evicted.row([namespace, name, zone].map(String::as_str));
         }
-        format!("\n{}", evicted.render())
+        Shown::line("").and(&evicted.render())
     }
 
-    fn cards(&self, nodes: &[String]) -> String {
+    fn cards(&self, nodes: &[String]) -> Shown {
         let asked = |node: &&NodeRow| nodes.is_empty() || nodes.contains(&node.name);
         let mut cards = Table::new(&["NODE", "CARD", "HEALTHY", "SLOTS", "MEMORY", "CORES", "PODS"]);
         for (node, card) in

@@ -4,7 +4,7 @@ use super::{Hands, News, send};
 use crate::{
     cluster::{evict, metrics::Written},
     excerpt::{MESSAGE, excerpt},
-    scheduling::{Event, EvictionOutcome, PodKey, model::gang::GangName, plan::eviction::Eviction},
+    scheduling::{Details, Event, EvictionOutcome, PodKey, model::gang::GangName, plan::eviction::Eviction},
 };
 
 impl Hands {
@@ -18,7 +18,10 @@ impl Hands {
         match &outcome {
             EvictionOutcome::Granted => {
                 tracing::info!(%pod, %node, %zone, "evicted a pod since the revocable zone is closed");
-                let message = format!("Evicted from {eviction}");
+                let message = match self.details {
+                    Details::Full => format!("Evicted from {eviction}"),
+                    Details::Own => format!("Evicted: {}", eviction.closed()),
+                };
                 self.say(pod.clone(), News::Evicted { message: &message }).await;
             }
             EvictionOutcome::Refused(answer) => {

@@ -30,6 +30,7 @@ fn scheduler() -> Scheduler {
         preemption: None,
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
+        details: crate::scheduling::Details::Full,
     })
 }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::scheduling::{
     model::{
         claim_rejection::ClaimRejection,
+        message::{Details, Message},
         plugin::Plugin,
         reason::{NodeReasons, Reason},
     },
@@ -181,6 +182,43 @@ impl FitError {
     /// The number of nodes that it is about.
     pub fn nodes(&self) -> usize {
         self.nodes
+    }
+
+    /// What is said of it: without the nearest miss, and the devices that reasons name, where the pod's owner is told of her own objects alone.
+    pub fn message(&self, details: Details) -> Message {
+        let own = (details == Details::Own).then(|| self.own_words());
+        Message { full: self.to_string(), own }
+    }
+
+    fn own_words(&self) -> String {
+        let nodes = self.nodes;
+        let words = match &self.cause {
+            Cause::Quota(exceeded) => exceeded.to_string(),
+            Cause::Pod(reason) => format!("0/{nodes} nodes are available: {}.", reason.own_words()),
+            Cause::Nodes(counts, quota) => {
+                let counted =
+                    if counts.is_empty() { "no nodes".to_owned() } else { self.counted_for(Details::Own) };
+                let quota = quota.iter().map(|quota| format!(" Quota {quota}."));
+                format!("0/{nodes} nodes are available: {counted}.{}", quota.collect::<String>())
+            }
+        };
+        let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
+        tried.fold(words, |words, preemption| format!("{words} {preemption}"))
+    }
+
+    /// The same as [`Self::counted`], as far as it is told. Reasons that read the same without the devices that they name are counted together.
+    pub fn counted_for(&self, details: Details) -> String {
+        let Cause::Nodes(counts, _) = &self.cause else { return String::new() };
+        if details == Details::Full {
+            return self.counted();
+        }
+        let mut own: BTreeMap<String, usize> = BTreeMap::new();
+        for (reason, count) in counts {
+            *own.entry(reason.own_words()).or_default() += count;
+        }
+        let mut own: Vec<_> = own.into_iter().map(|(words, count)| format!("{count} {words}")).collect();
+        own.sort();
+        own.join(", ")
     }
 
     /// How many nodes have each reason: `1 Insufficient cpu, 2 node(s) had untolerated taint(s)`.

@@ -15,23 +15,24 @@ use super::{
     evaluation::Evaluation,
     fit_error::{Awaits, FitError},
 };
-use crate::scheduling::{
-    model::{
-        images::Images,
-        name::NodeName,
-        node::NodeInfo,
-        pod::Demand,
-        steps::{Allowance, PER_MILLISECOND},
-    },
-    plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
-    world::{
-        node_state::NodeState, nominations::Nominations, object::Objects, quota::Quotas,
-        resource_claims::ResourceClaims, surroundings::Surroundings, volume_reservations::Reservations,
-    },
-};
 use crate::{
     device::{Allocation, Card, CoreUnit, Inventory, Share},
     dra::ExtendedResources,
+    scheduling::{
+        model::{
+            images::Images,
+            message::Details,
+            name::NodeName,
+            node::NodeInfo,
+            pod::Demand,
+            steps::{Allowance, PER_MILLISECOND},
+        },
+        plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
+        world::{
+            node_state::NodeState, nominations::Nominations, object::Objects, quota::Quotas,
+            resource_claims::ResourceClaims, surroundings::Surroundings, volume_reservations::Reservations,
+        },
+    },
 };
 
 /// The cluster as the scheduler saw it last; clones share it.
@@ -227,10 +228,10 @@ impl Prospect {
 
     /// What the other nodes make of it, in kube-scheduler's form: `1/3 other nodes are available: 1 Insufficient cpu, 1 Insufficient GPU
     /// memory.`; `None`: there are no others.
-    pub fn elsewhere(&self) -> Option<String> {
+    pub fn elsewhere(&self, details: Details) -> Option<String> {
         let refused = self.refused.nodes();
         let nodes = self.others + refused;
-        let counted = self.refused.counted();
+        let counted = self.refused.counted_for(details);
         match (nodes, refused) {
             (0, _) => None,
             (_, 0) => Some(format!("{nodes}/{nodes} other nodes are available.")),

@@ -13,6 +13,13 @@ pub enum ClaimRejection {
     Stale,
     /// One can't be decided on, as this text says.
     Undecidable(Arc<str>),
+    /// One can't be decided on for a device or a pool.
+    OfDevice {
+        /// Which, and why.
+        why: Arc<str>,
+        /// The same without the device or the pool.
+        own: Arc<str>,
+    },
     /// Comparing them with all devices takes longer than a decision may.
     Unfinished,
 }
@@ -24,8 +31,18 @@ impl ClaimRejection {
             Self::Unallocatable => "ResourceClaimUnallocatable",
             Self::Elsewhere => "ResourceClaimElsewhere",
             Self::Stale => "ResourceClaimStale",
-            Self::Undecidable(_) => "ResourceClaimUndecidable",
+            Self::Undecidable(_) | Self::OfDevice { .. } => "ResourceClaimUndecidable",
             Self::Unfinished => "ResourceClaimUnfinished",
+        }
+    }
+}
+
+impl ClaimRejection {
+    /// Its words without devices and pools.
+    pub fn own_words(&self) -> String {
+        match self {
+            Self::OfDevice { own, .. } => own.to_string(),
+            other => other.to_string(),
         }
     }
 }
@@ -37,7 +54,7 @@ impl fmt::Display for ClaimRejection {
             Self::Unallocatable => "cannot allocate all claims",
             Self::Elsewhere => "resourceclaim not available on the node",
             Self::Stale => "cannot schedule extended resource claim",
-            Self::Undecidable(why) => why,
+            Self::Undecidable(why) | Self::OfDevice { why, .. } => why,
             Self::Unfinished => "resourceclaims are still being compared with devices",
         })
     }

@@ -307,6 +307,14 @@ impl Reason {
         }
     }
 
+    /// Its words without the devices and pools that they name, which are not the pod's owner's.
+    pub fn own_words(&self) -> String {
+        match self {
+            Self::ResourceClaims(rejection) => rejection.own_words(),
+            other => other.to_string(),
+        }
+    }
+
     /// The words of a closed zone; of others none.
     fn fmt_zone(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

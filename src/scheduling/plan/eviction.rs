@@ -61,8 +61,15 @@ pub enum Postponement {
 /// `node n1: revocable zone rz1 is closed until 01:00`.
 impl fmt::Display for Eviction {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "node {}: revocable zone {} is closed", self.node, self.zone)?;
-        self.until.iter().try_for_each(|until| write!(formatter, " until {until}"))
+        write!(formatter, "node {}: {}", self.node, self.closed())
+    }
+}
+
+impl Eviction {
+    /// Which zone is closed, and until when.
+    pub fn closed(&self) -> String {
+        let until = self.until.iter().map(|until| format!(" until {until}"));
+        format!("revocable zone {} is closed{}", self.zone, until.collect::<String>())
     }
 }
 

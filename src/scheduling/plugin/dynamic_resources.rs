@@ -192,7 +192,7 @@ impl<'a> PodClaims<'a> {
         let allocation = dra::allocate_again(&claims, on, (self.known.inventory(), &held), selected, go_on);
         let allocation = allocation.map_err(|error| match error {
             AllocationError::Interrupted => Reason::ResourceClaims(ClaimRejection::Unfinished),
-            error => rejected(&error.to_string()),
+            error => rejected_by(&error),
         })?;
         let results = allocation.map(|allocation| allocation.results);
         let results = results.filter(|results| !self.known.are_one_card(on.name, results));
@@ -253,6 +253,17 @@ pub(in crate::scheduling) fn helps(pod: &Footprint, change: &Change) -> bool {
         | Change::CardsClaimed(_)
         | Change::PodRemoved(_)
         | Change::Nomination => false,
+    }
+}
+
+/// The rejection by an attempt, which may name a device.
+fn rejected_by(error: &AllocationError) -> Reason {
+    match error.without_devices() {
+        None => rejected(&error.to_string()),
+        Some(own) => {
+            let (why, own) = (error.to_string().into(), own.into());
+            Reason::ResourceClaims(ClaimRejection::OfDevice { why, own })
+        }
     }
 }
 

@@ -5,18 +5,19 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Scheduler, Work, decide::assumed};
-use crate::scheduling::plan::Plan;
 use crate::{
     device::Lock,
     scheduling::{
         decide::Decision,
         effect::Effect,
         model::{
+            message::Message,
             name::{NodeName, Uid},
             node::NodeInfo,
             pod::{Ask, Demand},
         },
         node_flow::line::Blocked,
+        plan::Plan,
     },
 };
 
@@ -35,7 +36,7 @@ impl Scheduler {
         node: &NodeName,
         uid: &Uid,
         now: Timestamp,
-        why: impl Fn(&Self) -> String,
+        why: impl Fn(&Self) -> Message,
     ) {
         let due = self.note_wait(node, uid, now);
         if due {
@@ -49,6 +50,7 @@ impl Scheduler {
         }
         if due && let Some(pod) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
             let message = why(self);
+            let message = self.worded(&pod, message);
             self.outbox.effects.push(Effect::TellWaiting { pod, message });
         }
     }
@@ -136,37 +138,52 @@ impl Scheduler {
     }
 
     /// Whose answer the node's device plugin owes.
-    pub(super) fn busy_because(&self, node: &NodeName) -> String {
+    pub(super) fn busy_because(&self, node: &NodeName) -> Message {
         let in_flight =
             self.snapshot.ledger().on_node(node).find(|(uid, charge)| self.is_in_flight(uid, charge));
         let known = in_flight.and_then(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge.since)));
         match known {
-            Some((pod, since)) => {
+            Some((pod, since)) => Message::with_own(
                 format!(
                     "Waiting for the device plugin of node {node}, which has been allocating for {pod} since {since:.0}"
-                )
-            }
-            None => format!(
-                "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
+                ),
+                format!(
+                    "Waiting for the device plugin of a node, which has been allocating for another pod since {since:.0}"
+                ),
+            ),
+            None => Message::with_own(
+                format!(
+                    "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
+                ),
+                "Waiting for the device plugin of a node, which may still be allocating for a deleted pod",
             ),
         }
     }
 }
 
 /// Who holds the lock that a pod waits for.
-pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> String {
+pub(super) fn locked_because(info: &NodeInfo, ask: &Ask) -> Message {
     let node = &info.name;
     let mut locks = info.locks_for(ask).map(|lock| &lock.state);
     match locks.find(|lock| matches!(lock, Lock::Held { .. })) {
         Some(Lock::Held { owner: Some(owner), since }) => {
             let (namespace, name) = (&owner.namespace, &owner.name);
-            format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since:.0}")
-        }
-        Some(Lock::Held { owner: None, since }) => {
-            format!(
-                "Waiting for the lock of node {node}, held since {since:.0}; the lock does not name its holder"
+            Message::with_own(
+                format!("Waiting for the lock of node {node}, held by {namespace}/{name} since {since:.0}"),
+                format!("Waiting for the lock of a node, held for another pod since {since:.0}"),
             )
         }
-        _ => format!("Waiting for the lock of node {node}"),
+        Some(Lock::Held { owner: None, since }) => Message::with_own(
+            format!(
+                "Waiting for the lock of node {node}, held since {since:.0}; the lock does not name its holder"
+            ),
+            format!(
+                "Waiting for the lock of a node, held since {since:.0}; the lock does not name its holder"
+            ),
+        ),
+        _ => Message::with_own(
+            format!("Waiting for the lock of node {node}"),
+            "Waiting for the lock of a node",
+        ),
     }
 }

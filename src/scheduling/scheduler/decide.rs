@@ -63,7 +63,7 @@ impl Scheduler {
                 let error = self.preempt(uid, error);
                 self.note_rejection(uid, &error);
                 self.wait(uid, ask, &error, now);
-                self.tell_unschedulable(uid, error.blame(), error.to_string());
+                self.tell_unschedulable(uid, error.blame(), error.message(self.details));
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::scheduling::{
     event::EvictionOutcome,
     model::{
         kind::Kind,
+        message::Message,
         name::{NodeName, Uid},
     },
     plan::eviction::{Eviction, Postponed, Round, round},
@@ -117,9 +118,16 @@ impl Scheduler {
 
     /// Says once why a pod stays for now.
     fn tell_postponed(&mut self, eviction: &Eviction, why: &str) {
-        let message = format!("Not evicted yet from {eviction}; {why}");
+        let closed = eviction.closed();
+        let message = Message::with_own(
+            format!("Not evicted yet from {eviction}; {why}"),
+            format!("Not evicted yet: {closed}; {why}"),
+        );
+        let (message, left_out) = message.told(self.details);
         let said = self.evictions.postponed.insert(eviction.pod.uid.clone(), message.clone());
         if said.as_ref() != Some(&message) {
+            let pod = eviction.pod.clone();
+            self.outbox.effects.extend(left_out.map(|message| Effect::ReportDetails { pod, message }));
             self.outbox.effects.push(Effect::TellEvictionPostponed { pod: eviction.pod.clone(), message });
         }
     }

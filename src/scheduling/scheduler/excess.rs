@@ -9,7 +9,7 @@ use crate::{
     device::{Card, CardId, CardUsage, CoreUnit, Cores, Usage},
     scheduling::{
         effect::Effect,
-        model::{name::NodeName, node::NodeInfo, pod::PodKey},
+        model::{message::Message, name::NodeName, node::NodeInfo, pod::PodKey},
         world::ledger::{Charge, Commitment},
     },
 };
@@ -21,7 +21,9 @@ impl Scheduler {
         let Some(known) = self.reports.excess.replace(node, &found) else { return };
         for (card, message) in found.iter().filter(|(card, _)| !known.contains_key(*card)) {
             for pod in self.holders_of(node, card) {
-                self.outbox.effects.push(Effect::TellExcess { pod, message: message.clone() });
+                let own = "Pods hold more of a card of this Pod than it has";
+                let message = self.worded(&pod, Message::with_own(message, own));
+                self.outbox.effects.push(Effect::TellExcess { pod, message });
             }
         }
         self.outbox

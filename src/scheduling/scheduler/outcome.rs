@@ -7,19 +7,22 @@ use super::{
     locks::{Releasing, is_held_by, is_since},
     reads::{Read, Validity},
 };
-use crate::device::LockName;
-use crate::scheduling::{
-    decide::blame::Blame,
-    effect::{Effect, REACH},
-    event::{BindOutcome, LockOutcome, Setback},
-    model::{
-        name::{NodeName, Uid},
-        node::{NodeInfo, NodeLock},
-        pod::{Claim, PodInfo, PodKey},
+use crate::{
+    device::LockName,
+    scheduling::{
+        decide::blame::Blame,
+        effect::{Effect, REACH},
+        event::{BindOutcome, LockOutcome, Setback},
+        model::{
+            message::Message,
+            name::{NodeName, Uid},
+            node::{NodeInfo, NodeLock},
+            pod::{Claim, PodInfo, PodKey},
+        },
+        node_flow::line::Step,
+        queue::backoff,
+        world::ledger::Commitment,
     },
-    node_flow::line::Step,
-    queue::backoff,
-    world::ledger::Commitment,
 };
 
 /// After so many Bindings that were not carried out, the pod is decided anew.
@@ -109,7 +112,10 @@ impl Scheduler {
         self.tell_unschedulable(
             uid,
             Blame::Lock,
-            format!("taking the lock of node {node} failed: {message}"),
+            Message::with_own(
+                format!("taking the lock of node {node} failed: {message}"),
+                "taking the lock of a node failed",
+            ),
         );
     }
 
@@ -203,7 +209,10 @@ impl Scheduler {
                 self.tell_unschedulable(
                     uid,
                     Blame::Binding,
-                    format!("binding to node {node} was refused: {message}"),
+                    Message::with_own(
+                        format!("binding to node {node} was refused: {message}"),
+                        "binding to a node was refused",
+                    ),
                 );
             }
         }

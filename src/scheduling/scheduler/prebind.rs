@@ -20,6 +20,7 @@ use crate::scheduling::{
     effect::{Effect, PrebindWrite, REACH},
     event::WriteOutcome,
     model::{
+        message::Message,
         name::{NodeName, Uid},
         pod::PodKey,
         prebind_step::PrebindStep,
@@ -106,7 +107,14 @@ enum Progress {
     /// This has to be written.
     Write(PrebindWrite),
     /// The pod can't be placed there.
-    Failed(String),
+    Failed(Message),
+}
+
+impl Progress {
+    /// The pod can't be placed there, for this reason.
+    fn failed(why: impl Into<Message>) -> Self {
+        Self::Failed(why.into())
+    }
 }
 
 /// What is written for claims before their pods stand in line.
@@ -200,19 +208,19 @@ impl Scheduler {
     /// What is to be done for one claim, as everything is known now.
     fn progress(&self, pod: &PodKey, node: &NodeName, step: &Step) -> Progress {
         let Some(state) = self.snapshot.node(node) else {
-            return Progress::Failed(format!("node {node} is gone"));
+            return Progress::failed(Message::with_own(format!("node {node} is gone"), "the node is gone"));
         };
         match &step.choice {
             PrebindStep::Volume(choice) => self.volume_progress(pod, state, (choice, &step.state)),
             PrebindStep::Devices(_) | PrebindStep::Extended(_) if step.tries > MOST_WRITES => {
-                Progress::Failed(format!("resourceclaim {:?} changes too often", step.choice.claim()))
+                Progress::failed(format!("resourceclaim {:?} changes too often", step.choice.claim()))
             }
             PrebindStep::Devices(choice) => self.claim_progress(pod, state, (choice, &step.state)),
             PrebindStep::Extended(choice) => self.extended_progress(pod, state, (choice, step)),
         }
     }
 
-    fn fail_prebind(&mut self, pod: &PodKey, prebind: Prebind, message: String, now: Timestamp) {
+    fn fail_prebind(&mut self, pod: &PodKey, prebind: Prebind, message: Message, now: Timestamp) {
         self.undo(pod, prebind);
         self.back_off(&pod.uid, now);
         self.tell_unschedulable(&pod.uid, Blame::Claims, message);
@@ -272,21 +280,29 @@ impl Scheduler {
 }
 
 /// The pod's message when a claim was not bound in time.
-fn timed_out(step: &PrebindStep, node: &str) -> String {
+fn timed_out(step: &PrebindStep, node: &str) -> Message {
     match step {
-        PrebindStep::Volume(_) => format!("binding volumes: timed out on node {node}"),
-        PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
-            format!("resourceclaim {:?}: timed out on node {node}", step.claim())
-        }
+        PrebindStep::Volume(_) => Message::with_own(
+            format!("binding volumes: timed out on node {node}"),
+            "binding volumes: timed out",
+        ),
+        PrebindStep::Devices(_) | PrebindStep::Extended(_) => Message::with_own(
+            format!("resourceclaim {:?}: timed out on node {node}", step.claim()),
+            format!("resourceclaim {:?}: timed out", step.claim()),
+        ),
     }
 }
 
-/// The pod's message when the API server refuses a write.
-fn refused(step: &PrebindStep, message: &str) -> String {
+/// The pod's message when the API server refuses a write. Its answer may name a volume or a node.
+fn refused(step: &PrebindStep, message: &str) -> Message {
     match step {
-        PrebindStep::Volume(_) => format!("binding volumes was refused: {message}"),
-        PrebindStep::Devices(_) | PrebindStep::Extended(_) => {
-            format!("resourceclaim {:?}: the write was refused: {message}", step.claim())
-        }
+        PrebindStep::Volume(_) => Message::with_own(
+            format!("binding volumes was refused: {message}"),
+            "binding volumes was refused",
+        ),
+        PrebindStep::Devices(_) | PrebindStep::Extended(_) => Message::with_own(
+            format!("resourceclaim {:?}: the write was refused: {message}", step.claim()),
+            format!("resourceclaim {:?}: the write was refused", step.claim()),
+        ),
     }
 }

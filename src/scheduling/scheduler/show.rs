@@ -15,6 +15,7 @@ use crate::scheduling::{
     event::Event,
     model::{
         measure::{Measure, Standing, Waiting},
+        message::Details,
         name::NodeName,
         node::NodeInfo,
         pod::{Claim, PodKey, is_older},
@@ -91,6 +92,11 @@ impl Scheduler {
     pub fn holders(&self) -> impl Iterator<Item = (&PodKey, &Charge)> {
         let holders = self.snapshot.ledger().all().filter(|(_, charge)| charge.shares().next().is_some());
         holders.filter_map(|(uid, charge)| Some((&self.pods.get(uid)?.info.key, charge)))
+    }
+
+    /// How much of a message stands where the users of a namespace read it.
+    pub fn details(&self) -> Details {
+        self.details
     }
 
     /// Why pods wait that were refused and have found no place since.

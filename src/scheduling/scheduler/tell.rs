@@ -10,6 +10,7 @@ use crate::{
         effect::Effect,
         event::TellOutcome,
         model::{
+            message::Message,
             name::Uid,
             pod::{Claim, PodKey},
         },
@@ -33,13 +34,27 @@ pub(super) enum Telling {
 
 impl Scheduler {
     /// Says why a pod waits, unless its condition says just that.
-    pub(super) fn tell_unschedulable(&mut self, uid: &Uid, blame: Blame, message: String) {
+    pub(super) fn tell_unschedulable(&mut self, uid: &Uid, blame: Blame, message: impl Into<Message>) {
+        let (message, left_out) = message.into().told(self.details);
         if let Some(entry) = self.pods.get_mut(uid) {
             entry.blame = Some(blame);
             // As its condition will have it, so that what was said is known again.
-            entry.reason = Some(shortened(message, SUMMARY));
+            let message = Some(shortened(message, SUMMARY));
+            let is_new = entry.reason != message;
+            entry.reason = message;
+            let pod = entry.info.key.clone();
+            let report = left_out.filter(|_| is_new).map(|message| Effect::ReportDetails { pod, message });
+            self.outbox.effects.extend(report);
         }
         self.tell(uid);
+    }
+
+    /// What of a message is told of this pod; what is left out is reported to administrators.
+    pub(super) fn worded(&mut self, pod: &PodKey, message: impl Into<Message>) -> String {
+        let (message, left_out) = message.into().told(self.details);
+        let report = left_out.map(|message| Effect::ReportDetails { pod: pod.clone(), message });
+        self.outbox.effects.extend(report);
+        message
     }
 
     /// Says what is to be said of a pod, unless that is under way or done.

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use super::Scheduler;
 use crate::scheduling::{
     effect::Effect,
-    model::name::{NodeName, Uid},
+    model::{
+        message::Message,
+        name::{NodeName, Uid},
+    },
     world::ledger::Charge,
 };
 
@@ -17,12 +20,18 @@ impl Scheduler {
         let found = self.unread_on(node);
         let Some(known) = self.reports.unread.replace(node, &found) else { return };
         for (uid, why) in found.iter().filter(|(uid, why)| known.get(*uid) != Some(*why)) {
-            if let Some(entry) = self.pods.get(uid) {
-                let message = format!(
+            if let Some(pod) = self.pods.get(uid).map(|entry| entry.info.key.clone()) {
+                let full = format!(
                     "{why}: Berth can't read which GPUs of node {node} the Pod holds, and places no further Pods on them \
                      until this is repaired or the Pod ends"
                 );
-                self.outbox.effects.push(Effect::TellUnread { pod: entry.info.key.clone(), message });
+                let own = format!(
+                    "{why}: Berth can't read which GPUs of its node the Pod holds, and places no further Pods on them \
+                     until this is repaired or the Pod ends"
+                );
+                let message = Message::with_own(full, own);
+                let message = self.worded(&pod, message);
+                self.outbox.effects.push(Effect::TellUnread { pod, message });
             }
         }
         self.outbox.effects.push(Effect::ReportUnread { node: node.clone(), pods: found.len() });

@@ -5,6 +5,7 @@
 pub mod assignment;
 pub mod lock;
 pub mod mig;
+pub mod object;
 pub mod quantity;
 pub mod register;
 pub mod review;
@@ -23,10 +24,11 @@ pub struct Target {
 }
 
 /// Every kind.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "assignment", run: assignment::run, seeds: assignment::seeds },
     Target { name: "lock", run: lock::run, seeds: lock::seeds },
     Target { name: "mig", run: mig::run, seeds: mig::seeds },
+    Target { name: "object", run: object::run, seeds: object::seeds },
     Target { name: "quantity", run: quantity::run, seeds: quantity::seeds },
     Target { name: "register", run: register::run, seeds: register::seeds },
     Target { name: "review", run: review::run, seeds: review::seeds },

@@ -61,6 +61,7 @@ impl World {
             preemption: None,
             zones: berth::scheduling::model::tdm::RevocableZones::default(),
             gangs: None,
+            details: berth::scheduling::Details::Full,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());

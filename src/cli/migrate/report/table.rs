@@ -1,20 +1,20 @@
 //! A plan as tables.
 
 use super::{NodeRow, Outcome, Plan, PodRow, Source, row::DeviceRow};
-use crate::cli::table::Table;
+use crate::cli::{output::Shown, table::Table};
 
 impl Plan {
     /// Nodes, pods, and how many of these would be served.
-    pub fn table(&self) -> String {
+    pub fn table(&self) -> Shown {
         self.tables(false)
     }
 
     /// The same with the cards that pods have now and the objects of their claims.
-    pub fn wide(&self) -> String {
+    pub fn wide(&self) -> Shown {
         self.tables(true)
     }
 
-    fn tables(&self, wide: bool) -> String {
+    fn tables(&self, wide: bool) -> Shown {
         let mut nodes = Table::new(&["NODE", "CARDS", "KNOWN FROM", "PODS", "SHARES", "GIVEN", "NOT GIVEN"]);
         for node in &self.nodes {
             nodes.row(cells(node));
@@ -29,10 +29,9 @@ impl Plan {
                     pods.row(row);
                 }
             }
-            text += "\n";
-            text += &pods.render();
+            text = text.and(&Shown::line("")).and(&pods.render());
         }
-        text + "\n" + &self.summary() + "\n"
+        text.and(&Shown::line("")).and(&Shown::line(self.summary()))
     }
 
     fn summary(&self) -> String {

@@ -11,6 +11,7 @@ use crate::cli::preflight::{
     program::{Part, Program, Project},
     rules,
     seen::{ConfigMap, Seen},
+    trust,
     webhooks::{Covers, webhooks},
 };
 
@@ -82,9 +83,11 @@ pub(super) fn read(seen: &Seen) -> Sources {
     let mut sources = Sources { scope, ..Sources::default() };
     let scheduler = |project: Project| {
         let is_one = move |program: &&Program| program.part == Part::Scheduler && program.project == project;
-        seen.programs.iter().filter(is_one)
+        let mut schedulers: Vec<_> = seen.programs.iter().filter(is_one).collect();
+        schedulers.sort_by_key(|program| trust::rank(program));
+        schedulers
     };
-    for (at, program) in scheduler(Project::Hami).enumerate() {
+    for (at, program) in scheduler(Project::Hami).into_iter().enumerate() {
         sources.adopted.extend(program.scheduler_names());
         if at == 0 {
             sources.read_hami(program, seen);
@@ -172,7 +175,8 @@ impl Sources {
         if !arguments.is_empty() {
             self.volcano.insert("arguments".to_owned(), Value::Object(arguments));
         }
-        let devices = seen.config_maps.iter().find(|map| map.name == VOLCANO_DEVICES);
+        let own = of_name(seen, &program.namespace, VOLCANO_DEVICES);
+        let devices = own.or_else(|| seen.config_maps.iter().find(|map| map.name == VOLCANO_DEVICES));
         let Some((map, text)) = devices.and_then(|map| Some((map, map.data.get(DEVICE_CONFIG)?))) else {
             return;
         };

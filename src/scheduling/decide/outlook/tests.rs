@@ -138,7 +138,7 @@ fn a_pod_that_fits_gets_node_and_cards_and_what_the_others_lack() {
     let prospect = place(&outlook(nodes, &[]), &ask(1, 12_000, 30)).unwrap();
     assert_eq!(prospect.place(), "c: GPU-c-0 (12000 MiB, 30 %)");
     assert_eq!(
-        prospect.elsewhere().as_deref(),
+        prospect.elsewhere(Details::Full).as_deref(),
         Some("1/4 other nodes are available: 1 Insufficient GPU memory, 2 node(s) had untolerated taint(s).")
     );
     assert_eq!(prospect.others, 1);
@@ -148,11 +148,11 @@ fn a_pod_that_fits_gets_node_and_cards_and_what_the_others_lack() {
 #[test]
 fn others_that_would_do_are_counted_and_none_are_not_spoken_of() {
     let alone = place(&outlook(vec![node("a", 1, 8_000)], &[]), &ask(1, 1000, 0)).unwrap();
-    assert_eq!(alone.elsewhere(), None);
+    assert_eq!(alone.elsewhere(Details::Full), None);
     let nodes = vec![node("a", 1, 8_000), node("b", 1, 8_000), node("c", 1, 8_000)];
     let equal = place(&outlook(nodes, &[]), &ask(1, 1000, 0)).unwrap();
     assert_eq!(&*equal.node.info.name, "a", "equals go by name");
-    assert_eq!(equal.elsewhere().as_deref(), Some("2/2 other nodes are available."));
+    assert_eq!(equal.elsewhere(Details::Full).as_deref(), Some("2/2 other nodes are available."));
 }
 
 #[test]

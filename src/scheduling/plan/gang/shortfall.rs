@@ -1,10 +1,16 @@
 //! Why the pods of a gang wait, in words.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::Shortfall;
-use crate::scheduling::model::gang::{Gang, GangName};
-use crate::scheduling::{decide::fit_error::FitError, model::name::Uid};
+use crate::scheduling::{
+    decide::fit_error::FitError,
+    model::{
+        gang::{Gang, GangName},
+        message::{Details, Message},
+        name::Uid,
+    },
+};
 
 /// Why no pod of a gang can be decided.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -71,34 +77,41 @@ pub struct Words<'a> {
 
 impl Words<'_> {
     /// What a pod of the gang is told; `named` is how pods are called.
-    pub fn message(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>) -> String {
+    pub fn told(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>, details: Details) -> Message {
+        let own = (details == Details::Own).then(|| self.message(uid, &named, Details::Own));
+        Message { full: self.message(uid, named, Details::Full), own }
+    }
+
+    /// How many of its pods fit. The domain in which most do may be a node.
+    fn sum(&self, details: Details) -> String {
+        let Self { name, gang, pods, shortfall } = self;
+        let domain = shortfall.domain.as_ref().map_or_else(String::new, |(key, best)| {
+            let best = best.as_ref().filter(|_| details == Details::Full);
+            let best = best.map_or_else(String::new, |best| format!(", at best {best}"));
+            format!(" on nodes with one value of {key}{best}")
+        });
+        format!("{name}: {} of {pods} pods fit{domain} ({})", shortfall.fitting, gang.least())
+    }
+
+    /// The message with these details.
+    pub fn message(&self, uid: &Uid, named: impl Fn(&Uid) -> Arc<str>, details: Details) -> String {
         let failed = &self.shortfall.failed;
+        let sum = self.sum(details);
+        let why = |error: Option<&FitError>| why(error, details);
         if let Some(error) = self.shortfall.failure_of(uid) {
-            return format!("{self}; this one does not{}", why(error));
+            return format!("{sum}; this one does not{}", why(error));
         }
         match failed.split_first() {
-            None => self.to_string(),
-            Some(((first, error), [])) => format!("{self}; {} does not{}", named(first), why(error.as_ref())),
+            None => sum,
+            Some(((first, error), [])) => format!("{sum}; {} does not{}", named(first), why(error.as_ref())),
             Some(((first, error), others)) => {
-                format!("{self}; {} and {} more do not{}", named(first), others.len(), why(error.as_ref()))
+                format!("{sum}; {} and {} more do not{}", named(first), others.len(), why(error.as_ref()))
             }
         }
     }
 }
 
 /// Nothing is said of a pod that fits outside the domain.
-fn why(error: Option<&FitError>) -> String {
-    error.map_or_else(String::new, |error| format!(": {error}"))
-}
-
-impl fmt::Display for Words<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, gang, pods, shortfall } = self;
-        write!(formatter, "{name}: {} of {pods} pods fit", shortfall.fitting)?;
-        if let Some((key, best)) = &shortfall.domain {
-            write!(formatter, " on nodes with one value of {key}")?;
-            best.iter().try_for_each(|best| write!(formatter, ", at best {best}"))?;
-        }
-        write!(formatter, " ({})", gang.least())
-    }
+fn why(error: Option<&FitError>, details: Details) -> String {
+    error.map_or_else(String::new, |error| format!(": {}", error.message(details).told(details).0))
 }

@@ -5,16 +5,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Progress, Scheduler, Survey, Work, charge_of};
-use crate::scheduling::plan::Plan;
 use crate::scheduling::{
     decide::{Decision, blame::Blame, fit_error::FitError},
     model::{
         gang::{Gang, GangName, Membership, Policy},
         measure::{Attempt, GangAttempt, Measure},
+        message::Message,
         name::Uid,
         pod::{Ask, Claim},
     },
-    plan::gang::{Applicant, AsItIs, Pool, Shortfall, Ungathered, Words, place},
+    plan::{
+        Plan,
+        gang::{Applicant, AsItIs, Pool, Shortfall, Ungathered, Words, place},
+    },
     queue::{backoff_end, flush_time},
 };
 
@@ -156,12 +159,13 @@ impl Scheduler {
     fn refuse_gang(&mut self, name: &GangName, pool: &Pool<'_>, shortfall: &Shortfall, now: Timestamp) {
         let pods = pool.placed.total() + pool.applicants.len();
         let words = Words { name, gang: pool.gang, pods, shortfall };
+        let details = self.details;
         let named = |uid: &Uid| match self.pods.get(uid) {
             Some(entry) => entry.info.key.name.clone(),
             None => uid.clone(),
         };
-        let messages: Vec<String> =
-            pool.applicants.iter().map(|applicant| words.message(applicant.uid(), named)).collect();
+        let messages: Vec<Message> =
+            pool.applicants.iter().map(|applicant| words.told(applicant.uid(), named, details)).collect();
         for (applicant, message) in pool.applicants.iter().zip(messages) {
             let uid = applicant.uid();
             self.stop_waiting(uid);

@@ -16,6 +16,7 @@ use crate::{
         effect::PrebindWrite,
         model::{
             claim_use::FINALIZER,
+            message::Message,
             pod::{PodKey, is_older},
             prebind_step::ClaimChoice,
         },
@@ -41,10 +42,10 @@ impl Scheduler {
         let (claims, name) = (self.snapshot.resource_claims(), &choice.claim);
         let known = claims.claim(&pod.namespace, name).filter(|claim| *claim.metadata.uid == *choice.uid);
         let Some(claim) = known else {
-            return Progress::Failed(format!("resourceclaim {name:?} not found"));
+            return Progress::failed(format!("resourceclaim {name:?} not found"));
         };
         if claim.metadata.deletion_timestamp.is_some() {
-            return Progress::Failed(format!("resourceclaim {name:?} is being deleted"));
+            return Progress::failed(format!("resourceclaim {name:?} is being deleted"));
         }
         match state {
             State::Sent | State::Due(_) => return Progress::Awaited,
@@ -64,7 +65,7 @@ impl Scheduler {
             // Another pod that is being placed gives it its devices.
             return match claims.allocation(&pod.namespace, name) {
                 Some(_) => Progress::Awaited,
-                None => Progress::Failed(format!("resourceclaim {name:?} has lost its devices")),
+                None => Progress::failed(format!("resourceclaim {name:?} has lost its devices")),
             };
         };
         if !claim.metadata.finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
@@ -102,21 +103,21 @@ pub(super) fn with_devices(
     let selector = allocation.node_selector.as_ref();
     let on = dra::Node { name: &node.info.name, labels: &node.info.labels };
     if !selector.is_none_or(|selector| on.matches(selector)) {
-        return Progress::Failed(format!(
-            "resourceclaim {name:?} has devices that are not on node {}",
-            on.name
-        ));
+        let elsewhere = format!("resourceclaim {name:?} has devices that are not on");
+        let message =
+            Message::with_own(format!("{elsewhere} node {}", on.name), format!("{elsewhere} the node"));
+        return Progress::Failed(message);
     }
     if is_reserved(claim, pod) {
         return match readiness(claim, allocation) {
             Readiness::Ready => Progress::Bound,
             Readiness::Awaited => Progress::Awaited,
-            Readiness::Failed(message) => Progress::Failed(message),
+            Readiness::Failed(message) => Progress::failed(message),
         };
     }
     if claim.status.reserved_for.len() >= MOST_CONSUMERS {
         let message = format!("resourceclaim {name:?} is used by {MOST_CONSUMERS} pods, which is the most");
-        return Progress::Failed(message);
+        return Progress::failed(message);
     }
     Progress::Write(PrebindWrite::ReserveClaim { claim: claim.clone(), allocation: None })
 }

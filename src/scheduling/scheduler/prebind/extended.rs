@@ -38,7 +38,7 @@ impl Scheduler {
             Some(made) => match known {
                 Some(claim) => self.made_progress(pod, node, (claim, made), step),
                 None if step.gave => {
-                    Progress::Failed(format!("resourceclaim {:?} was deleted", choice.claim))
+                    Progress::failed(format!("resourceclaim {:?} was deleted", choice.claim))
                 }
                 // It was made, and has not been seen yet.
                 None if matches!(step.state, State::Written(_)) => Progress::Awaited,
@@ -61,13 +61,13 @@ impl Scheduler {
     ) -> Progress {
         let name = &claim.metadata.name;
         if !is_own(claim, &pod.uid) {
-            return Progress::Failed(format!("resourceclaim {name:?} was not created for this pod"));
+            return Progress::failed(format!("resourceclaim {name:?} was not created for this pod"));
         }
         if claim.metadata.deletion_timestamp.is_some() {
-            return Progress::Failed(format!("resourceclaim {name:?} is being deleted"));
+            return Progress::failed(format!("resourceclaim {name:?} is being deleted"));
         }
         if !asks_for_same(&claim.spec, &made.spec) {
-            return Progress::Failed(format!("resourceclaim {name:?} was made for another node"));
+            return Progress::failed(format!("resourceclaim {name:?} was made for another node"));
         }
         if is_behind(step, &claim.metadata.resource_version) {
             return Progress::Awaited;

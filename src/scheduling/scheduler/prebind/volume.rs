@@ -9,6 +9,7 @@ use crate::{
     scheduling::{
         effect::PrebindWrite,
         model::{
+            message::Message,
             name::NodeName,
             pod::{PodKey, is_older},
             prebind_step::{PrebindStep, VolumeChoice},
@@ -28,7 +29,7 @@ impl Scheduler {
     ) -> Progress {
         let name = choice.claim();
         let Some(claim) = self.snapshot.objects().claim(&pod.namespace, name) else {
-            return Progress::Failed(format!("persistentvolumeclaim {name:?} not found"));
+            return Progress::failed(format!("persistentvolumeclaim {name:?} not found"));
         };
         if claim.is_bound() {
             return self.mountable(node, claim);
@@ -40,7 +41,7 @@ impl Scheduler {
             VolumeChoice::Provision { .. } => provision(&node.info.name, claim, state),
             VolumeChoice::Bind { volume, .. } => match self.snapshot.objects().volume(volume) {
                 Some(volume) => bind(volume, claim, state),
-                None => Progress::Failed(format!("persistentvolume {volume:?} not found")),
+                None => Progress::failed(format!("persistentvolume {volume:?} not found")),
             },
         }
     }
@@ -52,7 +53,8 @@ impl Scheduler {
         if volume_binding::is_mountable(volume, &node.info) {
             return Progress::Bound;
         }
-        Progress::Failed(format!("pv {name:?} node affinity doesn't match node {:?}", node.info.name))
+        let full = format!("pv {name:?} node affinity doesn't match node {:?}", node.info.name);
+        Progress::Failed(Message::with_own(full, format!("pv {name:?} node affinity doesn't match the node")))
     }
 
     /// The write that takes it back; `None`: the claim is bound or gone, or another pod makes use of what was written.
@@ -98,7 +100,8 @@ fn provision(node: &str, claim: &Arc<PersistentVolumeClaim>, state: &State) -> P
         State::Written(_) => {
             // The provisioner takes the node away where it can't make the volume.
             let name = &claim.metadata.name;
-            Progress::Failed(format!("provisioning failed for PVC {name:?} on node {node:?}"))
+            let failed = format!("provisioning failed for PVC {name:?}");
+            Progress::Failed(Message::with_own(format!("{failed} on node {node:?}"), failed))
         }
         _ => Progress::Write(PrebindWrite::SelectNode { claim: claim.clone(), node: Some(node.into()) }),
     }
@@ -113,10 +116,12 @@ fn bind(volume: &Arc<PersistentVolume>, claim: &Arc<PersistentVolumeClaim>, stat
         State::Written(_) if bound => Progress::Awaited,
         _ if bound => Progress::Adopted(known.clone()),
         State::Written(_) => {
-            Progress::Failed(format!("ClaimRef got reset for pv {:?}", volume.metadata.name))
+            let full = format!("ClaimRef got reset for pv {:?}", volume.metadata.name);
+            Progress::Failed(Message::with_own(full, "ClaimRef got reset for a pv"))
         }
         _ if volume.spec.claim_ref.is_some() && !volume_binding::is_meant_for(volume, claim) => {
-            Progress::Failed(format!("pv {:?} is bound to another claim", volume.metadata.name))
+            let full = format!("pv {:?} is bound to another claim", volume.metadata.name);
+            Progress::Failed(Message::with_own(full, "a pv is bound to another claim"))
         }
         _ => Progress::Write(PrebindWrite::BindVolume { volume: volume.clone(), claim: Some(claim.clone()) }),
     }

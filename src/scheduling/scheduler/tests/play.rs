@@ -63,6 +63,7 @@ pub(super) enum Sent<'a> {
     Withdraw(&'a str),
     Nominate(&'a str, bool),
     Preempt(&'a str),
+    Details(&'a str),
     Drift,
 }
 
@@ -105,6 +106,7 @@ impl Play {
             preemption: Some(crate::scheduling::plan::preemption::Rules::default()),
             zones: crate::scheduling::model::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
+            details: crate::scheduling::Details::Full,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
@@ -204,6 +206,7 @@ impl Play {
             Effect::RollBack { pod, .. } => Sent::RollBack(self.name(&pod.name)),
             Effect::TellEvictionPostponed { pod, .. } => Sent::EvictionPostponed(self.name(&pod.name)),
             Effect::Prebind { pod, .. } => Sent::Prebind(self.name(&pod.name)),
+            Effect::ReportDetails { pod, .. } => Sent::Details(self.name(&pod.name)),
             Effect::ReportDrift { .. } => Sent::Drift,
         }
     }
