@@ -44,6 +44,7 @@ impl Berth {
             preemption: None,
             zones: berth::scheduling::tdm::RevocableZones::default(),
             gangs: None,
+            held_percent: 50,
         };
         let now = Timestamp::UNIX_EPOCH;
         let scheduler = Scheduler::new(settings);

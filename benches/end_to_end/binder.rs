@@ -86,6 +86,7 @@ async fn berth(client: Client, reader: Arc<Reader>, writes_at_once: usize) -> an
         preemption: None,
         zones: berth::scheduling::tdm::RevocableZones::default(),
         gangs: None,
+        held_percent: 50,
     };
     let (leadership, handoff) = (Leadership::Alone, Handoff::default());
     let binder = Binder {

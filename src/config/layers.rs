@@ -158,6 +158,7 @@ impl Config {
             preemption: self.scheduling.preemption.rules(),
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
+            held_percent: self.scheduling.volumes.held_percent,
         }
     }
 

@@ -88,6 +88,8 @@ pub struct Settings {
     pub zones: RevocableZones,
     /// For how long the bound pods of a gang wait for the others; `None`: every pod is placed alone.
     pub gangs: Option<SignedDuration>,
+    /// How many percent of the cluster's cards the pods of one namespace may hold while they wait for volumes; one pod or one gang may hold more.
+    pub held_percent: u32,
 }
 
 /// What is still to be done.
@@ -143,7 +145,8 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that has seen nothing yet.
     pub fn new(settings: Settings) -> Self {
-        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs } = settings;
+        let Settings { device_resources, lock_expiry, weights, preemption, zones, gangs, held_percent } =
+            settings;
         Self {
             lock_expiry,
             snapshot: Snapshot::new(device_resources).divided(zones).awaiting_claims(),
@@ -152,7 +155,7 @@ impl Scheduler {
             waiting: Waiting::default(),
             gangs: Gangs::new(gangs),
             preempting: Preempting::new(preemption),
-            prebinding: Prebinding::default(),
+            prebinding: Prebinding::new(held_percent),
             lines: Lines::default(),
             locks: Locks::default(),
             agents: Agents::default(),
@@ -242,6 +245,8 @@ impl Scheduler {
         if self.is_synced() {
             self.meet_deadlines(now);
             self.advance_prebinds(now);
+            self.watch_held(now);
+            self.watch_kept(now);
             if self.course == Course::Onward {
                 self.roll_back_gangs(now);
             }
@@ -308,6 +313,9 @@ impl Scheduler {
             self.set_work(&uid, Work::Idle);
             self.enqueue(&uid);
         }
+        if held == Held::Less {
+            self.wake_for_held(node);
+        }
     }
 
     /// A node would have the pod: it waits for nothing but its turn there.
@@ -320,7 +328,7 @@ impl Scheduler {
     fn enqueue(&mut self, uid: &Uid) {
         if let Some(entry) = self.pods.get(uid) {
             match entry.backoff_until {
-                _ if self.gangs.is_partly_bound(&entry.info) => {
+                _ if self.gangs.is_partly_bound(&entry.info) && !self.waiting.queue.is_behind(uid) => {
                     self.waiting.queue.push_ahead(&entry.info, entry.seen);
                 }
                 Some(until) => self.waiting.queue.back_off(&entry.info, entry.seen, until),

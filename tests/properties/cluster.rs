@@ -141,6 +141,7 @@ impl Shape {
             preemption: self.preemption,
             zones: RevocableZones::default(),
             gangs: self.gangs,
+            held_percent: 50,
         })
     }
 

@@ -130,6 +130,7 @@ impl Trio {
             preemption: None,
             zones: berth::scheduling::tdm::RevocableZones::default(),
             gangs: None,
+            held_percent: 50,
         };
         let (plain, hinted) = (Scheduler::new(settings.clone()), Scheduler::new(settings.clone()));
         Self { plain, hinted, onlooker: Scheduler::standing_by(settings), version: 1 }

@@ -30,6 +30,7 @@ fn scheduler() -> Scheduler {
         preemption: None,
         zones: crate::scheduling::tdm::RevocableZones::default(),
         gangs: None,
+        held_percent: 50,
     })
 }
 

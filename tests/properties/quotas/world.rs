@@ -59,6 +59,7 @@ impl World {
             preemption: None,
             zones: berth::scheduling::tdm::RevocableZones::default(),
             gangs: None,
+            held_percent: 50,
         };
         let (scheduler, now) = (Scheduler::new(settings), Timestamp::UNIX_EPOCH);
         let (pods, quotas, drift, told) = (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());

@@ -44,6 +44,7 @@ impl World {
             preemption: None,
             zones: crate::scheduling::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
+            held_percent: 50,
         };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut world = Self { scheduler: Scheduler::new(settings), now, version: 1 };

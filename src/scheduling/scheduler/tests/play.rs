@@ -103,6 +103,7 @@ impl Play {
             preemption: Some(crate::scheduling::preemption::Rules::default()),
             zones: crate::scheduling::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
+            held_percent: 50,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
