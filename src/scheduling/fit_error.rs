@@ -11,7 +11,7 @@ use super::{
     nearest::Nearest,
     plugin::Plugin,
     plugin::dynamic_resources::ClaimRejection,
-    preemption::Hopeless,
+    preemption::NoRoom,
     quota::{Exceeded, QuotaStanding},
     reason::{NodeReasons, Reason},
 };
@@ -26,8 +26,8 @@ pub struct FitError {
     kept: bool,
     /// The node that comes closest.
     nearest: Option<Box<Nearest>>,
-    /// Why preemption makes no room, where it was tried.
-    preemption: Option<Hopeless>,
+    /// Why preemption makes no room, where it was tried or is not to be yet.
+    preemption: Option<NoRoom>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -110,13 +110,16 @@ impl FitError {
 
     /// With why preemption makes no room.
     #[must_use]
-    pub fn beside_preemption(self, preemption: Hopeless) -> Self {
-        Self { preemption: Some(preemption), ..self }
+    pub fn beside_preemption(self, preemption: impl Into<NoRoom>) -> Self {
+        let preemption = preemption.into();
+        // What is kept of the quota for nominated pods comes back with their nominations.
+        let kept = self.kept || matches!(preemption, NoRoom::Quota(_));
+        Self { preemption: Some(preemption), kept, ..self }
     }
 
     /// Whether preemption was tried in vain.
     pub fn is_hopeless(&self) -> bool {
-        self.preemption.is_some()
+        matches!(self.preemption, Some(NoRoom::Hopeless(_) | NoRoom::Quota(_)))
     }
 
     /// The node that comes closest, and what it lacks.
@@ -241,7 +244,7 @@ impl fmt::Display for FitError {
             }
         }?;
         // Where no node has a pod that may be preempted, there is nothing to say of preemption.
-        let tried = self.preemption.iter().filter(|preemption| preemption.was_tried());
+        let tried = self.preemption.iter().filter(|preemption| preemption.is_said());
         tried.into_iter().try_for_each(|preemption| write!(formatter, " {preemption}"))?;
         self.nearest.iter().try_for_each(|nearest| write!(formatter, " nearest: {nearest}."))
     }

@@ -25,6 +25,7 @@ use super::{
     plan::Plan,
     pod::{Deletion, Demand, Importance, Placer, PreemptionPolicy, Uid},
     pod_counts::PodCounts,
+    quota::{Exceeded, Held},
     reason::Reason,
     snapshot::{NodeState, Snapshot},
     steps::JUDGE,
@@ -86,6 +87,51 @@ impl Hopeless {
     }
 }
 
+/// Why no pod is preempted for one that fits nowhere.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NoRoom {
+    /// That makes no room on any node.
+    Hopeless(Hopeless),
+    /// It would be beyond the quota of its namespace beside what is kept for the namespace's nominated pods.
+    Quota(Exceeded),
+    /// Pods were preempted for it, or for others of its namespace, that were not bound: it is tried again then.
+    Paused(Timestamp),
+}
+
+impl NoRoom {
+    /// Whether it was tried, and a node has pods that may be preempted.
+    pub fn was_tried(&self) -> bool {
+        matches!(self, Self::Hopeless(hopeless) if hopeless.was_tried())
+    }
+
+    /// Whether it is said to people: where no node has a pod that may be preempted, there is nothing to say.
+    pub fn is_said(&self) -> bool {
+        !matches!(self, Self::Hopeless(hopeless) if !hopeless.was_tried())
+    }
+}
+
+impl From<Hopeless> for NoRoom {
+    fn from(hopeless: Hopeless) -> Self {
+        Self::Hopeless(hopeless)
+    }
+}
+
+impl std::fmt::Display for NoRoom {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Hopeless(hopeless) => hopeless.fmt(formatter),
+            Self::Quota(exceeded) => {
+                write!(formatter, "preemption: {exceeded}; used is with what is kept for nominated pods.")
+            }
+            Self::Paused(until) => write!(
+                formatter,
+                "preemption: none before {until}, since pods were preempted for this pod, or for others of its namespace, that was not bound \
+                 afterwards."
+            ),
+        }
+    }
+}
+
 impl std::fmt::Display for Hopeless {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { without_victims, not_helpful } = *self;
@@ -143,6 +189,23 @@ fn is_lost(demand: &Demand, state: &NodeState, device_resources: &BTreeSet<Strin
             reasons.iter().any(is_of_node) || Resolvable::on_node(&reasons) == Resolvable::No
         }
     }
+}
+
+/// Whether the pod has lost a node on which room was made for it at that time, to no fault of its own: the node is gone or can't have it any
+/// more, or has been given to a pod of higher priority.
+pub fn has_lost_node(demand: &Demand, node: &NodeName, since: Timestamp, snapshot: &Snapshot) -> bool {
+    let Some(state) = snapshot.node(node) else { return true };
+    let is_above = |charge: &Charge| charge.importance.priority > demand.priority && charge.since >= since;
+    is_lost(demand, state, snapshot.device_resources())
+        || snapshot.nominations().has_above(demand.priority, node)
+        || snapshot.ledger().on_node(node).any(|(_, charge)| is_above(charge))
+}
+
+/// The quota of the pod's namespace that keeps it from preempting others, and would not if no node were kept for other pods of the namespace.
+pub fn exceeded_beside_nominated(demand: &Demand, snapshot: &Snapshot) -> Option<Exceeded> {
+    let kept = snapshot.nominations().kept_of_namespace(demand);
+    let exceeded = |beside: &Held| snapshot.quotas().exceeded_by(demand, beside);
+    exceeded(&kept).filter(|_| exceeded(&Held::default()).is_none())
 }
 
 /// The node on which room is made for the pod, by kube-scheduler's rules: the fewest violated budgets, the lowest of the highest
@@ -328,7 +391,7 @@ impl Search<'_> {
 
     fn fits(&mut self, plan: &Plan<'_>, node: &NodeName) -> bool {
         self.counts.steps().add(self.demand.ask.cost(), 1);
-        let filters = Filters::prepare(self.demand, plan.surroundings(), self.counts);
+        let filters = Filters::prepare_to_preempt(self.demand, plan.surroundings(), self.counts);
         filters.rejected().is_none() && plan.node(node).is_some_and(|state| filters.passes(state))
     }
 }

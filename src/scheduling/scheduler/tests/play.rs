@@ -105,6 +105,7 @@ impl Play {
             zones: crate::scheduling::tdm::RevocableZones::default(),
             gangs: Some(SignedDuration::from_mins(10)),
             details: crate::scheduling::Details::Full,
+            held_percent: 50,
         };
         let mut play = Self {
             scheduler: Scheduler::new(settings),
