@@ -14,8 +14,8 @@ use berth::{
     device::{Assignment, Card, ContainerShares, Lock, Share},
     dialect::hami::Hami,
     scheduling::{
-        Ask, BindOutcome, Claim, Concern, Event, LockOutcome, NodeInfo, NodeName, PodInfo, PodKey, Setback,
-        Uid,
+        Ask, BindOutcome, Claim, Concern, Details, Event, LockOutcome, NodeInfo, NodeName, PodInfo, PodKey,
+        Setback, Uid,
     },
 };
 use futures::{Stream, StreamExt as _};
@@ -234,8 +234,9 @@ impl Hands {
             }
         }
         let news = tell::News::Scheduled { node: &node.name };
-        let name = self.reader.scheduler_name();
-        tell::event(self.client.clone(), name, &Concern::Pod(work.key), news, Clock::System.now()).await?;
+        let reporter = (self.reader.scheduler_name(), Details::Full);
+        tell::event(self.client.clone(), reporter, &Concern::Pod(work.key), news, Clock::System.now())
+            .await?;
         Ok(Sent::Bound)
     }
 }

@@ -27,9 +27,9 @@ fn cards(namespace: &str, name: &str, priority: i32, count: usize) -> Value {
 
 /// A pod of another user that holds all cards of the node.
 fn full(node: &str) -> Value {
-    let shares: String = (0..8).map(|at| format!("GPU-{node}-{at},NVIDIA,16000,0:")).collect();
+    let shares: Vec<_> = (0..8).map(|at| format!("GPU-{node}-{at},NVIDIA,16000,0:")).collect();
     let annotations = json!({"hami.io/vgpu-node": node, "hami.io/bind-phase": "success",
-        "hami.io/vgpu-devices-allocated": format!("{shares};")});
+        "hami.io/vgpu-devices-allocated": format!("{};", shares.concat())});
     bound(cards("other", &format!("low-{node}"), 0, 8), node, annotations)
 }
 
