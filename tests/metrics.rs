@@ -6,6 +6,9 @@
 
 #[path = "metrics/alerts.rs"]
 mod alerts;
+#[path = "scheduler/discreet.rs"]
+#[allow(dead_code, reason = "the scheduler's tests use all of it")]
+mod discreet;
 #[path = "metrics/exposition.rs"]
 mod exposition;
 #[path = "metrics/hami.rs"]

@@ -13,6 +13,8 @@ mod claims;
 mod compute_units;
 #[path = "scheduler/deliberate.rs"]
 mod deliberate;
+#[path = "scheduler/details.rs"]
+mod details;
 #[path = "scheduler/device_claims.rs"]
 mod device_claims;
 #[path = "scheduler/devices.rs"]
@@ -25,6 +27,8 @@ mod extended_resources;
 mod extender;
 #[path = "scheduler/handshake.rs"]
 mod handshake;
+#[path = "scheduler/held_places.rs"]
+mod held_places;
 #[path = "scheduler/held_up.rs"]
 mod held_up;
 #[path = "scheduler/holdings.rs"]
@@ -39,6 +43,8 @@ mod mixed_nodes;
 mod modes;
 #[path = "scheduler/neighbours.rs"]
 mod neighbours;
+#[path = "scheduler/nominated_quota.rs"]
+mod nominated_quota;
 #[path = "scheduler/nominations.rs"]
 mod nominations;
 #[path = "scheduler/numbers.rs"]
@@ -59,6 +65,8 @@ mod several_vendors;
 mod shadow;
 #[path = "scheduler/slices.rs"]
 mod slices;
+#[path = "scheduler/storms.rs"]
+mod storms;
 #[path = "scheduler/tenants.rs"]
 mod tenants;
 #[path = "scheduler/time_division.rs"]

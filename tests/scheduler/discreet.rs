@@ -2,17 +2,10 @@
 //! name a node, a card, what is free of it, or a pod of another namespace.
 
 use berth::{
-    config::Config,
     device::Inventory,
     scheduling::{Details, Effect, Event, PodKey, Scheduler, scheduler::Settings},
 };
 use jiff::Timestamp;
-use serde_json::json;
-
-use super::{
-    holdings::{hami_node, share},
-    machine::Machine,
-};
 
 /// A scheduler whose messages are looked at, and whose other effects nobody carries out: its answers are those of the first.
 pub(crate) struct Discreet(Scheduler);
@@ -60,7 +53,7 @@ impl Discreet {
 }
 
 /// What an Event or a condition would say of the pod.
-fn told(effect: &Effect) -> Option<(&PodKey, &str)> {
+pub(crate) fn told(effect: &Effect) -> Option<(&PodKey, &str)> {
     match effect {
         Effect::TellUnschedulable { pod, message, .. }
         | Effect::TellWaiting { pod, message }
@@ -74,30 +67,4 @@ fn told(effect: &Effect) -> Option<(&PodKey, &str)> {
 
 fn words(message: &str) -> impl Iterator<Item = &str> {
     message.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_')))
-}
-
-/// What users are told, and what is reported to administrators in full.
-fn said(details: Details) -> (Vec<String>, Vec<String>) {
-    let mut config = Config::default();
-    config.messages.details = details;
-    let card = json!({"id": "GPU-a", "index": 0, "count": 10, "devmem": 16000, "devcore": 100, "type": "NVIDIA A100", "mode": "hami-core", "health": true});
-    let mut machine = Machine::new(&config, &[hami_node(&[card])], &[]);
-    machine.show_pod(&share("large", 20_000));
-    let (mut told_to_users, mut reported) = (Vec::new(), Vec::new());
-    for effect in machine.run().0 {
-        told_to_users.extend(told(&effect).map(|(_, message)| message.to_owned()));
-        if let Effect::ReportDetails { message, .. } = effect {
-            reported.push(message);
-        }
-    }
-    (told_to_users, reported)
-}
-
-#[test]
-fn what_a_user_is_not_told_is_reported_in_full() {
-    let counted = "0/1 nodes are available: 1 Insufficient GPU memory.";
-    let (full, nothing) = said(Details::Full);
-    assert!(full[0].starts_with(&format!("{counted} nearest: n1 lacks 4000 MiB on GPU-a")), "{full:?}");
-    assert_eq!(nothing, Vec::<String>::new());
-    assert_eq!(said(Details::Own), (vec![counted.to_owned()], full));
 }

@@ -7,10 +7,7 @@ use berth::{
     cluster::read::{self, group::pod_group, reservation::reservation},
     config::Config,
     object::{Device, DeviceClass, PodGroup, Reservation, ResourceClaim, ResourceSlice},
-    scheduling::{
-        Effect, Event, Scheduler,
-        object::{Kind, Object},
-    },
+    scheduling::{Effect, Event, Scheduler, model::kind::Kind, world::object::Object},
 };
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
