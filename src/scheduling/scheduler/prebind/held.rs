@@ -21,6 +21,7 @@ use crate::{
         },
         model::{
             gang::GangName,
+            message::Message,
             name::{NodeName, Uid},
             pod::{Demand, PodKey},
             prebind_step::PrebindStep,
@@ -324,21 +325,27 @@ pub(in crate::scheduling::scheduler) fn cards(
 }
 
 /// What the pod says while it holds its place.
-fn held(prebind: &Prebind) -> String {
+fn held(prebind: &Prebind) -> Message {
     let Prebind { node, since, .. } = prebind;
     let (what, until) = (awaited(prebind), prebind.after(HELD));
-    format!(
-        "waiting on node {node} since {since} for {what}; the place goes to another pod that needs it from {until} on"
-    )
+    let on = |node: &str| {
+        format!(
+            "waiting on {node} since {since} for {what}; the place goes to another pod that needs it from {until} on"
+        )
+    };
+    Message::with_own(on(&format!("node {node}")), on("a node"))
 }
 
 /// What the pod says once its place is another's.
-fn lost(prebind: &Prebind) -> String {
+fn lost(prebind: &Prebind) -> Message {
     let Prebind { node, since, .. } = prebind;
     let what = awaited(prebind);
-    format!(
-        "the place on node {node} was given to another pod: this one had waited there for {what} since {since}"
-    )
+    let on = |node: &str| {
+        format!(
+            "the place on {node} was given to another pod: this one had waited there for {what} since {since}"
+        )
+    };
+    Message::with_own(on(&format!("node {node}")), on("its node"))
 }
 
 fn awaited(prebind: &Prebind) -> String {
