@@ -145,7 +145,6 @@ impl Shape {
             zones: RevocableZones::default(),
             gangs: self.gangs,
             details: berth::scheduling::Details::Full,
-            held_percent: 50,
         })
     }
 

@@ -31,7 +31,6 @@ fn scheduler() -> Scheduler {
         zones: crate::scheduling::model::tdm::RevocableZones::default(),
         gangs: None,
         details: crate::scheduling::Details::Full,
-        held_percent: 50,
     })
 }
 

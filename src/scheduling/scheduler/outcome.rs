@@ -292,7 +292,6 @@ impl Scheduler {
         }
         self.lines.leave(node, uid);
         self.set_work(uid, Work::Idle);
-        self.end_marks(uid);
         self.touch_gang_of_pod(uid);
     }
 

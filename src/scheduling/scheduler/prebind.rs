@@ -6,7 +6,6 @@
 
 mod devices;
 mod extended;
-pub(super) mod held;
 mod touched;
 mod undo;
 mod volume;
@@ -45,12 +44,6 @@ pub(super) struct Prebind {
     steps: Vec<Step>,
     /// Whether every claim is bound: the pod waits for others of its gang.
     pub(super) bound: bool,
-    /// The first step that is not done.
-    awaited: Option<usize>,
-    /// Whether it was said what the pod waits for.
-    is_said: bool,
-    /// Whether its place is given to others that need it.
-    yields: bool,
 }
 
 impl Prebind {
@@ -131,24 +124,8 @@ pub(super) struct Prebinding {
     pub(super) pods: BTreeMap<Uid, Prebind>,
     /// What was written for claims of pods that went elsewhere.
     undos: Vec<Undo>,
-    /// What was written for volumes of pods that have lost their places: it stays until they are placed elsewhere or gone.
-    parked: BTreeMap<Uid, Prebind>,
     /// Those of the pods whose claims may go further.
     touched: Touched,
-    /// How many percent of the cluster's cards the pods of a namespace may hold without a container.
-    held_percent: u32,
-}
-
-impl Prebinding {
-    /// No claim is being bound; so many percent of the cluster's cards may be held without a container by the pods of one namespace.
-    pub(super) fn new(held_percent: u32) -> Self {
-        Self { held_percent, ..Self::default() }
-    }
-
-    /// The pod is bound, with its volumes.
-    pub(super) fn end_parked(&mut self, pod: &Uid) {
-        self.parked.remove(pod);
-    }
 }
 
 impl Scheduler {
@@ -167,16 +144,10 @@ impl Scheduler {
         steps: Vec<PrebindStep>,
         now: Timestamp,
     ) {
-        let tries = self.take_up_parked(uid, &node, &steps);
-        let step = |choice| {
-            let tries = u32::from(tries.contains(&choice));
-            Step { choice, tries, gave: false, stated: false, state: State::Unsent }
-        };
+        let step = |choice| Step { choice, tries: 0, gave: false, stated: false, state: State::Unsent };
         let steps = steps.into_iter().map(step).collect();
         self.set_work(uid, Work::Prebinding(node.clone()));
-        let prebind =
-            Prebind { node, since: now, steps, bound: false, awaited: None, is_said: false, yields: false };
-        self.prebinding.pods.insert(uid.clone(), prebind);
+        self.prebinding.pods.insert(uid.clone(), Prebind { node, since: now, steps, bound: false });
         self.prebinding.touched.add(uid);
     }
 
@@ -195,8 +166,8 @@ impl Scheduler {
         let Some(mut prebind) = self.prebinding.pods.remove(uid) else { return };
         let Some(key) = self.pods.get(uid).map(|entry| entry.info.key.clone()) else { return };
         let overdue = prebind.is_overdue(now);
-        prebind.awaited = None;
-        for (at, step) in prebind.steps.iter_mut().enumerate() {
+        let mut bound = true;
+        for step in &mut prebind.steps {
             step.state.come_due(now);
             match self.progress(&key, &prebind.node, step) {
                 Progress::Bound => continue,
@@ -214,9 +185,9 @@ impl Scheduler {
                 }
                 Progress::Failed(message) => return self.fail_prebind(&key, prebind, message, now),
             }
-            prebind.awaited = prebind.awaited.or(Some(at));
+            bound = false;
         }
-        prebind.bound = prebind.awaited.is_none();
+        prebind.bound = bound;
         self.prebinding.pods.insert(uid.clone(), prebind);
     }
 
@@ -230,7 +201,6 @@ impl Scheduler {
         permitted.sort();
         for (_, uid, node) in permitted {
             self.prebinding.pods.remove(&uid);
-            self.note_decided(&uid);
             self.join_line(&uid, &node, now);
         }
     }
@@ -303,8 +273,7 @@ impl Scheduler {
         let undos = self.prebinding.undos.iter().filter_map(|undo| due(&undo.state));
         let steps = self.prebinding.pods.values().flat_map(|prebind| {
             let overdue = prebind.since.checked_add(PATIENCE).ok();
-            let held = prebind.held_deadline();
-            prebind.steps.iter().filter_map(move |step| due(&step.state)).chain(overdue).chain(held)
+            prebind.steps.iter().filter_map(move |step| due(&step.state)).chain(overdue)
         });
         undos.chain(steps).min()
     }
