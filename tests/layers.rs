@@ -1,7 +1,7 @@
 //! The house stands: imports point down only, and the pure layers name no client, no async, no clock.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -55,6 +55,63 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// The folders of `scheduling`, each of which may import those before it. What stands beside them, the scheduler above all, may import all.
 const INSIDE_SCHEDULING: &[&str] =
     &["model", "world", "plugin", "snapshot", "decide", "plan", "queue", "node_flow"];
+
+/// Modules that are in an import cycle today. The list can only shrink.
+const IN_CYCLES: &[&str] = &[
+    "admission/facts",
+    "admission/quota",
+    "admission/shares",
+    "cli/preflight/agents",
+    "cli/preflight/commands",
+    "cli/preflight/examination",
+    "cli/preflight/namespaces",
+    "cli/preflight/seen",
+    "cli/preflight/trust",
+    "cli/preflight/webhooks",
+    "cli/preflight/workloads",
+    "cli/simulate/admit",
+    "cli/simulate/claims",
+    "cli/simulate/gang",
+    "cli/simulate/input",
+    "cli/simulate/place",
+    "cli/simulate/reader",
+    "cli/simulate/report",
+    "cluster/event_loop",
+    "cluster/extender",
+    "cluster/handoff",
+    "cluster/takeover",
+    "config/error",
+    "config/hami",
+    "config/section",
+    "config/vendors",
+    "device/assignment",
+    "device/card",
+    "device/joint",
+    "device/node_devices",
+    "device/profile",
+    "device/request",
+    "device/usage",
+    "dialect/koordinator/by_container",
+    "dialect/koordinator/request",
+    "dra/allocate/options",
+    "dra/allocate/search",
+    "dra/allocate/selected",
+    "dra/claim",
+    "dra/constraint",
+    "dra/counters",
+    "dra/held",
+    "dra/pool",
+    "object/affinity",
+    "object/selector",
+    "webhook/asked",
+    "webhook/connection",
+    "webhook/metrics",
+    "webhook/onward",
+    "webhook/review",
+    "webhook/room",
+    "webhook/router",
+    "webhook/serve",
+];
 
 /// Words that no file of a pure layer may hold, with what they stand for.
 const IMPURE: &[(&str, &str)] = &[
@@ -227,6 +284,65 @@ fn the_folders_of_scheduling_import_only_those_before_them() {
         }
     }
     assert!(faults.is_empty(), "imports of `scheduling` that point up or sideways:\n{}", faults.join("\n"));
+}
+
+/// The modules of the crate, unit tests left out, each with the modules that it imports. A parent that re-exports its child and a child that
+/// uses its parent are no imports of each other.
+fn imports_of_modules() -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut texts = BTreeMap::new();
+    for (path, _) in sources() {
+        let inside = path.strip_prefix(&src).expect("the file is below src").with_extension("");
+        let module: Vec<String> = inside.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if !module.iter().any(|part| part == "tests") {
+            texts.insert(module, fs::read_to_string(&path).expect("a source file can be read"));
+        }
+    }
+    let target = |module: &[String], path: &[String]| {
+        let to = resolved(module, path);
+        let deepest =
+            (1..=to.len()).rev().map(|length| &to[..length]).find(|part| texts.contains_key(*part))?;
+        (!deepest.starts_with(module) && !module.starts_with(deepest)).then(|| deepest.to_vec())
+    };
+    let imports = texts.iter().map(|(module, text)| {
+        let targets = paths(text).iter().filter_map(|path| target(module, path)).collect();
+        (module.clone(), targets)
+    });
+    imports.collect()
+}
+
+/// The modules from which imports lead back to themselves.
+fn in_cycles(imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> Vec<String> {
+    let leads_back = |module: &Vec<String>| {
+        let mut seen = BTreeSet::new();
+        let mut waiting: Vec<_> = imports[module].iter().collect();
+        while let Some(next) = waiting.pop() {
+            if seen.insert(next) {
+                waiting.extend(&imports[next]);
+            }
+        }
+        seen.contains(module)
+    };
+    imports.keys().filter(|module| leads_back(module)).map(|module| module.join("/")).collect()
+}
+
+#[test]
+fn no_modules_import_each_other_in_a_circle() {
+    let found = in_cycles(&imports_of_modules());
+    let new = found.iter().filter(|module| !IN_CYCLES.contains(&module.as_str()));
+    let new = new.map(|module| format!("{module}: is in an import cycle"));
+    let gone = IN_CYCLES.iter().filter(|module| !found.iter().any(|one| one == *module));
+    let gone = gone.map(|module| format!("{module}: is in no import cycle any more, delete its entry"));
+    let faults: Vec<_> = new.chain(gone).collect();
+    assert!(faults.is_empty(), "import cycles:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn a_cycle_is_seen_and_a_chain_is_none() {
+    let module = |name: &str| vec![name.to_owned()];
+    let imports = [("a", "b"), ("b", "c"), ("c", "b")];
+    let imports = imports.into_iter().map(|(from, to)| (module(from), BTreeSet::from([module(to)])));
+    assert_eq!(in_cycles(&imports.collect()), ["b", "c"]);
 }
 
 #[test]
