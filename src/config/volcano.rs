@@ -219,7 +219,7 @@ fn windows(field: &Field) -> Result<Vec<Window>, Trouble> {
         Err(_) => field.text()?.split(',').map(str::to_owned).collect(),
     };
     if texts.is_empty() {
-        return Err(field.trouble("holds no window such as `1:00-4:00`"));
+        return Err(field.trouble("contains no window such as `1:00-4:00`"));
     }
     texts.iter().map(|text| text.parse().map_err(|error| field.trouble(format!("{error}")))).collect()
 }

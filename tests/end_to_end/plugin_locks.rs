@@ -87,7 +87,7 @@ pub(crate) async fn pods_of_both_vendors_are_served_one_after_the_other(floor: F
     let told = world.unschedulable("more").await;
     assert!(told.contains("Insufficient koordinator.sh/gpu-core"), "{told}");
     let told = world.unschedulable("wide").await;
-    assert!(told.contains("2 node(s) GPU device plugin is not asked for the Pod"), "{told}");
+    assert!(told.contains("2 node(s) GPU device plugin is not called for the Pod"), "{told}");
     world.agents_are_content();
 }
 

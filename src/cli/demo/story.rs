@@ -129,7 +129,7 @@ fn steps() -> Vec<Step> {
             Unschedulable,
         ),
         Step {
-            title: "a namespace that has not opted in: the webhook is not asked, and Berth places the pod since it names Berth itself",
+            title: "a namespace that has not opted in: the webhook is not called; Berth places the pod, which names Berth",
             namespace: OUTSIDE,
             pod: outside(),
             expected: Expected::BoundUnasked,

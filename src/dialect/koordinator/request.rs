@@ -40,7 +40,7 @@ fn asked_plugin(pod: &Pod, asked: &JointRequest) -> Result<Option<&'static str>,
         return refuse(format!("{vendor}'s device plugin serves no pod with `{}`", names::BY_CONTAINER));
     }
     if !asked.asks(DeviceType::Gpu) {
-        return refuse(format!("has {vendor}'s device plugin asked for a pod that asks for no GPU"));
+        return refuse(format!("makes kubelet call {vendor}'s device plugin, but the pod requests no GPU"));
     }
     Ok(Some(vendor))
 }

@@ -233,7 +233,6 @@ fn unserved(row: &Row, pod: &Pod, containers: &[ContainerRequest]) -> Option<Unr
     let read = Reader::new(own, &path);
     let missing =
         row.resources.shares().find(|name| !matches!(read.number(name, "units", 1), Ok(Some(1..))))?;
-    let message =
-        format!("the node's plugin is asked for compute and for memory, each by itself; add `{missing}`");
+    let message = format!("the node's plugin needs both compute and memory; add `{missing}`");
     refuse((&path, own), message)
 }
