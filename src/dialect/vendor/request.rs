@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     device::{
-        ContainerRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role, Selection,
-        ShareRequest,
+        ContainerRequest, CoreRequest, LinkChoice, Mark, MemoryRequest, MiB, Mode, Percent, PodRequest, Role,
+        Selection, ShareRequest,
     },
     dialect::{
         Problem, Unreadable,
@@ -108,7 +108,7 @@ fn share(
     Ok(Some(ShareRequest {
         cards,
         memory: ask.memory(memory)?,
-        cores: row.cores.budget.request(ask.cores(cores)?),
+        cores: CoreRequest::stated(ask.cores(cores)?, row.cores.budget),
     }))
 }
 
