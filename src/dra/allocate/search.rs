@@ -8,21 +8,12 @@ use super::{
     options::{self, Options},
     score::Score,
     selected::Earlier,
+    solution::Solution,
     toll::{GoOn, STEPS_AT_ONCE, Toll},
 };
 use crate::dra::{AllocationError, Claim, HeldDevices, error::MOST_RESULTS, pool::Pool};
 
 use twins::Twins;
-
-/// What was found.
-#[derive(Clone, Debug)]
-pub(super) struct Solution {
-    /// By claim, in the order of their requests.
-    pub(super) choices: Vec<Vec<Choice>>,
-    /// By claim and request.
-    pub(super) alternatives: Vec<Vec<usize>>,
-    score: Score,
-}
 
 /// A search under way.
 pub(super) struct Search<'a> {
