@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{inventory::InventorySummary, quota::NamespaceQuota, settings::Settings};
+use super::{inventory::InventorySummary, namespace_quota::NamespaceQuota, settings::Settings};
 use crate::{
     dialect::Dialects,
     object::{Metadata, Namespace},
