@@ -11,9 +11,12 @@ use crate::{
 };
 
 use super::{
+    bad_review::BadReview,
     parse::{Fault, parse},
-    review::{API_VERSION, BadReview, KIND},
 };
+
+pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
+pub(super) const KIND: &str = "AdmissionReview";
 
 /// The kind of object that the request is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
