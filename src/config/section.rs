@@ -6,43 +6,11 @@ use jiff::SignedDuration;
 
 use super::{
     duration,
-    error::{ConfigError, Notice},
+    error::Notice,
     tree::{Entry, Node, Value},
+    trouble::Trouble,
 };
 use crate::dialect::go_bool;
-
-/// What is wrong with a key.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Trouble {
-    line: u64,
-    key: String,
-    message: String,
-}
-
-impl Trouble {
-    /// The key's path from the root; empty: the file itself.
-    pub(super) fn key(&self) -> &str {
-        &self.key
-    }
-
-    pub(super) fn line(&self) -> u64 {
-        self.line
-    }
-
-    /// Whether the other one is of a key below this one's.
-    pub(super) fn is_above(&self, other: &Self) -> bool {
-        other.key.strip_prefix(&self.key).is_some_and(|rest| rest.starts_with(['.', '[']))
-    }
-
-    pub(super) fn in_file(self, file: &str) -> ConfigError {
-        let Self { line, key, message } = self;
-        let file = file.to_owned();
-        if key.is_empty() {
-            return ConfigError::Yaml { file, line, message };
-        }
-        ConfigError::Key { file, line, key, message }
-    }
-}
 
 /// One key's value and where it stands.
 #[derive(Clone, Debug)]
@@ -126,6 +94,20 @@ impl Field {
         duration
             .filter(|duration| !duration.is_negative())
             .ok_or_else(|| self.must_be("a duration such as `5m` or `0s`"))
+    }
+
+    /// The name of an extended resource: a domain and a name (kubernetes `pkg/apis/core/v1/helper/helpers.go` `IsExtendedResourceName`).
+    /// `example` is one that the error names.
+    pub(super) fn resource_name(&self, example: &str) -> Result<String, Trouble> {
+        let text = self.text()?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let (domain, name) = text.split_once('/').unwrap_or(("", ""));
+        let valid = |part: &str| !part.is_empty() && part.chars().all(fits);
+        let foreign = domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io");
+        if valid(domain) && valid(name) && foreign && name.len() <= 63 && !domain.starts_with("requests.") {
+            return Ok(text);
+        }
+        Err(self.trouble(format!("`{text}` is not the name of an extended resource, such as `{example}`")))
     }
 
     pub(super) fn is_list(&self) -> bool {
