@@ -14,6 +14,10 @@ pub(super) enum Outcome {
     refused,
 }
 
+impl Outcome {
+    pub(super) const ALL: [Self; 4] = [Self::success, Self::throttled, Self::doubt, Self::refused];
+}
+
 /// What is written to the API server.
 #[derive(Clone, Copy, Debug, EncodeLabelValue, Eq, Hash, PartialEq)]
 #[expect(non_camel_case_types, reason = "label values are lower case")]
