@@ -10,11 +10,7 @@ use berth::{
 };
 use berth_sandbox::{
     Options, Sandbox,
-    agent::{
-        Answer, Behaviour, Fleet,
-        hami::Release,
-        node::{Card, Node as AgentNode},
-    },
+    agent::{Answer, Behaviour, Fleet, card::Card, node::Node as AgentNode, wire::Release},
 };
 use k8s_openapi::api::{
     coordination::v1::{Lease, LeaseSpec},

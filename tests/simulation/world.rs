@@ -8,11 +8,7 @@ use berth::{
 };
 use berth_sandbox::{
     Options, Sandbox,
-    agent::{
-        Fleet,
-        hami::Release,
-        node::{Card, Node},
-    },
+    agent::{Fleet, card::Card, node::Node, wire::Release},
     claims::DeviceClaims,
     fault::FaultyApi,
     storage::{Conduct, Storage},
