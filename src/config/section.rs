@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use super::{
     duration,
     error::Notice,
-    tree::{Entry, Node, Value},
+    tree::{KeyEntry, Node, Value},
     trouble::Trouble,
 };
 use crate::dialect::go_bool;
@@ -138,7 +138,7 @@ impl Field {
 
     /// This field or the first one below it whose value is this text.
     pub(super) fn saying(&self, text: &str) -> Option<Self> {
-        let below = |entry: &Entry| Self {
+        let below = |entry: &KeyEntry| Self {
             path: below(&self.path, &entry.key),
             line: entry.line,
             node: entry.node.clone(),
@@ -207,7 +207,7 @@ fn json(node: &Node) -> serde_json::Value {
 #[derive(Debug)]
 pub(super) struct Section {
     path: String,
-    entries: Vec<Entry>,
+    entries: Vec<KeyEntry>,
     known: Vec<String>,
 }
 
@@ -230,7 +230,7 @@ impl Section {
     pub(super) fn take(&mut self, key: &str) -> Option<Field> {
         self.known.push(key.to_owned());
         let at = self.entries.iter().position(|entry| entry.key == key)?;
-        let Entry { key, line, node } = self.entries.remove(at);
+        let KeyEntry { key, line, node } = self.entries.remove(at);
         Some(Field { path: self.below(&key), line, node })
     }
 
@@ -250,7 +250,7 @@ impl Section {
         let (taken, kept) =
             self.entries.drain(..).partition::<Vec<_>, _>(|entry| entry.key.starts_with(prefix));
         self.entries = kept;
-        let field = |Entry { key, line, node }: Entry| {
+        let field = |KeyEntry { key, line, node }: KeyEntry| {
             let rest = key[prefix.len()..].to_owned();
             (rest, Field { path: self.below(&key), line, node })
         };
@@ -312,7 +312,7 @@ impl Section {
     /// None of these keys may be left, which belong elsewhere.
     pub(super) fn none_of(&self, keys: &[&str], where_they_belong: &str) -> Result<(), Trouble> {
         match self.entries.iter().find(|entry| keys.contains(&entry.key.as_str())) {
-            Some(Entry { key, line, .. }) => {
+            Some(KeyEntry { key, line, .. }) => {
                 let message = where_they_belong.to_owned();
                 Err(Trouble { line: *line, key: self.below(key), message })
             }
