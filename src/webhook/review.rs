@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    asked::{API_VERSION, Asked, Asks, Envelope, KIND, Subject, must_be_object, read},
+    asked::{API_VERSION, Asks, Envelope, KIND, ReviewRequest, Subject, must_be_object, read},
     audit,
     bad_review::BadReview,
     parse::{self, Fault, parse},
@@ -144,7 +144,7 @@ pub fn answer(
     if let Some(pod) = AskedPod::read(text, workloads) {
         return Ok(pod.answer(stage, judge));
     }
-    let asked: Asked<&RawValue> = read(text)?;
+    let asked: ReviewRequest<&RawValue> = read(text)?;
     let asks = asked.operation()?;
     let uid = asked.uid()?.to_owned();
     let subject = asked.subject(workloads)?;
