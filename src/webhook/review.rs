@@ -31,7 +31,7 @@ pub type Judge = Arc<dyn Fn(&admission::Request<'_>) -> Verdict + Send + Sync>;
 
 /// The outcome of a review.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Outcome {
+pub enum ReviewOutcome {
     /// Allowed without a change, since the pod does not concern Berth.
     Ignored,
     /// Allowed, with or without a patch.
@@ -46,7 +46,7 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReviewAnswer {
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: ReviewOutcome,
     /// The rule of each violation.
     pub rules: Vec<Rule>,
     /// The new pod, if the validating stage admitted it; its namespace is set.
@@ -206,7 +206,7 @@ impl AskedPod {
         let operation = old.as_ref().map_or(Operation::Create, Operation::Update);
         let request = admission::Request { stage, operation, namespace: &pod.metadata.namespace, pod: &pod };
         let answer = ReviewAnswer::to(uid, stage, judge(&request));
-        let enters = (answer.outcome, stage) == (Outcome::Admitted, Stage::Validate) && old.is_none();
+        let enters = (answer.outcome, stage) == (ReviewOutcome::Admitted, Stage::Validate) && old.is_none();
         let entrant = enters.then(|| Entrant { pod: Box::new(pod), dry_run });
         ReviewAnswer { entrant, ..answer }
     }
@@ -237,9 +237,9 @@ impl ReviewAnswer {
         let warnings = presentable(&warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         let response = Response { uid, allowed: true, warnings, audit_annotations, ..Response::default() };
         match verdict {
-            Verdict::Ignored => Self::with(Outcome::Ignored, response),
+            Verdict::Ignored => Self::with(ReviewOutcome::Ignored, response),
             Verdict::Admitted { patch, .. } if patch.is_empty() || stage == Stage::Validate => {
-                Self::with(Outcome::Admitted, response)
+                Self::with(ReviewOutcome::Admitted, response)
             }
             Verdict::Admitted { patch, .. } => {
                 let json = serde_json::to_vec(&patch).expect("patch operations have string keys only");
@@ -248,7 +248,7 @@ impl ReviewAnswer {
                     patch: Some(STANDARD.encode(json)),
                     ..response
                 };
-                Self::with(Outcome::Admitted, patched)
+                Self::with(ReviewOutcome::Admitted, patched)
             }
             Verdict::Denied { violations, .. } => Self::denied(response, &violations),
         }
@@ -262,17 +262,17 @@ impl ReviewAnswer {
             status: Some(Status { code: 403, reason: "Forbidden", message: message(violations) }),
             ..response
         };
-        Self { rules, ..Self::with(Outcome::Denied, refused) }
+        Self { rules, ..Self::with(ReviewOutcome::Denied, refused) }
     }
 
     fn unreadable(uid: String, fault: &Fault) -> Self {
         let message = format!("{}: {}", excerpt(&fault.field, FIELD), fault.reason);
         let status = Status { code: 422, reason: "Invalid", message: sentence(&message, FIELD + MESSAGE) };
         let refused = Response { uid, status: Some(status), ..Response::default() };
-        Self::with(Outcome::Unreadable, refused)
+        Self::with(ReviewOutcome::Unreadable, refused)
     }
 
-    fn with(outcome: Outcome, response: Response) -> Self {
+    fn with(outcome: ReviewOutcome, response: Response) -> Self {
         let review = AdmissionReview { api_version: API_VERSION, kind: KIND, response };
         Self { outcome, rules: Vec::new(), entrant: None, review }
     }

@@ -12,7 +12,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::labels::{Outcome, OutcomeLabels};
+use super::labels::{AnswerOutcome, OutcomeLabels};
 use crate::scheduling::BindOutcome;
 
 /// Bindings and bound pods; clones share the counts.
@@ -40,7 +40,7 @@ impl BindingMetrics {
         scheduler.register("binding_duration_seconds", help, self.duration.clone());
         let help = "Seconds from first seeing a pod to its Binding; the count is that of bound pods";
         scheduler.register("pod_scheduling_duration_seconds", help, self.pod_duration.clone());
-        for outcome in Outcome::ALL {
+        for outcome in AnswerOutcome::ALL {
             drop(self.sent.get_or_create(&OutcomeLabels { outcome }));
         }
     }
@@ -48,10 +48,10 @@ impl BindingMetrics {
     /// Counts the answer to a Binding, with its time.
     pub(super) fn answered(&self, outcome: &BindOutcome, took: Duration) {
         let outcome = match outcome {
-            BindOutcome::Bound => Outcome::success,
-            BindOutcome::Throttled(_) => Outcome::throttled,
-            BindOutcome::Doubtful(_) => Outcome::doubt,
-            BindOutcome::Refused(_) => Outcome::refused,
+            BindOutcome::Bound => AnswerOutcome::success,
+            BindOutcome::Throttled(_) => AnswerOutcome::throttled,
+            BindOutcome::Doubtful(_) => AnswerOutcome::doubt,
+            BindOutcome::Refused(_) => AnswerOutcome::refused,
         };
         self.sent.get_or_create(&OutcomeLabels { outcome }).inc();
         self.duration.observe(took.as_secs_f64());

@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use super::labels::{Outcome, OutcomeLabels};
+use super::labels::{AnswerOutcome, OutcomeLabels};
 use crate::scheduling::LockOutcome;
 
 /// Requests for node locks; clones share the counts.
@@ -42,7 +42,7 @@ impl LockMetrics {
         scheduler.register("lock_hold_duration_seconds", help, self.hold.clone());
         let help = "The longest time that a pod at the head of a node's line has waited, in seconds; its Event names what it waits for";
         scheduler.register("longest_lock_wait_seconds", help, self.longest_wait.clone());
-        for outcome in Outcome::ALL {
+        for outcome in AnswerOutcome::ALL {
             drop(self.requests.get_or_create(&OutcomeLabels { outcome }));
         }
     }
@@ -50,10 +50,10 @@ impl LockMetrics {
     /// Counts the answer to a request.
     pub(super) fn answered(&self, outcome: &LockOutcome) {
         let outcome = match outcome {
-            LockOutcome::Taken { .. } => Outcome::success,
-            LockOutcome::Throttled(_) => Outcome::throttled,
-            LockOutcome::Stale | LockOutcome::Failed(_) => Outcome::doubt,
-            LockOutcome::Refused(_) => Outcome::refused,
+            LockOutcome::Taken { .. } => AnswerOutcome::success,
+            LockOutcome::Throttled(_) => AnswerOutcome::throttled,
+            LockOutcome::Stale | LockOutcome::Failed(_) => AnswerOutcome::doubt,
+            LockOutcome::Refused(_) => AnswerOutcome::refused,
         };
         self.requests.get_or_create(&OutcomeLabels { outcome }).inc();
     }
