@@ -35,6 +35,6 @@ pub use inventory::{InventorySummary, NodeOffer};
 pub use namespace_quota::NamespaceQuota;
 pub use request::{Operation, Request, Stage};
 pub use review::{review, review_within};
-pub use settings::{DefaultScheduler, Guards, Settings, Severity};
+pub use settings::{AdmissionSettings, DefaultScheduler, Guards, Severity};
 pub use verdict::{Rule, Verdict, Violation};
 pub use work::Work;

@@ -146,7 +146,7 @@ impl World {
             clock: self.clock,
             metrics: self.metrics.clone(),
             writes_at_once: 8,
-            leadership: Leadership::Elected(candidate::Settings::new("default", "berth", &who)),
+            leadership: Leadership::Elected(candidate::ElectionSettings::new("default", "berth", &who)),
             handoff: Handoff::default(),
         };
         let (stop, stopped) = oneshot::channel::<()>();

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{
-    Settings, ascend,
+    VendorSettings, ascend,
     row::{Containers, CoreColumn, Row, Several, Sizes, Templates},
 };
 use crate::{
@@ -25,7 +25,11 @@ use crate::{
 };
 
 /// What the pod asks; `None` where no container asks for a share.
-pub(super) fn read(row: &Row, settings: &Settings, pod: &Pod) -> Result<Option<PodRequest>, Vec<Unreadable>> {
+pub(super) fn read(
+    row: &Row,
+    settings: &VendorSettings,
+    pod: &Pod,
+) -> Result<Option<PodRequest>, Vec<Unreadable>> {
     let mut containers = Vec::new();
     let mut troubles = Vec::new();
     for ((path, container), role) in pod.containers().zip(segments::roles(pod)) {
