@@ -38,6 +38,7 @@ pub mod standby;
 pub mod takeover;
 pub mod tell;
 pub mod unread;
+pub mod view;
 pub mod watch;
 pub mod wire;
 pub mod withdraw;
@@ -45,7 +46,8 @@ mod writes;
 
 pub use binder::{Binder, ClusterError, Leadership};
 pub use clock::Clock;
-pub use handoff::{Handoff, Hinted, View};
+pub use handoff::{Handoff, Hinted};
 pub use leading::run;
 pub use metrics::Metrics;
 pub use read::Reader;
+pub use view::View;

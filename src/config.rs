@@ -16,6 +16,7 @@ mod scheduling;
 mod schema;
 mod section;
 mod tree;
+mod trouble;
 mod vendors;
 mod volcano;
 mod workloads;
@@ -41,8 +42,9 @@ pub use vendors::{ChipConfig, FamilyConfig, TemplateConfig, VendorsConfig, VnpuC
 pub use volcano::{DeviceShare, LockValue, Modes, Tdm, VolcanoConfig};
 pub use workloads::{WorkloadConfig, WorkloadTemplate};
 
-use section::{Field, Trouble};
+use section::Field;
 use tree::Node;
+use trouble::Trouble;
 
 /// The file name in errors about settings without a file.
 const BUILT_IN: &str = "built-in settings";

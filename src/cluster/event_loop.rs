@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     act::Hands,
     binder::{Binder, ClusterError},
-    clock::Clock,
+    clock::{Clock, until},
     compare::Comparer,
     fence::Fence,
     metrics::Metrics,
@@ -111,13 +111,6 @@ pub async fn term(
         if drain_until.is_some() && work.is_done() {
             return Ok(Ended::Drained);
         }
-    }
-}
-
-pub(super) async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -15,10 +15,11 @@ use super::{
     ledger::Questions,
     pulse::Pulse,
     read::Reader,
+    view::View,
 };
 use crate::{
     object::Pod,
-    scheduling::{Claim, Event, Outlook, Scheduler, scheduler, world::ledger::Used},
+    scheduling::{Claim, Event, Scheduler, scheduler, world::ledger::Used},
 };
 
 /// The shortest time between two published views.
@@ -29,15 +30,6 @@ const ROOM: usize = 64;
 
 /// After a hint, the loop takes no other for this many times as long as the hint took, so that hints use at most a tenth of its time.
 const REST: u32 = 9;
-
-/// The view of a binder, with its reader.
-#[derive(Clone, Debug)]
-pub struct View {
-    /// Reads pods as the binder does.
-    pub reader: Arc<Reader>,
-    /// The cluster as the binder has published it last.
-    pub outlook: Outlook,
-}
 
 /// Whether a hint was kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -13,7 +13,11 @@ use kube::Client;
 use tokio::time::{Instant, interval_at};
 
 use super::{
-    binder::ClusterError, clock::Clock, event_loop::until, read::Reader, unread::UnreadObjects, watch,
+    binder::ClusterError,
+    clock::{Clock, until},
+    read::Reader,
+    unread::UnreadObjects,
+    watch,
 };
 use crate::scheduling::{
     Event, Scheduler, scheduler,

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{
     binder::{Binder, ClusterError},
-    event_loop::until,
+    clock::until,
     takeover::{self, Watching},
 };
 use crate::scheduling::{Event, Scheduler};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::{
     Config, DialectsConfig, Notice, Protection, Scope, UnmanagedPods, guards, hami, koordinator, messages,
     metrics, scheduling,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
     volcano, workloads,
 };
 

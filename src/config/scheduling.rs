@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use serde::Serialize;
 
-use super::{
-    duration,
-    section::{Section, Trouble},
-};
+use super::{duration, section::Section, trouble::Trouble};
 use crate::scheduling::{model::plugin::Plugin, plan::preemption::Rules, plugin::score::weights::SCORING};
 
 /// How nodes are compared, and which pods are preempted.

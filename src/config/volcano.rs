@@ -14,7 +14,8 @@ use super::{
     duration,
     error::Notice,
     hami::Policy,
-    section::{Field, Section, Trouble},
+    section::{Field, Section},
+    trouble::Trouble,
 };
 
 /// Settings of Volcano's dialect.

@@ -7,10 +7,9 @@ use std::{
 };
 
 use super::{
+    agent::Answer,
     amounts::{Amounts, NamedDimension, Proportion},
-    assignment::Answer,
     card::Health,
-    joint::DevicesUsed,
     label_filter::{DeviceLabels, LabelFilter},
 };
 
@@ -274,15 +273,6 @@ impl NodeDevices {
     /// The devices of a type, by minor.
     pub fn of(&self, kind: DeviceType) -> impl Iterator<Item = (Minor, &NodeDevice)> {
         self.devices.get(&kind).into_iter().flatten().map(|(&minor, device)| (minor, device))
-    }
-
-    /// What pods may still be given of a device; nothing of one that is not there or does not serve.
-    pub fn free(&self, kind: DeviceType, minor: Minor, used: &DevicesUsed) -> Amounts {
-        let total = self.device(kind, minor).filter(|device| device.serves()).map(|device| &device.total);
-        let used = used.get(kind, minor);
-        total
-            .map(|total| used.map_or_else(|| total.clone(), |used| total.left(&used.amounts)))
-            .unwrap_or_default()
     }
 
     /// One device.

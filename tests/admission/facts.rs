@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use berth::{
-    admission::{Facts, Guards, InventorySummary, NodeOffer, Severity, quota::NamespaceQuota},
+    admission::{Facts, Guards, InventorySummary, NamespaceQuota, NodeOffer, Severity},
     config::Config,
     dialect::Dialects,
     object::{Namespace, Node},

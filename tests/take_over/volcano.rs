@@ -3,10 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use berth_sandbox::agent::{
-    Fleet,
-    node::{Card, Node},
-};
+use berth_sandbox::agent::{Fleet, card::Card, node::Node};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node as StoredNode, Pod};
 use kube::{
     Api, Client, ResourceExt as _,

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::{super::Parts, Shared};
 use crate::{
-    admission::{Facts, quota::NamespaceQuota},
+    admission::{Facts, NamespaceQuota},
     cluster::keep::keep,
     dialect::Dialects,
     object::ResourceQuota,

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     admission::{
-        self, Facts, Operation, Request, Stage, Verdict, Violation,
+        self, Facts, NamespaceQuota, Operation, Request, Stage, Verdict, Violation,
         inventory::{InventorySummary, NodeOffer},
-        quota::{NamespaceQuota, needs},
+        quota::needs,
         shares::Shares,
     },
     cli::documents::{Document, DocumentError},
