@@ -27,6 +27,7 @@ pub mod other_schedulers;
 pub mod prebind;
 mod preempt;
 pub mod pulse;
+mod quota_use;
 pub mod read;
 pub mod reflector;
 pub mod retry;

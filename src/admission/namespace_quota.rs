@@ -49,6 +49,28 @@ pub struct NamespaceQuota {
     pub limits: BTreeMap<String, Limit>,
     /// What the namespace's pods hold, by resource: shares, MiB, or compute in percent or units.
     pub used: BTreeMap<String, u64>,
+    /// The pods that hold most of it, by resource, the largest first.
+    holders: BTreeMap<String, Vec<Holder>>,
+}
+
+/// How many pods a denial names.
+const NAMED: usize = 3;
+
+/// A pod that holds some of a quota.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Holder {
+    pod: String,
+    amount: u64,
+    standing: Standing,
+}
+
+/// Whether a pod that holds some of a quota is to go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// It is not.
+    Alive,
+    /// It is being deleted, and holds its share until it has ended.
+    Terminating,
 }
 
 impl NamespaceQuota {
@@ -73,10 +95,51 @@ impl NamespaceQuota {
         }
     }
 
-    /// Sets what its pods hold of the cards of one dialect.
-    pub fn hold(&mut self, profile: &ProfileName, usage: CardUsage, dialects: &Dialects) {
-        for counted in dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted()) {
-            self.used.insert(counted.resource.to_owned(), counted.dimension.of(usage));
+    /// Notes which pod holds so much of what is used.
+    pub fn note_holder(&mut self, pod: &str, standing: Standing, needs: &BTreeMap<String, u64>) {
+        for (resource, amount) in needs {
+            self.add_holder((pod, standing), resource, *amount);
         }
     }
+
+    /// Of the pods only one more than a denial names is kept, which tells that there are others.
+    fn add_holder(&mut self, (pod, standing): (&str, Standing), resource: &str, amount: u64) {
+        if amount == 0 {
+            return;
+        }
+        let holders = self.holders.entry(resource.to_owned()).or_default();
+        let place = holders.partition_point(|known| (known.amount, pod) > (amount, known.pod.as_str()));
+        if place <= NAMED {
+            holders.insert(place, Holder { pod: pod.to_owned(), amount, standing });
+            holders.truncate(NAMED + 1);
+        }
+    }
+
+    /// Which pods hold most of a resource, as the end of a sentence; empty where that is not known.
+    pub(super) fn held_by(&self, resource: &str, limit: &Limit) -> String {
+        let Some(holders) = self.holders.get(resource).filter(|holders| !holders.is_empty()) else {
+            return String::new();
+        };
+        let name = |Holder { pod, amount, standing }: &Holder| {
+            let leaves = match standing {
+                Standing::Alive => "",
+                Standing::Terminating => ", terminating",
+            };
+            format!("{pod} ({}{leaves})", limit.units_of(*amount))
+        };
+        let named: Vec<_> = holders.iter().take(NAMED).map(name).collect();
+        let others = if holders.len() > NAMED { " and others" } else { "" };
+        format!("; held by {}{others}", named.join(", "))
+    }
+
+    /// Sets what its pods hold of the cards of one dialect.
+    pub fn hold(&mut self, profile: &ProfileName, usage: CardUsage, dialects: &Dialects) {
+        self.used.extend(amounts(profile, usage, dialects));
+    }
+}
+
+/// What of cards of one dialect is in use, by resource.
+pub fn amounts(profile: &ProfileName, usage: CardUsage, dialects: &Dialects) -> BTreeMap<String, u64> {
+    let counted = dialects.named(profile).into_iter().flat_map(|dialect| dialect.counted());
+    counted.map(|counted| (counted.resource.to_owned(), counted.dimension.of(usage))).collect()
 }

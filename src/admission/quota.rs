@@ -40,12 +40,13 @@ pub fn judge(findings: &mut Findings, shares: &Shares<'_>, namespace: &str, fact
         }
         let message = format!(
             "the pod needs {} of {resource} at its peak; ResourceQuota {} of namespace {namespace} allows {}, of which \
-             {} are used: {} are left",
+             {} are used: {} are left{}",
             limit.units_of(need),
             limit.quota,
             limit.units,
             limit.units_of(used),
             limit.whole_units_of(limit.amount().saturating_sub(used)),
+            quota.held_by(&resource, limit),
         );
         findings.report(facts.settings.guards.quota, rules::QUOTA, "spec", message);
     }

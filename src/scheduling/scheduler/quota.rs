@@ -100,8 +100,12 @@ impl Scheduler {
 
     pub(super) fn see_quota(&mut self, quota: QuotaInfo) {
         let namespace = quota.key.namespace.clone();
+        let before = self.snapshot.quotas().version();
         self.snapshot.set_quota(quota);
-        self.wake_namespace(&namespace);
+        // What is used is written to the quota, which is seen too and helps no pod.
+        if self.snapshot.quotas().version() != before {
+            self.wake_namespace(&namespace);
+        }
     }
 
     pub(super) fn lose_quota(&mut self, key: &QuotaKey) {

@@ -12,6 +12,7 @@ use crate::{
             reason::Reason,
         },
         plugin::{pod_counts::PodCounts, score::weights::ScoreWeights},
+        shadow::workload::Workload,
         snapshot::Snapshot,
         world::node_state::NodeState,
     },
@@ -92,6 +93,8 @@ impl Placement {
 pub struct Comparison {
     /// The pod.
     pub pod: PodKey,
+    /// What made it; `None`: nothing did.
+    pub workload: Option<Workload>,
     /// How they compare.
     pub outcome: Outcome,
     /// Why: one of few words, so that it can be counted. For an infeasible node and for a pod that would wait the name of the first
@@ -124,6 +127,7 @@ impl Comparison {
     fn bare(pod: PodKey, holding: &Holding, outcome: Outcome, reason: &str, message: String) -> Self {
         Self {
             pod,
+            workload: None,
             outcome,
             reason: reason.to_owned(),
             message,
