@@ -30,3 +30,17 @@ pub(super) fn is_qualified(text: &str) -> bool {
         None => is_label_part(text),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{is_dns_label, is_qualified, is_subdomain};
+
+    #[test]
+    fn names_follow_rfc_1123() {
+        assert!(is_subdomain("a.b-c.1") && is_dns_label("a-1") && is_qualified("hami.io/vgpu-node"));
+        for name in ["", "-a", "a_b", "A", "a..b", "a."] {
+            assert!(!is_subdomain(name), "{name}");
+        }
+        assert!(!is_qualified("a/b/c") && !is_qualified("/a") && !is_qualified("a/"));
+    }
+}
