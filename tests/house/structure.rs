@@ -22,7 +22,6 @@ const MORE_FIELDS: &[(&str, usize)] = &[
     ("Entry", 13),
     ("Footprint", 14),
     ("HamiConfig", 18),
-    ("Metrics", 27),
     ("NodeInfo", 15),
     ("NodeState", 14),
     ("PodInfo", 17),
