@@ -19,6 +19,7 @@ pub fn schema() -> Value {
     let guards = ["neverFits", "presetNode", "privileged", "deviceMounts", "visibleDevices", "quota"];
     let weights = SCORING.into_iter().map(|(plugin, _)| (plugin.name(), whole(0, 100)));
     let gangs = mapping([("enabled", switch()), ("timeout", text())]);
+    let volumes = mapping([("heldPercent", whole(0, 100))]);
     let preemption = mapping(["enabled", "otherSchedulers", "preemptableFirst"].map(|key| (key, switch())));
     let mut schema = mapping([
         ("schedulerName", text()),
@@ -38,7 +39,12 @@ pub fn schema() -> Value {
         ("messages", mapping([("details", one_of(&messages::DETAILS.map(|(word, _)| word)))])),
         (
             "scheduling",
-            mapping([("weights", mapping(weights)), ("preemption", preemption), ("gangs", gangs)]),
+            mapping([
+                ("weights", mapping(weights)),
+                ("preemption", preemption),
+                ("gangs", gangs),
+                ("volumes", volumes),
+            ]),
         ),
         ("workloads", list(&workload())),
         (

@@ -26,6 +26,7 @@ impl Scheduler {
         let others = [
             self.reports.next_audit,
             self.prebind_deadline(),
+            self.kept_deadline(),
             self.eviction_deadline(),
             self.gangs.deadline(),
             self.gang_lists_deadline(),
