@@ -25,6 +25,7 @@ pub fn schema() -> Value {
         ("schedulerName", text()),
         ("scope", one_of(&["opt-in", "opt-out"])),
         ("adoptSchedulers", list(&text())),
+        ("schedulerNamespaces", list(&text())),
         ("unmanagedPods", one_of(&["warn", "deny", "allow"])),
         ("protection", one_of(&["warn", "deny"])),
         ("guards", mapping(guards.map(|guard| (guard, severity())))),
