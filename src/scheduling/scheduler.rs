@@ -278,6 +278,7 @@ impl Scheduler {
                 self.serve_lines(now);
             }
         }
+        self.end_turn();
         let effects = std::mem::take(&mut self.outbox.effects);
         if self.course == Course::Standby { Vec::new() } else { effects }
     }
