@@ -62,6 +62,8 @@ pub struct Config {
     pub scope: Scope,
     /// Schedulers whose share pods become Berth's.
     pub adopt_schedulers: Vec<String>,
+    /// The namespaces in which schedulers of HAMi and Volcano run: a pod that looks like one anywhere else is none.
+    pub scheduler_namespaces: Vec<String>,
     /// What to do with share pods that no known scheduler of shares will serve.
     pub unmanaged_pods: UnmanagedPods,
     /// The action of the policies on a write to assignments, locks and card lists by an account without the right.

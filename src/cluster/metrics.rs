@@ -84,6 +84,7 @@ impl Metrics {
                 Measure::LockWait(time) => self.locks.waited(*time),
                 Measure::LockHold(time) => self.locks.held(*time),
                 Measure::Bound(time) => self.bindings.bound(*time),
+                Measure::Steps(steps) => self.decisions.steps(*steps),
             }
         }
     }
@@ -138,6 +139,11 @@ impl Metrics {
     /// Counts a correction of the ledger.
     pub fn drift(&self) {
         self.drift.inc();
+    }
+
+    /// The work of decisions so far, in counted steps.
+    pub fn steps(&self) -> u64 {
+        self.decisions.steps_taken()
     }
 
     /// The number of corrections of the ledger.

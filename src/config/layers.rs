@@ -159,6 +159,7 @@ impl Config {
             zones: self.revocable_zones(),
             gangs: self.scheduling.gangs.timeout(),
             details: self.messages.details,
+            held_percent: self.scheduling.volumes.held_percent,
         }
     }
 

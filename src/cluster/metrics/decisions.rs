@@ -19,6 +19,7 @@ use crate::scheduling::Attempt;
 pub(super) struct DecisionMetrics {
     attempts: Family<AttemptLabels, Counter>,
     flushed_pods: Counter,
+    steps: Counter,
     preemption_attempts: Counter,
     preemption_victims: Histogram,
     duration: Histogram,
@@ -29,6 +30,7 @@ impl Default for DecisionMetrics {
         Self {
             attempts: Family::default(),
             flushed_pods: Counter::default(),
+            steps: Counter::default(),
             preemption_attempts: Counter::default(),
             preemption_victims: Histogram::new(exponential_buckets(1.0, 2.0, 7)),
             duration: Histogram::new(exponential_buckets(0.000_001, 4.0, 12)),
@@ -43,6 +45,8 @@ impl DecisionMetrics {
         scheduler.register("attempts", help, self.attempts.clone());
         let help = "Pods that were tried again because they had waited for five minutes";
         scheduler.register("flushed_pods", help, self.flushed_pods.clone());
+        let help = "Work of decisions in counted steps: 66,000 take about a millisecond";
+        scheduler.register("steps", help, self.steps.clone());
         let help = "Searches for pods that could be preempted for a pod that fits nowhere";
         scheduler.register("preemption_attempts", help, self.preemption_attempts.clone());
         let help = "Victims of a preemption";
@@ -68,6 +72,16 @@ impl DecisionMetrics {
     /// Counts a pod that was tried again because it had waited for long.
     pub(super) fn flushed(&self) {
         self.flushed_pods.inc();
+    }
+
+    /// How many steps of work were counted.
+    pub(super) fn steps_taken(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Counts so many steps of work.
+    pub(super) fn steps(&self, steps: u64) {
+        self.steps.inc_by(steps);
     }
 
     /// Counts a search for pods to preempt, with so many victims.
