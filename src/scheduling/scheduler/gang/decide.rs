@@ -92,11 +92,11 @@ impl Scheduler {
     /// Places all pods, or says to each why they wait.
     fn place_gang(&mut self, name: &GangName, pool: &Pool<'_>, now: Timestamp) {
         let before = self.versions();
-        let (pods, lines) = (&self.pods, &self.lines);
+        let (pods, flows) = (&self.pods, &self.flows);
         let charge = charge_of(pods, now);
         let mut plan = Plan::new(&mut self.snapshot);
         let mut room = AsItIs { classes: &mut self.classes, charge };
-        let found = place(pool, &mut plan, &mut room, &|node| lines.rank(node));
+        let found = place(pool, &mut plan, &mut room, &|node| flows.rank(node));
         drop(room);
         match found {
             Ok(placed) => {
@@ -246,11 +246,11 @@ impl Scheduler {
         let applicants = self.applicants(name, uid, &gang, &survey);
         let pool = Pool { gang: &gang, placed: survey.placed, nodes: survey.nodes, applicants };
         let before = self.versions();
-        let (pods, lines) = (&self.pods, &self.lines);
+        let (pods, flows) = (&self.pods, &self.flows);
         let charge = charge_of(pods, Timestamp::UNIX_EPOCH);
         let mut room = AsItIs { classes: &mut self.classes, charge };
         let mut plan = Plan::new(&mut self.snapshot);
-        let whole = place(&pool, &mut plan, &mut room, &|node| lines.rank(node))
+        let whole = place(&pool, &mut plan, &mut room, &|node| flows.rank(node))
             .is_ok_and(|placed| !placed.is_empty());
         drop((room, plan));
         self.keep_rejections(before);
