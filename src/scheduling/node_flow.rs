@@ -88,6 +88,8 @@ mod reads;
 mod remnant;
 mod request;
 mod serve;
+#[cfg(test)]
+mod tests;
 mod view;
 mod wait;
 

@@ -230,6 +230,12 @@ impl NodeFlows {
         }
     }
 
+    /// Whether nothing goes on at any node.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
     /// A pod was seen to go: reads that are under way do not bring it back.
     pub(in crate::scheduling) fn note_gone(&mut self, uid: &Uid) {
         self.reads.note_gone(uid);
