@@ -95,12 +95,10 @@ mod wait;
 
 use jiff::Timestamp;
 
-use crate::scheduling::model::outcome::WithdrawOutcome;
 use agent::NodeAgent;
 use line::Line;
 use lock::NodeLocks;
 use reads::ListCount;
-use remnant::Remnants;
 
 pub(in crate::scheduling) use flows::NodeFlows;
 pub(in crate::scheduling) use input::{Fit, NodeFlowInput};
@@ -115,8 +113,6 @@ struct NodeFlow {
     line: Line,
     locks: NodeLocks,
     agent: NodeAgent,
-    /// Dead pods whose assignments the node's device plugin may still take.
-    remnants: Remnants,
     /// Whether the node serves no pod and is not known to begin soon: it comes after all others.
     held_up: bool,
     /// Since when the node is being read.
@@ -142,10 +138,7 @@ impl NodeFlow {
             NodeFlowInput::LockReleased(outcome) => self.lock_released(outcome, view),
             NodeFlowInput::BindAnswered { pod, outcome } => self.bind_answered(pod, outcome, view),
             NodeFlowInput::Withdrawn { pod, outcome } => {
-                let known = self.remnants.answered(&pod.uid, outcome, view.now);
-                if known && outcome == WithdrawOutcome::Failed {
-                    self.requests.push(NodeFlowRequest::ReadPod(pod.clone()));
-                }
+                self.requests.extend(self.agent.withdrawn(pod, outcome, view));
             }
             NodeFlowInput::NodeRead(validity) => self.node_read(validity, view),
             NodeFlowInput::PodRead(pod) => self.pod_read(pod, view),
@@ -156,19 +149,33 @@ impl NodeFlow {
                 let taking = self.line.served.as_ref().and_then(|served| served.lock_since);
                 let lost = self.locks.see_node(before, taking, view);
                 self.requests.extend(lost.map(NodeFlowRequest::Measure));
-                self.hear_unlock(&awaited, view);
+                self.agent.hear_unlock(&awaited, &self.locks, view);
             }
             NodeFlowInput::NodeGone => {
                 self.locks = NodeLocks::default();
-                self.forget_silence();
+                self.agent.forget_silence();
                 self.held_up = false;
                 self.dismiss();
             }
-            NodeFlowInput::HoldingSeen(pod) => self.see_holding(pod, view),
-            NodeFlowInput::Charged { pod, before, charge } => self.hear_answers(pod, before, charge),
-            NodeFlowInput::PodGone(pod) => self.remnants.remove(pod),
-            NodeFlowInput::PodMissed(pod) => self.miss_pod(pod, view),
-            NodeFlowInput::Vacated(until) => self.vacate(until, view),
+            NodeFlowInput::HoldingSeen(uid) => {
+                let Some(pod) = view.pods.pod(uid) else { return };
+                self.agent.see_holding(pod, view);
+                if pod.leaving.is_some() {
+                    self.pass_over_if_stuck(view);
+                }
+            }
+            NodeFlowInput::Charged { pod, before, charge } => {
+                self.requests.extend(self.agent.hear_answers(pod, before, charge));
+            }
+            NodeFlowInput::PodGone(pod) => self.agent.lose_pod(pod),
+            NodeFlowInput::PodMissed(pod) => {
+                self.agent.miss_pod(pod, (&self.line, &self.locks), view);
+                self.pass_over_if_stuck(view);
+            }
+            NodeFlowInput::Vacated(until) => {
+                self.agent.vacate(until);
+                self.pass_over_if_stuck(view);
+            }
         }
     }
 
@@ -179,11 +186,10 @@ impl NodeFlow {
 
     /// Whether nothing goes on, and nothing is remembered.
     fn is_idle(&self) -> bool {
-        let Self { line, locks, agent, remnants, held_up, reading, deadline, requests: _ } = self;
+        let Self { line, locks, agent, held_up, reading, deadline, requests: _ } = self;
         line.length() == 0
             && locks.is_empty()
             && agent.is_empty()
-            && remnants.is_empty()
             && !held_up
             && reading.is_none()
             && deadline.is_none()

@@ -1,6 +1,6 @@
 //! Taking in what came of locks and Bindings.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::{
     NodeFlow,
@@ -18,7 +18,7 @@ use crate::{
             message::Message,
             name::Uid,
             node::NodeLock,
-            outcome::{BindOutcome, LockOutcome, REACH, ReleaseOutcome, Setback},
+            outcome::{BindOutcome, LockOutcome, ReleaseOutcome},
             pod::{Claim, PodKey},
         },
         queue::backoff,
@@ -59,11 +59,11 @@ impl NodeFlow {
             _ if !served => {}
             LockOutcome::Stale => self.doubt_lock(),
             LockOutcome::Failed(setback) => {
-                self.wait_out(&setback, view);
+                self.line.wait_out(&setback, view.now);
                 self.doubt_lock();
             }
             LockOutcome::Throttled(setback) => {
-                self.wait_out(&setback, view);
+                self.line.wait_out(&setback, view.now);
                 self.relock(view);
             }
             LockOutcome::Refused(message) => self.refuse_lock(&pod.uid, &message, view),
@@ -103,24 +103,11 @@ impl NodeFlow {
 
     /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more.
     pub(super) fn lock_again(&mut self, view: &NodeView<'_>) {
-        let step = match self.fence().filter(|at| *at > view.now) {
+        let step = match self.line.fence().filter(|at| *at > view.now) {
             Some(at) => NodeFlowStep::Fencing { at },
             None => NodeFlowStep::Relocking { at: view.now },
         };
         self.line.set_step(step);
-    }
-
-    /// The API server asks for no write before some time has passed.
-    fn wait_out(&mut self, setback: &Setback, view: &NodeView<'_>) {
-        if let Some(served) = self.line.served.as_mut() {
-            served.not_before = view.now.checked_add(setback.wait).ok();
-        }
-    }
-
-    /// When the next try may be, after a pause and as the API server asks.
-    fn again_at(&self, pause: SignedDuration, view: &NodeView<'_>) -> Timestamp {
-        let not_before = self.line.served.as_ref().and_then(|served| served.not_before);
-        view.now.checked_add(pause).unwrap_or(view.now).max(not_before.unwrap_or(view.now))
     }
 
     /// The lock may be taken or not, or another pod was served here meanwhile: the node is read, and its pods after it.
@@ -183,7 +170,7 @@ impl NodeFlow {
             return self.refuse_lock(&uid, "the node changes too often, or the API server fails", view);
         }
         let wait = if refusals == 1 { SignedDuration::ZERO } else { pause(refusals - 1) };
-        let at = self.again_at(wait, view);
+        let at = self.line.again_at(wait, view.now);
         self.line.set_step(NodeFlowStep::Relocking { at });
     }
 
@@ -210,12 +197,12 @@ impl NodeFlow {
                 self.requests.push(NodeFlowRequest::ConfirmBound(pod.uid.clone()));
             }
             BindOutcome::Throttled(setback) => {
-                self.wait_out(&setback, view);
+                self.line.wait_out(&setback, view.now);
                 self.rebind(view);
             }
             BindOutcome::Doubtful(setback) => {
                 served.doubted = Some(view.now);
-                self.wait_out(&setback, view);
+                self.line.wait_out(&setback, view.now);
                 self.doubt_binding(view);
             }
             BindOutcome::Refused(_) if served.doubted.is_some() => self.give_up(view),
@@ -248,22 +235,17 @@ impl NodeFlow {
     /// nothing can arrive any more, and then it is read.
     pub(super) fn give_up(&mut self, view: &NodeView<'_>) {
         let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
-        match self.fence() {
+        match self.line.fence() {
             Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
             _ => self.back_off(&uid, None),
         }
-    }
-
-    /// Until when a Binding that was in doubt can still arrive here.
-    fn fence(&self) -> Option<Timestamp> {
-        self.line.served.as_ref()?.doubted?.checked_add(REACH).ok()
     }
 
     /// The Binding was not carried out: it is sent again, not too soon and not too often.
     fn rebind(&mut self, view: &NodeView<'_>) {
         let Some(served) = self.line.served.as_ref() else { return };
         if view.wants_place(&served.uid) && served.bindings < MOST_BINDINGS {
-            let at = self.again_at(pause(served.bindings), view);
+            let at = self.line.again_at(pause(served.bindings), view.now);
             self.line.set_step(NodeFlowStep::Rebinding { at });
         } else {
             self.give_up(view);

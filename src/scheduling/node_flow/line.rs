@@ -5,7 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 
 use super::view::PodLister;
-use crate::scheduling::model::name::Uid;
+use crate::scheduling::model::{
+    name::Uid,
+    outcome::{REACH, Setback},
+};
 
 /// A wait of this length is not reported: a device plugin takes its time. After it, other nodes come first.
 pub(super) const USUAL: SignedDuration = SignedDuration::from_secs(10);
@@ -53,7 +56,7 @@ pub(super) struct ServedPod {
     /// When the outcome of its Binding was last unknown.
     pub(super) doubted: Option<Timestamp>,
     /// The API server asks for no write before then.
-    pub(super) not_before: Option<Timestamp>,
+    not_before: Option<Timestamp>,
     /// Since when its lock says that it is held, in whole seconds, as locks are written; `None`: it takes none.
     pub(super) lock_since: Option<Timestamp>,
     /// When it joined the line; `None`: how long it waited was measured already.
@@ -197,6 +200,24 @@ impl Line {
         if let Some(served) = self.served.as_mut() {
             served.step = step;
         }
+    }
+
+    /// The API server asks for no write for so long.
+    pub(super) fn wait_out(&mut self, setback: &Setback, now: Timestamp) {
+        if let Some(served) = self.served.as_mut() {
+            served.not_before = now.checked_add(setback.wait).ok();
+        }
+    }
+
+    /// When the next try may be, after a pause and as the API server asks.
+    pub(super) fn again_at(&self, pause: SignedDuration, now: Timestamp) -> Timestamp {
+        let not_before = self.served.as_ref().and_then(|served| served.not_before);
+        now.checked_add(pause).unwrap_or(now).max(not_before.unwrap_or(now))
+    }
+
+    /// Until when a Binding of the pod that is served can still arrive although it was in doubt.
+    pub(super) fn fence(&self) -> Option<Timestamp> {
+        self.served.as_ref()?.doubted?.checked_add(REACH).ok()
     }
 
     /// How long the pod that is served has waited, the first time that this is asked.

@@ -9,15 +9,23 @@ use super::{
     lock::LockState,
     request::NodeFlowRequest,
     view::{Course, NodeView},
-    wait::locked_because,
+    wait::{busy_because, locked_because},
 };
-use crate::scheduling::model::{measure::Measure, name::Uid, pod::Claim};
+use crate::scheduling::{
+    model::{measure::Measure, name::Uid, pod::Claim},
+    world::node_state::Agent,
+};
 
 impl NodeFlow {
     /// Goes on with whatever can go on now.
     pub(super) fn go_on(&mut self, view: &NodeView<'_>) {
-        self.withdraw(view);
-        self.watch_agent(view);
+        self.agent.withdraw(view, &mut self.requests);
+        if let Some(agent) = self.agent.watch(&self.locks, view, &mut self.requests) {
+            self.requests.push(NodeFlowRequest::SetAgent(agent));
+            if agent == Agent::Silent {
+                self.dismiss();
+            }
+        }
         self.pass_over_if_stuck(view);
         if view.course == Course::Standby {
             return self.unblock(view);
@@ -45,8 +53,8 @@ impl NodeFlow {
     /// Serves the head of the line, unless the node's device plugin is busy: it is decided once more.
     fn serve_next(&mut self, view: &NodeView<'_>) {
         let Some(head) = self.line.head().cloned() else { return self.unblock(view) };
-        if self.is_busy(view) {
-            self.block(&head, view, |flow| flow.busy_because(view));
+        if self.agent.is_busy(&self.locks, view) {
+            self.block(&head, view, |locks| busy_because(locks, view));
         } else {
             self.requests.push(NodeFlowRequest::Decide(head));
         }
@@ -170,7 +178,10 @@ impl NodeFlow {
         }
         let locks = self.locks.deadlines(self.line.has_waiting(), view);
         let expiries = view.info.into_iter().flat_map(|info| &info.expiries).map(|(_, at)| *at);
-        let waits = locks.chain(self.agent_deadlines(view)).chain(expiries).chain(self.line.wait_deadline());
+        let waits = locks
+            .chain(self.agent.deadlines(&self.locks, view))
+            .chain(expiries)
+            .chain(self.line.wait_deadline());
         waits.filter(|at| *at > view.now).min()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It must not decide whether the pod is served: that is asked of the locks and of the charges.
 
-use super::{NodeFlow, request::NodeFlowRequest, view::NodeView};
+use super::{NodeFlow, lock::NodeLocks, request::NodeFlowRequest, view::NodeView};
 use crate::{
     device::Lock,
     scheduling::model::{
@@ -15,7 +15,7 @@ use crate::{
 
 impl NodeFlow {
     /// The pod at the head of the line waits, for this reason. If that lasts, the pods that wait here may go elsewhere.
-    pub(super) fn block(&mut self, uid: &Uid, view: &NodeView<'_>, why: impl FnOnce(&Self) -> Message) {
+    pub(super) fn block(&mut self, uid: &Uid, view: &NodeView<'_>, why: impl FnOnce(&NodeLocks) -> Message) {
         let due = self.line.note_wait(uid, view.now);
         self.held_up |= due;
         if self.held_up {
@@ -23,7 +23,7 @@ impl NodeFlow {
             self.requests.push(NodeFlowRequest::FindOtherNodes(waiting));
         }
         if due {
-            let message = why(self);
+            let message = why(&self.locks);
             self.requests.push(NodeFlowRequest::TellWaiting(uid.clone(), message));
         }
     }
@@ -31,32 +31,41 @@ impl NodeFlow {
     /// No pod waits here; the node is no longer held up unless it still would be.
     pub(super) fn unblock(&mut self, view: &NodeView<'_>) {
         self.line.end_wait();
-        if self.held_up && !self.is_busy(view) && !self.locks.are_held(view, &mut self.requests) {
+        if self.held_up
+            && !self.agent.is_busy(&self.locks, view)
+            && !self.locks.are_held(view, &mut self.requests)
+        {
             self.held_up = false;
         }
     }
 
-    /// Whose answer the node's device plugin owes.
-    pub(super) fn busy_because(&self, view: &NodeView<'_>) -> Message {
-        let node = view.name;
-        let in_flight = view.charges().find(|(uid, charge)| self.locks.is_in_flight(uid, charge, view));
-        let known = in_flight.and_then(|(uid, charge)| Some((&view.pods.pod(uid)?.key, charge.since)));
-        match known {
-            Some((pod, since)) => Message::with_own(
-                format!(
-                    "Waiting for the device plugin of node {node}, which has been allocating for {pod} since {since:.0}"
-                ),
-                format!(
-                    "Waiting for the device plugin of a node, which has been allocating for another pod since {since:.0}"
-                ),
+    /// Puts the node after all others at once while its plugin's answer is not to come soon: nothing that a pod in its line could wait for
+    /// shows when the plugin will be done.
+    pub(super) fn pass_over_if_stuck(&mut self, view: &NodeView<'_>) {
+        self.held_up |= self.agent.is_stuck(&self.locks, view);
+    }
+}
+
+/// Whose answer the node's device plugin owes.
+pub(super) fn busy_because(locks: &NodeLocks, view: &NodeView<'_>) -> Message {
+    let node = view.name;
+    let in_flight = view.charges().find(|(uid, charge)| locks.is_in_flight(uid, charge, view));
+    let known = in_flight.and_then(|(uid, charge)| Some((&view.pods.pod(uid)?.key, charge.since)));
+    match known {
+        Some((pod, since)) => Message::with_own(
+            format!(
+                "Waiting for the device plugin of node {node}, which has been allocating for {pod} since {since:.0}"
             ),
-            None => Message::with_own(
-                format!(
-                    "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
-                ),
-                "Waiting for the device plugin of a node, which may still be allocating for a deleted pod",
+            format!(
+                "Waiting for the device plugin of a node, which has been allocating for another pod since {since:.0}"
             ),
-        }
+        ),
+        None => Message::with_own(
+            format!(
+                "Waiting for the device plugin of node {node}, which may still be allocating for a deleted pod"
+            ),
+            "Waiting for the device plugin of a node, which may still be allocating for a deleted pod",
+        ),
     }
 }
 

@@ -35,7 +35,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         6 => Just(Outcome::Done),
         1 => Just(Outcome::Lost),
-        1 => Just(Outcome::Delayed),
+        3 => Just(Outcome::Delayed),
         1 => Just(Outcome::Throttled),
         1 => Just(Outcome::Refused),
     ]
@@ -58,11 +58,11 @@ fn steps() -> impl Strategy<Value = Vec<WalkStep>> {
         6 => Just(WalkStep::ShowNode),
         8 => Just(WalkStep::ShowPod),
         5 => Just(WalkStep::Schedule),
-        1 => any::<bool>().prop_map(WalkStep::Fill),
+        3 => any::<bool>().prop_map(WalkStep::Fill),
         4 => (1..9_i64).prop_map(WalkStep::Pass),
         1 => any::<u64>().prop_map(WalkStep::Restart),
     ];
-    prop::collection::vec(step, 20..160)
+    prop::collection::vec(step, 20..240)
 }
 
 fn name(world: &World, at: usize) -> String {
@@ -92,7 +92,7 @@ fn walk(world: &mut World, number: usize, step: &WalkStep) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(384))]
 
     #[test]
     fn one_pod_at_a_time_is_served_no_doubt_is_given_up_and_no_lock_is_left_behind(steps in steps()) {
