@@ -1,7 +1,7 @@
 //! What goes on at one node: its line, its locks, its device plugin, and what dead pods have left there.
 //!
-//! A [`NodeFlow`] is a state machine for one node. It takes [`NodeFlowInput`]s in, reads the cluster through a [`NodeView`], and hands
-//! [`NodeFlowRequest`]s out; it decides no pod itself, and knows neither queue nor classes. [`NodeFlows`] holds all of them. Two of the requests,
+//! A `NodeFlow` is a state machine for one node. It takes `NodeFlowInput`s in, reads the cluster through a `NodeView`, and hands
+//! `NodeFlowRequest`s out; it decides no pod itself, and knows neither queue nor classes. `NodeFlows` holds all of them. Two of the requests,
 //! `Decide` and `Judge`, are answered at once, and all others by what the API server answers or the watches show.
 //!
 //! The pod at the head of the line and the one that is served:
@@ -32,16 +32,18 @@
 //!     Locked --> Binding : Decided, Fits / Bind
 //!     Binding --> [*] : BindAnswered, Bound / ConfirmBound
 //!     Binding --> [*] : BindAnswered, Refused / BackOff
+//!     Binding --> Fencing : BindAnswered, Refused, and an earlier Binding may arrive
 //!     Binding --> Rebinding : BindAnswered, Throttled
 //!     Binding --> DoubtingBinding : BindAnswered, Doubtful / ReadPod
 //!     DoubtingBinding --> [*] : the pod is read and is bound, or is gone / Left
 //!     DoubtingBinding --> Rebinding : PodRead, not bound
-//!     DoubtingBinding --> Fencing : PodRead, no place is wanted, or after five Bindings
+//!     DoubtingBinding --> Fencing : PodRead, not bound; no place is wanted, or after five Bindings
+//!     DoubtingBinding --> [*] : as above, and no Binding can arrive any more / BackOff
 //!     Rebinding --> Binding : Touched, the time has come / Judge; Decided, Fits, the locks are its own / Bind
-//!     Rebinding --> Fencing : Decided, Rejected, or its locks are lost
-//!     Rebinding --> Relocking : its locks are lost, and no Binding was in doubt
+//!     Rebinding --> Fencing : Decided, Rejected, or its locks are lost, and a Binding may arrive
+//!     Rebinding --> [*] : Decided, Rejected, and none may arrive / BackOff
+//!     Rebinding --> Relocking : its locks are lost, and no Binding may arrive
 //!     Fencing --> DoubtingBinding : Touched, no Binding can arrive any more / ReadPod
-//!     Fencing --> [*] : no Binding can arrive any more / BackOff
 //! ```
 //!
 //! The node's device plugin. While it is not free, no pod is served; while it is silent, the node is given no pods:

@@ -221,11 +221,11 @@ impl NodeAgent {
         let is_here = |uid: &Uid| view.ledger.get(uid).is_some_and(|charge| charge.node == *view.name);
         self.reported.retain(|uid, _| is_here(uid));
         let expired = |since: &Timestamp| since.checked_add(expiry).is_ok_and(|at| at <= now);
-        let owed = owed(locks, view);
-        let late = owed.iter().any(|(_, since)| expired(since))
+        let awaited = owed(locks, view);
+        let late = awaited.iter().any(|(_, since)| expired(since))
             || self.remnants.pending_since().any(|since| expired(&since));
         let owes = if late { Owes::TooLong } else { Owes::Nothing };
-        requests.extend(owed.iter().filter_map(|(uid, since)| self.report(uid, *since, view)));
+        requests.extend(awaited.iter().filter_map(|(uid, since)| self.report(uid, *since, view)));
         self.silence = Silence::next(self.silence, owes, expiry, now);
         let silent = self.silence.is_some_and(|silence| silence.holds_back(now));
         let agent = if silent { Agent::Silent } else { Agent::Answering };

@@ -35,7 +35,7 @@ impl NodeFlow {
             None => self.serve_next(view),
             // Its lock was not taken: it is as any other that waits.
             Some((NodeFlowStep::Relocking { .. }, _)) if view.course == Course::Draining => {
-                self.line.put_back()
+                self.line.put_back();
             }
             Some((NodeFlowStep::Relocking { at }, _)) if *at <= view.now => {
                 self.line.put_back();
