@@ -16,6 +16,7 @@ pub mod name;
 pub mod node;
 pub mod node_affinity;
 pub mod origin;
+pub mod outcome;
 pub mod plugin;
 pub mod pod;
 pub mod pod_reservation;

@@ -131,7 +131,7 @@ impl Scheduler {
         });
         for node in claimed.collect::<BTreeSet<_>>() {
             self.wake(node);
-            self.lines.touch(node);
+            self.flows.touch(node);
         }
     }
 
