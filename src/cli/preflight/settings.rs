@@ -96,7 +96,7 @@ fn written(tree: &Value) -> String {
     let mut lines = String::new();
     for key in phases::KEYS {
         if let Some(value) = rest.as_object_mut().and_then(|keys| keys.shift_remove(key)) {
-            lines += &format!("{key}: {}\n", phases::flow(&value));
+            lines.extend([key, ": ", &phases::flow(&value), "\n"]);
         }
     }
     if rest.as_object().is_none_or(|keys| !keys.is_empty()) || lines.is_empty() {

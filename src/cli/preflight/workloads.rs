@@ -178,7 +178,9 @@ mod tests {
     }
 
     fn found_in(mut seen: Seen, objects: Vec<Value>) -> Vec<(&'static str, String)> {
-        objects.into_iter().for_each(|object| seen.take(object));
+        for object in objects {
+            seen.take(object);
+        }
         let config = Config::parse("adoptSchedulers: [batch]", "f").unwrap().0;
         let examination = Examination::new(&seen, &config, "berth-system", jiff::Timestamp::UNIX_EPOCH);
         let (templates, mut findings_of) = templates(&examination);
