@@ -33,16 +33,18 @@
 //!     Binding --> [*] : BindAnswered, Bound / ConfirmBound
 //!     Binding --> [*] : BindAnswered, Refused / BackOff
 //!     Binding --> Fencing : BindAnswered, Refused, and an earlier Binding may arrive
+//!     Binding --> DoubtingBinding : BindAnswered, Refused, and an earlier Binding may have arrived / ReadPod
 //!     Binding --> Rebinding : BindAnswered, Throttled
 //!     Binding --> DoubtingBinding : BindAnswered, Doubtful / ReadPod
 //!     DoubtingBinding --> [*] : the pod is read and is bound, or is gone / Left
 //!     DoubtingBinding --> Rebinding : PodRead, not bound
 //!     DoubtingBinding --> Fencing : PodRead, not bound; no place is wanted, or after five Bindings
-//!     DoubtingBinding --> [*] : as above, and no Binding can arrive any more / BackOff
+//!     DoubtingBinding --> [*] : as above, and the read began when no Binding could arrive any more / BackOff
 //!     Rebinding --> Binding : Touched, the time has come / Judge; Decided, Fits, the locks are its own / Bind
 //!     Rebinding --> Fencing : Decided, Rejected, or its locks are lost, and a Binding may arrive
-//!     Rebinding --> [*] : Decided, Rejected, and none may arrive / BackOff
-//!     Rebinding --> Relocking : its locks are lost, and no Binding may arrive
+//!     Rebinding --> DoubtingBinding : as above, and a Binding may have arrived since the last read / ReadPod
+//!     Rebinding --> [*] : Decided, Rejected, and none was in doubt / BackOff
+//!     Rebinding --> Relocking : its locks are lost, and no Binding was in doubt
 //!     Fencing --> DoubtingBinding : Touched, no Binding can arrive any more / ReadPod
 //! ```
 //!

@@ -30,6 +30,13 @@ const MOST_BINDINGS: u32 = 5;
 /// After so many locks in a row that could not be taken, the pod is decided anew.
 const MOST_LOCKS: u32 = 6;
 
+/// Whether it is known that no Binding of a pod has been carried out or can be.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Doubt {
+    Settled,
+    Open,
+}
+
 impl NodeFlow {
     pub(super) fn lock_answered(
         &mut self,
@@ -101,13 +108,11 @@ impl NodeFlow {
         !needs || self.locks.are_taken_for(&pod.key)
     }
 
-    /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more.
+    /// Takes the locks once more for the pod that is served, when nothing of it can arrive any more and none has.
     pub(super) fn lock_again(&mut self, view: &NodeView<'_>) {
-        let step = match self.line.fence().filter(|at| *at > view.now) {
-            Some(at) => NodeFlowStep::Fencing { at },
-            None => NodeFlowStep::Relocking { at: view.now },
-        };
-        self.line.set_step(step);
+        if self.settle_doubt(view) == Doubt::Settled {
+            self.line.set_step(NodeFlowStep::Relocking { at: view.now });
+        }
     }
 
     /// The lock may be taken or not, or another pod was served here meanwhile: the node is read, and its pods after it.
@@ -218,27 +223,40 @@ impl NodeFlow {
 
     /// Reads the pod that is served.
     pub(super) fn doubt_binding(&mut self, view: &NodeView<'_>) {
-        self.line.set_step(NodeFlowStep::DoubtingBinding);
+        self.line.set_step(NodeFlowStep::DoubtingBinding { since: view.now });
         let pod = self.line.served.as_ref().and_then(|served| view.pods.pod(&served.uid));
         self.requests.extend(pod.map(|pod| NodeFlowRequest::ReadPod(pod.key.clone())));
     }
 
-    /// A pod was read: if it is in doubt whether it is bound, it is not.
+    /// A pod was read: if it is in doubt whether it is bound, it is not, or was not when the read began.
     pub(super) fn pod_read(&mut self, uid: &Uid, view: &NodeView<'_>) {
-        let served = self.line.served.as_ref().filter(|served| served.uid == *uid);
-        if served.is_some_and(|served| served.step == NodeFlowStep::DoubtingBinding) {
-            self.rebind(view);
+        let fence = self.line.fence();
+        let Some(served) = self.line.served.as_mut().filter(|served| served.uid == *uid) else { return };
+        let NodeFlowStep::DoubtingBinding { since } = served.step else { return };
+        if fence.is_some_and(|at| at <= since) {
+            served.doubted = None;
         }
+        self.rebind(view);
     }
 
     /// The pod is to be bound elsewhere or not at all. What was sent for it may still be on its way: what it would hold is held until
     /// nothing can arrive any more, and then it is read.
     pub(super) fn give_up(&mut self, view: &NodeView<'_>) {
         let Some(uid) = self.line.served.as_ref().map(|served| served.uid.clone()) else { return };
-        match self.line.fence() {
-            Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
-            _ => self.back_off(&uid, None),
+        if self.settle_doubt(view) == Doubt::Settled {
+            self.back_off(&uid, None);
         }
+    }
+
+    /// Has the pod that is served read once no Binding of it can arrive any more, if one was in doubt: an earlier read may not have shown
+    /// what arrived after it.
+    fn settle_doubt(&mut self, view: &NodeView<'_>) -> Doubt {
+        match self.line.fence() {
+            None => return Doubt::Settled,
+            Some(at) if at > view.now => self.line.set_step(NodeFlowStep::Fencing { at }),
+            Some(_) => self.doubt_binding(view),
+        }
+        Doubt::Open
     }
 
     /// The Binding was not carried out: it is sent again, not too soon and not too often.

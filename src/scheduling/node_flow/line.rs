@@ -31,7 +31,10 @@ pub(super) enum NodeFlowStep {
     /// The Binding is under way.
     Binding,
     /// What came of the Binding is not known; the pod is being read.
-    DoubtingBinding,
+    DoubtingBinding {
+        /// Since when: what is read may be as old as this.
+        since: Timestamp,
+    },
     /// The pod is given up here as soon as no Binding of it can arrive any more: it is read once more then.
     Fencing {
         /// When.

@@ -69,6 +69,25 @@ fn a_binding_without_an_answer_is_settled_by_reading_before_the_pod_is_given_up(
     assert!(world.is_charged_as_bound("a") && !world.stands_in_line("a"));
 }
 
+/// The Binding is carried out after the pod was read, and the next one is refused: the first read says nothing of that.
+#[test]
+fn a_pod_is_read_again_before_it_is_given_up_after_a_binding_that_could_arrive_later_than_the_first_read() {
+    let mut world = with(&["a"]);
+    world.answer_all(Outcome::Done);
+    world.answer_all(Outcome::Delayed);
+    assert_eq!(world.sent(), ["read a"]);
+    world.carry_out(0, Outcome::Done);
+    world.carry_out_delayed();
+    world.hear(0, false);
+    world.pass(REACH);
+    assert_eq!(world.sent(), ["bind a"]);
+    world.answer_all(Outcome::Refused);
+    assert_eq!(world.sent(), ["read a"]);
+    world.answer_all(Outcome::Done);
+    assert_eq!(world.faults, [""; 0]);
+    assert!(world.is_charged_as_bound("a") && !world.stands_in_line("a"));
+}
+
 #[test]
 fn a_lock_that_was_taken_for_a_pod_that_is_gone_is_given_back() {
     let mut world = with(&["a"]);
