@@ -17,9 +17,9 @@ use crate::{
         },
         model::{
             name::Uid,
-            plugin::Plugin,
             pod::{Ask, Claim, PodKey},
         },
+        plugin::{Plugin, contract::Reach},
         queue::{backoff_end, flush_time},
         world::quota::{QuotaInfo, QuotaKey},
     },
@@ -113,7 +113,7 @@ impl Scheduler {
     pub(super) fn wait(&mut self, uid: &Uid, ask: &Arc<Ask>, error: &FitError, now: Timestamp) {
         let awaits = error.awaits();
         let around: BTreeSet<Plugin> =
-            error.plugins().into_iter().filter(|plugin| plugin.looks_around()).collect();
+            error.plugins().into_iter().filter(|plugin| plugin.reach() == Reach::Cluster).collect();
         // Only a node that would have the pod wakes it; else it is woken by what may help, and may not.
         let surely = around.is_empty() && !error.is_beside_nominated() && awaits != Awaits::NodeOrQuota;
         if let Some(entry) = self.pods.get_mut(uid) {
