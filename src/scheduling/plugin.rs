@@ -1,5 +1,5 @@
 //! The tests that a node must pass before a pod may be placed on it, and what scores the nodes that pass: one table of plugins, one file
-//! for each, named as in kube-scheduler. [`devices`] is Berth's own, and [`mod@tdm`] is Volcano's.
+//! for each, named as in kube-scheduler. [`devices`] and [`shares_only`] are Berth's own, and [`mod@tdm`] is Volcano's.
 //!
 //! What a plugin is made of, [`contract`] says. Most look at one pod and one node, so that their answer holds until the node changes
 //! ([`super::decide::class`] keeps it). Those that look at more than one node are asked once for a pod ([`cycle`]) and then test the nodes that
@@ -27,6 +27,7 @@ pub mod rejection;
 mod row;
 pub mod scene;
 pub mod score;
+pub mod shares_only;
 pub mod taint_toleration;
 pub mod tdm;
 pub mod volume_binding;
@@ -114,6 +115,8 @@ table! {
     VolumeRestrictions in volume_restrictions, volume_restrictions::VolumeInUse: filter pre_filter;
     /// Features of the kubelet.
     NodeDeclaredFeatures in node_declared_features, node_declared_features::FeatureMissing: filter;
+    /// Nodes that are kept for shares.
+    SharesOnly in shares_only, shares_only::KeptForShares: pre_filter;
     /// Windows of revocable zones; named as Volcano's plugin.
     Tdm in tdm, tdm::ZoneReason: filter pre_filter score;
     /// How many volumes a CSI driver can attach to the node.
